@@ -186,7 +186,7 @@ def presence(ctx: Context) -> None:
     """What it costs to see that what was published is still there: of an idle sync, and of the one that is a day later."""
     from ipfsmem.device.replica import Environment
     from ipfsmem.memory import Memory
-    from ipfsmem.sync import placing
+    from ipfsmem.sync import upload
     from ipfsmem.sync.repair import keep_present
 
     stick, passed = ctx.fresh("presence"), [0]
@@ -219,7 +219,7 @@ def presence(ctx: Context) -> None:
             part.append(spent[0])
         return middle(whole), middle(part)
 
-    with memory, patch.object(placing, "keep_present", timed):
+    with memory, patch.object(upload, "keep_present", timed):
         memory.bundles.import_(ctx.folder)
         asyncio.run(memory.sync())
         asyncio.run(memory.sync())

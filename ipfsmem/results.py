@@ -36,7 +36,7 @@ from ipfsmem.published.history import LogEntry
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.collection import Collection
-from ipfsmem.sync.guards import Guarded
+from ipfsmem.sync.deletion_holds import Guarded
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.removals import Removal

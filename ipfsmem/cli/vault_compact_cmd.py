@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ipfsmem.results import Cleaned, Collecting, Compacted, Vacuumed
-    from ipfsmem.sync.guards import Guarded
+    from ipfsmem.sync.deletion_holds import Guarded
     from ipfsmem.sync.retention import Verdict
 
 #: As `parts.maintenance.PARTS`, again so that the help needs no import; a test compares them.

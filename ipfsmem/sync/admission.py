@@ -12,12 +12,12 @@ from ipfsmem.device.tables import marks
 from ipfsmem.device.tables.marks import MarkRow
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.new_id import head_of_other_copy
-from ipfsmem.sync.run import Run
-from ipfsmem.sync.steps import Admitted, Found
+from ipfsmem.sync.steps import Admitted, DiscoveredHeads
 
 
-def admit(run: Run, found: Found) -> Admitted:
+def admit(run: SyncContext, found: DiscoveredHeads) -> Admitted:
     """Find the heads made by another copy of their device, and whether one is of this device.
 
     Notices report rollbacks, and two versions with one number.
@@ -58,7 +58,9 @@ def _is_later(h: str, than: str, now: int) -> bool:
     return than < h and hlc_ms(h) < now + FAR_AHEAD_MS
 
 
-def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
+def _is_of_other_copy(
+    run: SyncContext, found: DiscoveredHeads, head: Head, named: Set[str], doubled: set[str]
+) -> bool:
     """Compare a head with its device's mark and move the mark; tell whether another copy of the device made it.
 
     That is so when its number is lower and its clock later. Reports a head older than the mark, and, once per

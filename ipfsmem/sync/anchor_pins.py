@@ -27,8 +27,8 @@ from ipfsmem.sync.names import Names, pin_name, target
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
+    from ipfsmem.sync.context import SyncContext
     from ipfsmem.sync.fetch import Fetcher
-    from ipfsmem.sync.run import Run
 
 RING = "keyring.json"
 SUFFIX = ".ipns"
@@ -124,7 +124,7 @@ async def learn_records(
     return {pin: anchor_roots[pin.cid] for pin in pins if pin.cid in anchor_roots}
 
 
-async def learn_anchor(run: Run, anchor: bytes) -> None:
+async def learn_anchor(run: SyncContext, anchor: bytes) -> None:
     """Look for an anchor's records in every pin list of providers without names."""
     for provider in run.providers:
         if provider.capabilities.list and not provider.capabilities.names:
@@ -138,7 +138,7 @@ async def learn_anchor(run: Run, anchor: bytes) -> None:
                 )
 
 
-async def learn_unknown_anchors(run: Run) -> None:
+async def learn_unknown_anchors(run: SyncContext) -> None:
     """Learn the records of further anchors unknown to this device: a move takes them along, and an unlocked
     root signs their successors."""
     unknown = [one for one in further_anchors(run) if run.names.known(ipns_name(one)) is None]
@@ -150,7 +150,7 @@ async def learn_unknown_anchors(run: Run) -> None:
             run.names.keep()
 
 
-def further_anchors(run: Run) -> list[bytes]:
+def further_anchors(run: SyncContext) -> list[bytes]:
     """Return the anchors of all members that may administer (recovery keys, other wallets), without the vault's own.
 
     Revoked members' anchors are included: an old record leads to a ring with them as members, the newest to
@@ -165,7 +165,7 @@ def further_anchors(run: Run) -> list[bytes]:
     return sorted(found - {run.anchor})
 
 
-async def bring_out_anchor_pins(run: Run) -> None:
+async def bring_out_anchor_pins(run: SyncContext) -> None:
     """Pin the records of further anchors at every provider with a list and no names.
 
     Pins known to be there cost no request; a provider that fails gets them at the next sync.
@@ -194,7 +194,7 @@ def _takes(provider: Provider) -> bool:
     return can.list and (can.put or can.pin) and not can.names
 
 
-def _anchor_root(run: Run, anchor: bytes) -> AnchorRoot | None:
+def _anchor_root(run: SyncContext, anchor: bytes) -> AnchorRoot | None:
     """Return the root to pin for an anchor, from the greatest known records; None when a part is missing here."""
     try:
         led = chain(anchor, run.names.known)
@@ -204,7 +204,7 @@ def _anchor_root(run: Run, anchor: bytes) -> AnchorRoot | None:
     return AnchorRoot(keyring, led[0]) if led is not None and keyring is not None else None
 
 
-def _ring_bytes(run: Run, root: CID) -> bytes | None:
+def _ring_bytes(run: SyncContext, root: CID) -> bytes | None:
     def here(cid: CID) -> bytes | None:
         return run.fetcher.fetched.get(cid) or run.replica.db.block(cid.digest)
 
@@ -214,7 +214,7 @@ def _ring_bytes(run: Run, root: CID) -> bytes | None:
     return keyring if keyring is not None and ring_tree(keyring).cid == root else None
 
 
-async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
+async def _bring_to(run: SyncContext, provider: Provider, anchor: bytes) -> None:
     """Pin the greatest records there unless present, and only then unpin lesser ones."""
     there = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
     wanted = _anchor_root(run, anchor)
@@ -236,7 +236,7 @@ async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
         run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(pinned))
 
 
-async def _pin(run: Run, provider: Provider, tree: BuiltTree, name: str) -> None:
+async def _pin(run: SyncContext, provider: Provider, tree: BuiltTree, name: str) -> None:
     holders = [provider] if provider.capabilities.put else [p for p in run.providers if p.capabilities.put]
     answered = tree.cid
     for holder in holders[:1]:
@@ -246,13 +246,13 @@ async def _pin(run: Run, provider: Provider, tree: BuiltTree, name: str) -> None
         await provider.pin(answered, name)
 
 
-def _pinned_roots(run: Run) -> dict[str, dict[str, str]]:
+def _pinned_roots(run: SyncContext) -> dict[str, dict[str, str]]:
     """Return provider -> anchor -> root, as known to this device."""
     stored = run.replica.db.get_meta(meta.ANCHOR_PINS)
     return read_json(stored, type=dict[str, dict[str, str]]) if stored else {}
 
 
-async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
+async def pinned_anchors(run: SyncContext, provider: Provider) -> list[Pin]:
     """Return the pins for further anchors there. Those gone are forgotten, so that the next sync restores them."""
     found: list[Pin] = []
     noted = _pinned_roots(run)
@@ -266,12 +266,12 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
     return found
 
 
-def known_roots(run: Run) -> list[CID]:
+def known_roots(run: SyncContext) -> list[CID]:
     """Return the roots that this device last pinned for anchors, from local notes: usable when nothing can be read."""
     return [parse_cid(root) for each in _pinned_roots(run).values() for root in each.values()]
 
 
-async def check_anchor_pins(run: Run, provider: Provider) -> None:
+async def check_anchor_pins(run: SyncContext, provider: Provider) -> None:
     """Check that every further anchor that this device can publish is there. Raises ProviderRefused naming one."""
     for anchor in further_anchors(run) if _takes(provider) else ():
         if _anchor_root(run, anchor) is not None and not await provider.pins(pin_name(anchor)):

@@ -20,15 +20,15 @@ from ipfsmem.errors import FormatError, LimitError, MembershipError
 from ipfsmem.published.ipns_record import IpnsRecord
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.anchor_pins import ring_tree
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined
 from ipfsmem.wallet.root_keys import RootKeys
 
 _MOST_REPLACED: Final = 16
 
 
-def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
+def move_anchor(run: SyncContext, joined: Joined, root: RootKeys) -> None:
     """Sign a record of the root's name for our ring, if it leads elsewhere or half of its life is over
     (inside a transaction)."""
     value = f"/ipfs/{build_ring_root(run.replica)}"
@@ -40,7 +40,7 @@ def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
     run.names.sign(root.head_seed, root.head_public, value, ANCHOR_LIFE_MS)
 
 
-def _may_replace(run: Run, joined: Joined, shown: IpnsRecord, ours: str) -> bool:
+def _may_replace(run: SyncContext, joined: Joined, shown: IpnsRecord, ours: str) -> bool:
     """Tell whether the anchor may be moved from its current target.
 
     A ring that was read is part of ours. An unreadable one is replaced, since it may be lost, but only once
@@ -67,7 +67,7 @@ def _may_replace(run: Run, joined: Joined, shown: IpnsRecord, ours: str) -> bool
     return True
 
 
-def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
+def is_anchor_behind(run: SyncContext, anchored: Ring | None) -> bool:
     """Tell whether anchors lead to a ring (`anchored`) that lacks something of the one this device put there.
 
     Whoever moved them could not read ours; this sync then checks everything, once per such move. Call it
@@ -87,13 +87,13 @@ def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
     return bool(placed.providers_of(replica.db.connection, ring_root))
 
 
-def note_all_looked_at(run: Run) -> None:
+def note_all_looked_at(run: SyncContext) -> None:
     """Record that everything was checked for the anchor's current value."""
     with run.replica.transaction():
         run.replica.db.set_meta(meta.ANCHOR_BEHIND, _anchor_now(run))
 
 
-def _anchor_now(run: Run) -> bytes:
+def _anchor_now(run: SyncContext) -> bytes:
     """Return the current value of the vault's anchor with its record's sequence number."""
     record = run.names.known(ipns_name(run.anchor))
     return f"{record.sequence} {record.value}".encode() if record is not None else b""

@@ -16,14 +16,15 @@ from ipfsmem.errors import ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
 from ipfsmem.sync.commits import waiting_root
-from ipfsmem.sync.guards import (
+from ipfsmem.sync.context import SyncContext
+from ipfsmem.sync.deletion_holds import (
     Guarded,
-    describe_guards,
+    describe_holds,
     drop_guard_pins,
-    forget_guards,
+    forget_holds,
     guarded,
     guarded_roots_here,
-    guards_at,
+    holds_at,
     meant,
 )
 from ipfsmem.sync.lost_objects import counting_anew
@@ -31,7 +32,6 @@ from ipfsmem.sync.mass_delete import roots_before_deletes
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.report import Notices
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, PinnedRoot, Verdict, judge
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.times import DAY_MS, passed
 
 
@@ -61,7 +61,7 @@ class Collection(msgspec.Struct, frozen=True):
 
 
 async def _unpin(
-    run: Run,
+    run: SyncContext,
     provider: Provider,
     rules: Rules,
     *,
@@ -102,7 +102,7 @@ async def _unpin(
     return verdicts
 
 
-def judge_known_roots(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
+def judge_known_roots(run: SyncContext, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
     """Return a verdict for each root known to this device, newest first. `guards`: the roots that stay guarded."""
     return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
 
@@ -117,7 +117,7 @@ def superseded(replica: Replica) -> int:
     )
 
 
-async def collect_when_due(run: Run, rings: Set[CID]) -> None:
+async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
     """Collect once a day if the user enabled it. A failure is retried a day later."""
     keep, now = run.replica.config.collect, run.replica.world.now()
     if keep is None:
@@ -177,7 +177,7 @@ def _facts(
     )
 
 
-async def whole_at(run: Run, provider: Provider, pinned: Set[CID]) -> bool:
+async def whole_at(run: SyncContext, provider: Provider, pinned: Set[CID]) -> bool:
     """Tell whether all objects of the joined state are in what is pinned at this provider now, block by block
     where possible.
 
@@ -201,7 +201,7 @@ async def whole_at(run: Run, provider: Provider, pinned: Set[CID]) -> bool:
     return True
 
 
-async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
+async def collect_roots(run: SyncContext, rings: Set[CID], rules: Rules) -> Collection:
     """Unpin superseded roots and drop blocks that only they needed, after a pull (format section 7).
 
     `rings`: the ring-only roots found by the pull that an anchor names.
@@ -210,11 +210,11 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
     elsewhere: set[str] = set()
     for provider in run.providers:
         try:
-            elsewhere |= (await guards_at(run, provider)).keys()
+            elsewhere |= (await holds_at(run, provider)).keys()
         except ProviderError as error:
             problems[provider.name] = error
     dropped = meant(run, rules.drop_guarded, elsewhere)
-    guard_list = describe_guards(run, elsewhere, dropped)
+    guard_list = describe_holds(run, elsewhere, dropped)
     guards = {*guarded(run.replica.db), *elsewhere} - dropped
     verdicts: dict[str, list[Verdict]] = {}
     for provider in run.providers:
@@ -237,7 +237,7 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
     return Collection(verdicts, here, collected, freed, reasons, guard_list)
 
 
-def _collect_here(run: Run, here: list[Verdict], rules: Rules, dropped: frozenset[str]) -> Collected:
+def _collect_here(run: SyncContext, here: list[Verdict], rules: Rules, dropped: frozenset[str]) -> Collected:
     """Drop this device's superseded roots, and the blocks that only they needed."""
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     # A root that waits since a failed sync is not yet among the heads, and the next sync sends it.
@@ -250,14 +250,14 @@ def _collect_here(run: Run, here: list[Verdict], rules: Rules, dropped: frozense
         )
         if not rules.dry_run:
             heads.forget(run.replica.db.connection, [verdict.root for verdict in here if not verdict.keep])
-            forget_guards(run.replica, dropped)
+            forget_holds(run.replica, dropped)
     if not rules.dry_run:
         run.replica.db.shrink()
         remove_images(run.replica)  # removed texts may be in them
     return collected
 
 
-async def _collect_at_providers(run: Run, problems: dict[str, ProviderError]) -> dict[str, int]:
+async def _collect_at_providers(run: SyncContext, problems: dict[str, ProviderError]) -> dict[str, int]:
     """Ask providers to free blocks where required; return the bytes freed. Adds to `problems`."""
     freed: dict[str, int] = {}
     for provider in run.providers:

@@ -30,7 +30,7 @@ from ipfsmem.sync.lost_objects import note_whole, recount_when_due
 class Prepared(msgspec.Struct, frozen=True):
     """The next target of this device's name. `new`: its commit was just made; `own`: by this device.
 
-    `rivals`: roots of heads with the same commit and another tree. A complete one replaces `root`, so that
+    `equivalent_roots`: roots of heads with the same commit and another tree. A complete one replaces `root`, so that
     all devices converge on one root.
     """
 
@@ -38,10 +38,10 @@ class Prepared(msgspec.Struct, frozen=True):
     commit: SignedCommit
     new: bool
     own: bool
-    rivals: tuple[CID, ...] = ()
+    equivalent_roots: tuple[CID, ...] = ()
 
 
-class _Own(msgspec.Struct):
+class _LastCommit(msgspec.Struct):
     """This device's last commit, kept for resending after a crash and for comparison before a new one."""
 
     device: str
@@ -184,18 +184,18 @@ def _draw_pair(replica: Replica) -> dict[str, DeviceCounter]:
     return seen
 
 
-def _last_commit(replica: Replica) -> _Own | None:
+def _last_commit(replica: Replica) -> _LastCommit | None:
     stored = replica.db.get_meta(meta.COMMIT)
     if stored is None:
         return None
-    own = msgspec.json.decode(replica.codec.open_row(stored), type=_Own)
+    own = msgspec.json.decode(replica.codec.open_row(stored), type=_LastCommit)
     return own if own.device == replica.device.id else None
 
 
-def _signed(own: _Own) -> SignedCommit:
+def _signed(own: _LastCommit) -> SignedCommit:
     return SignedCommit(msgspec.json.decode(own.json, type=Commit), own.json, own.signature)
 
 
 def _keep_commit(replica: Replica, commit: SignedCommit, root: CID) -> None:
-    own = _Own(replica.device.id, commit.commit.c, commit.json, commit.signature, str(root))
+    own = _LastCommit(replica.device.id, commit.commit.c, commit.json, commit.signature, str(root))
     replica.db.set_meta(meta.COMMIT, replica.codec.seal_row(msgspec.json.encode(own)))

@@ -116,7 +116,7 @@ class Company:
                 left = (until - replica.world.now()) // 1000 + 1
                 text = f"{one.name} asked to be left alone until {clock_time(until)}, another {left} s"
                 one.leave_out(ProviderUnavailable(text), paused_until=until)
-        gone = {one.name: one for one in before.missed} if before is not None else {}
+        gone = {one.name: one for one in before.absent} if before is not None else {}
         for one in self.members:
             if (was := gone.get(one.name)) is not None and was.gone is not None:
                 one.leave_out(was.gone, paused_until=was.paused_until, cause=was.cause)
@@ -134,7 +134,7 @@ class Company:
         return [one for one in self.members if one.late]
 
     @property
-    def missed(self) -> list[Member]:
+    def absent(self) -> list[Member]:
         """Return those that did not take part to the end."""
         return [one for one in self.members if one.late or one.gone is not None]
 
@@ -246,7 +246,7 @@ class Member:
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """See `Provider.put_car`. Reading blocks counts as progress."""
         base = ANSWER if self.capabilities.partial_car else SERVICE
-        call = _Call(base)
+        call = _RunningCall(base)
 
         def counted() -> Iterator[Block]:
             try:
@@ -261,12 +261,12 @@ class Member:
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """See `Provider.has`."""
-        call = _Call(ANSWER + _BLOCK * len(cids))
+        call = _RunningCall(ANSWER + _BLOCK * len(cids))
         return await self._ask(lambda: self._provider.has(cids), call)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """See `Provider.get_blocks`."""
-        call = _Call(ANSWER + _BLOCK * len(cids))
+        call = _RunningCall(ANSWER + _BLOCK * len(cids))
         return await self._ask(lambda: self._provider.get_blocks(cids), call)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -279,7 +279,7 @@ class Member:
         source = self._provider.get_dag(root)
         while True:
             try:
-                block = await self._ask(lambda: anext(source, None), _Call(SERVICE))
+                block = await self._ask(lambda: anext(source, None), _RunningCall(SERVICE))
             except BaseException:
                 with contextlib.suppress(Exception):
                     await getattr(source, "aclose", _nothing)()
@@ -290,16 +290,16 @@ class Member:
 
     async def pin(self, root: CID, name: str) -> Pin:
         """See `Provider.pin`."""
-        call = _Call(ANSWER if self.capabilities.partial_car else SERVICE)
+        call = _RunningCall(ANSWER if self.capabilities.partial_car else SERVICE)
         return await self._ask(lambda: self._provider.pin(root, name), call)
 
     async def pins(self, name: str) -> list[Pin]:
         """See `Provider.pins`."""
-        return await self._ask(lambda: self._provider.pins(name), _Call(ANSWER, small=True))
+        return await self._ask(lambda: self._provider.pins(name), _RunningCall(ANSWER, small=True))
 
     async def unpin(self, pin: Pin) -> None:
         """See `Provider.unpin`."""
-        await self._ask(lambda: self._provider.unpin(pin), _Call(ANSWER, small=True))
+        await self._ask(lambda: self._provider.unpin(pin), _RunningCall(ANSWER, small=True))
 
     async def put_name(self, name: str, record: bytes) -> None:
         """See `Provider.put_name`."""
@@ -312,8 +312,8 @@ class Member:
     async def close(self) -> None:
         """Do nothing: whoever opened the provider closes it."""
 
-    def _name_call(self) -> _Call:
-        return _Call(ANSWER if self.capabilities.durable else NETWORK, small=True)
+    def _name_call(self) -> _RunningCall:
+        return _RunningCall(ANSWER if self.capabilities.durable else NETWORK, small=True)
 
     def _offer(self, name: str) -> Callable[..., Awaitable[Any]]:
         real = getattr(self._provider, name)
@@ -321,13 +321,13 @@ class Member:
         async def call(*given: Any) -> Any:
             size = len(given[0]) if given else 0
             base = ANSWER if name in ("listing", "lacking", "read_stored") else SERVICE
-            return await self._ask(lambda: real(*given), _Call(base + _BLOCK * size))
+            return await self._ask(lambda: real(*given), _RunningCall(base + _BLOCK * size))
 
         return call
 
     # -- how long it may take --------------------------------------------------------------------------------------
 
-    async def _ask(self, work: Callable[[], Awaitable[T]], call: _Call) -> T:
+    async def _ask(self, work: Callable[[], Awaitable[T]], call: _RunningCall) -> T:
         self._refuse_missed()
         try:
             return await (self._watched(work, call) if self._company.is_company else work())
@@ -353,7 +353,7 @@ class Member:
         if self.late:
             raise ProviderUnavailable(f"{self.name} has not answered yet")
 
-    async def _watched(self, work: Callable[[], Awaitable[T]], call: _Call) -> T:
+    async def _watched(self, work: Callable[[], Awaitable[T]], call: _RunningCall) -> T:
         """Return the result of one call, unless it takes too long or the provider is given up meanwhile."""
         task = asyncio.ensure_future(work())
         loop = asyncio.get_running_loop()
@@ -381,7 +381,7 @@ class Member:
                 _LEFT.add(task)
             task.add_done_callback(_forget)
 
-    def _count(self, call: _Call, passed: float) -> None:
+    def _count(self, call: _RunningCall, passed: float) -> None:
         call.waited += passed
         if call.small:
             self._spent += passed / self._calls  # concurrent calls wait once
@@ -397,7 +397,7 @@ class Member:
             self._company.say(f"{self.gone}; continuing without it")
 
 
-class _Call:
+class _RunningCall:
     """A running call: seconds since its last progress, and their limit."""
 
     def __init__(self, limit: float, *, small: bool = False) -> None:

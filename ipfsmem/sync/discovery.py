@@ -36,11 +36,11 @@ from ipfsmem.ring.retention_rules import MAX_SUCCESSORS
 from ipfsmem.ring.statements import Revoke
 from ipfsmem.seal.objects import EpochKey
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown_anchors
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.pin_lists import Looks
 from ipfsmem.sync.refusal_reasons import reason
-from ipfsmem.sync.run import Run
-from ipfsmem.sync.steps import Found
+from ipfsmem.sync.steps import DiscoveredHeads
 from ipfsmem.sync.unjoined_heads import held_heads, not_whole
 
 #: Maximum number of names asked per sync of devices admitted by admins: 64 families with 8 successors each.
@@ -54,7 +54,7 @@ _MOST_UNNAMED: Final = 65_536
 _GIVEN: Final = "the version that was given"
 
 
-async def discover(run: Run) -> Found:
+async def discover(run: SyncContext) -> DiscoveredHeads:
     """Read anchors and device names, then their roots, until nothing new is learned.
 
     Verified rings are kept at once, since they lead to further names.
@@ -79,7 +79,7 @@ async def discover(run: Run) -> Found:
     return search.found()
 
 
-async def discover_older(run: Run, found: Found) -> Found:
+async def discover_older(run: SyncContext, found: DiscoveredHeads) -> DiscoveredHeads:
     """Add heads of pin lists: a complete older head, when names led to damaged ones."""
     search = Search(run, found)
     if not search.lists_read and (failure := await _open_pins(search)) is not None and not search.heads:
@@ -91,9 +91,9 @@ async def discover_older(run: Run, found: Found) -> Found:
 class Search:
     """The results so far; only this module changes it."""
 
-    def __init__(self, run: Run, found: Found | None = None) -> None:
+    def __init__(self, run: SyncContext, found: DiscoveredHeads | None = None) -> None:
         self.run = run
-        so_far = found or Found(fresh=run.replica.ring is None)
+        so_far = found or DiscoveredHeads(fresh=run.replica.ring is None)
         self.fresh = so_far.fresh
         self.heads = dict(so_far.heads)
         self.opened = set(so_far.opened)
@@ -124,9 +124,9 @@ class Search:
         #: Refusals by source name or list, reported at the end, since a later ring may accept them.
         self.refusals: list[tuple[str, dict[CID, IpfsmemError]]] = []
 
-    def found(self) -> Found:
+    def found(self) -> DiscoveredHeads:
         """Return the results for the next step."""
-        return Found(
+        return DiscoveredHeads(
             heads=dict(self.heads),
             fresh=self.fresh,
             opened=frozenset(self.opened),
@@ -508,7 +508,7 @@ def _is_news(search: Search, root: CID, anchor: bool) -> bool:
     return root not in search.opened and (anchor or root not in search.headless)
 
 
-def _anchor_names(run: Run) -> set[str]:
+def _anchor_names(run: SyncContext) -> set[str]:
     roots = [run.root.head_public] if run.root is not None else []
     return {ipns_name(public) for public in (*run.anchors(), *roots)}
 

@@ -42,10 +42,11 @@ from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
 from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.company import Company, Member, clock_time
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.damaged_notes import forget_damaged_notes
+from ipfsmem.sync.deletion_holds import publish_holds
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
-from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.moving import Moved, move_roots
@@ -56,7 +57,6 @@ from ipfsmem.sync.publish import publish
 from ipfsmem.sync.removals import tell_of_removals
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import Notices, SyncReport
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.salvage import Salvageable, Salvaged, bring_back, find_salvageable
 from ipfsmem.sync.steps import Joined, Published
 from ipfsmem.sync.unlocked_root import administer
@@ -79,13 +79,13 @@ async def sync(
 ) -> SyncReport:
     """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
 
-    `named_root`: see `Run`. `not_opened`: providers that cannot be opened now (`Providers`); the report names
+    `named_root`: see `SyncContext`. `not_opened`: providers that cannot be opened now (`Providers`); the report names
     them.
     """
     async with _alone(replica) as notices:
         company = Company(replica, providers, progress)
         run = partial(
-            Run, replica, company.members, root, progress, named_root=named_root, not_opened=not_opened,
+            SyncContext, replica, company.members, root, progress, named_root=named_root, not_opened=not_opened,
             company=company,
         )  # fmt: skip
         ring_before = replica.ring
@@ -109,12 +109,12 @@ async def sync(
 class _Done(msgspec.Struct):
     """A finished run of a sync; `failure`: why nobody accepted what it published."""
 
-    run: Run
+    run: SyncContext
     report: SyncReport
     failure: ProviderError | None = None
 
 
-async def _hurried(run: Run, company: Company, layout: Layout) -> _Done | None:
+async def _hurried(run: SyncContext, company: Company, layout: Layout) -> _Done | None:
     """Sync with the providers that do not keep others waiting; None if pointless or without result.
 
     A vault without a ring is not joined in part: what a missing provider has may be its newest state.
@@ -130,7 +130,7 @@ async def _hurried(run: Run, company: Company, layout: Layout) -> _Done | None:
         return None
 
 
-async def _in_full(run: Run, company: Company, layout: Layout, early: _Done | None) -> _Done:
+async def _in_full(run: SyncContext, company: Company, layout: Layout, early: _Done | None) -> _Done:
     """Sync with all providers, each until its deadline, after the hurried run."""
     company.begin(hurried=False)
     try:
@@ -145,7 +145,7 @@ async def _in_full(run: Run, company: Company, layout: Layout, early: _Done | No
     return done
 
 
-async def _once(run: Run, layout: Layout) -> _Done:
+async def _once(run: SyncContext, layout: Layout) -> _Done:
     started = time.monotonic()
     joined = await _pull(run)
     doubtful = is_anchor_behind(run, joined.found.anchored)
@@ -164,7 +164,7 @@ async def _once(run: Run, layout: Layout) -> _Done:
     return _Done(run, _report(run, joined, published, started), failure)
 
 
-def _unread_records(run: Run) -> int:
+def _unread_records(run: SyncContext) -> int:
     """Report and return the number of records and lists that exist but are unreadable."""
     found = 0
     for provider in run.providers:
@@ -183,7 +183,7 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
     """Name the providers that did not take part to the end, each once, even where nothing had to be sent."""
     for one in company.members:
         _join_refusals(report, one)
-    for one in company.missed:
+    for one in company.absent:
         if one.name not in report.not_placed:
             report.not_placed.append(one.name)
         if one.gone is None:
@@ -226,7 +226,7 @@ def _join_refusals(report: SyncReport, member: Member) -> None:
     ]
 
 
-async def _pull(run: Run) -> Joined:
+async def _pull(run: SyncContext) -> Joined:
     """Find, verify and join all heads. Raises ProviderRefused when no provider could be opened."""
     for one in run.not_opened:
         if not run.providers:
@@ -252,7 +252,7 @@ async def restore(
 ) -> SyncReport:
     """Run the first sync of a vault being restored: pull, join, enrol this device, publish.
 
-    `layout=None`: publishing is not yet agreed. `named_root`: see `Run`. `finders`: the company that found
+    `layout=None`: publishing is not yet agreed. `named_root`: see `SyncContext`. `finders`: the company that found
     the vault; providers given up there take no part. Reading suffices: what no provider accepts now stays on
     this device, signed, for a later sync without a root; a notice says so.
 
@@ -289,7 +289,7 @@ async def restore(
     return report
 
 
-def _require_whole(run: Run, joined: Joined) -> None:
+def _require_whole(run: SyncContext, joined: Joined) -> None:
     joined.outages.refuse(joined.with_content, run.where)
     if (parts := joined.unreadable) and _may_administer(run):
         raise DamagedError(
@@ -300,7 +300,7 @@ def _require_whole(run: Run, joined: Joined) -> None:
         )
 
 
-def _may_administer(run: Run) -> bool:
+def _may_administer(run: SyncContext) -> bool:
     """Tell whether the unlocked root still administers this vault, or none is unlocked. Otherwise no salvage
     is suggested."""
     if run.replica.ring is None or run.root is None:
@@ -414,7 +414,7 @@ async def leading(
         return [one.name for one in providers if root is not None and await _leads(run, one, root.decode())]
 
 
-async def _leads(run: Run, provider: Provider, root: str) -> bool:
+async def _leads(run: SyncContext, provider: Provider, root: str) -> bool:
     """Whether a provider lists a root, or shows an anchor and that the name of this device points at the root."""
     row = placed.under_either_name(run.replica.db.connection, provider.name, root)
     roots = {parse_cid(root), *([parse_cid(row.answered)] if row is not None else [])}
@@ -461,7 +461,7 @@ async def look_there(
     return _report(run, joined, Published(), started)
 
 
-async def _shows(run: Run, joined: Joined, provider: Provider) -> bool:
+async def _shows(run: SyncContext, joined: Joined, provider: Provider) -> bool:
     """Tell whether the provider itself leads to a verified head of this vault, from this sync or earlier."""
     known = {*joined.heads, *joined_before(run.replica)}
     leads: set[CID | str] = set()
@@ -486,11 +486,11 @@ async def _begun(
     named_root: CID | None = None,
     not_opened: Sequence[NotOpened] = (),
     company: Company | None = None,
-) -> AsyncIterator[Run]:
+) -> AsyncIterator[SyncContext]:
     """Start a run with exclusive access to its vault, unaffected by damaged notes. Raises UsageError for a
     read-only vault."""
     async with _alone(replica) as notices:
-        yield Run(
+        yield SyncContext(
             replica,
             providers,
             root,
@@ -514,28 +514,28 @@ async def _alone(replica: Replica) -> AsyncIterator[Notices]:
         yield notices
 
 
-async def _look_after(run: Run, joined: Joined) -> None:
+async def _look_after(run: SyncContext, joined: Joined) -> None:
     """Maintain guards, then names on behalf of others, then collect."""
     replica = run.replica
-    await bring_out_guards(run)
+    await publish_holds(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
     await run.names.put_for_others(others, without=run.sending.without)
     await collect_when_due(run, joined.found.ring_roots)
 
 
-def _tell_of_removals(run: Run, ring_before: Ring | None) -> None:
+def _tell_of_removals(run: SyncContext, ring_before: Ring | None) -> None:
     """Report removals last: a one-time notice must be in a report that arrives, and a failed sync has none."""
     with run.replica.transaction():
         tell_of_removals(run.replica, ring_before, run.notices)
 
 
-def _tell_of_move(run: Run) -> None:
+def _tell_of_move(run: SyncContext) -> None:
     move = unanswered_move(run.replica)
     if move is not None:
         run.notices.say("moved", describe_move(run.replica, move))
 
 
-async def _settle(run: Run) -> None:
+async def _settle(run: SyncContext) -> None:
     """Wait for background work of providers in this sync; other syncs need not wait for it."""
     settling = [provider for provider in run.providers if isinstance(provider, Settling)]
     failures_of = await asyncio.gather(*(provider.settle() for provider in settling))
@@ -548,7 +548,7 @@ async def _settle(run: Run) -> None:
             )
 
 
-def _report(run: Run, joined: Joined, published: Published, started: float) -> SyncReport:
+def _report(run: SyncContext, joined: Joined, published: Published, started: float) -> SyncReport:
     """Assemble the report from the results of the steps. `started`: by the monotonic clock, in seconds."""
     sending, fetcher, silent = run.sending, run.fetcher, sorted(joined.silent)
     fresh = joined.found.fresh

@@ -20,6 +20,7 @@ from ipfsmem.published.root_reader import differences
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import distinct_label, label_of
 from ipfsmem.sync.changes import combine_kinds, kinds_between
+from ipfsmem.sync.deletion_holds import add_hold
 from ipfsmem.sync.fork import (
     AdoptionResult,
     adopt_head,
@@ -30,7 +31,6 @@ from ipfsmem.sync.fork import (
     lacks_what_moves,
 )
 from ipfsmem.sync.forwarding import learn_moves
-from ipfsmem.sync.guards import add_guard
 from ipfsmem.sync.join_head import JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.join_work import JoinWork
 from ipfsmem.sync.mass_delete import count_deleted, find_mass_delete
@@ -228,7 +228,7 @@ def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) 
     found = find_mass_delete(work.run.replica, lost, by) if lost else None
     if found is None:
         return
-    add_guard(work.run.replica, found)
+    add_hold(work.run.replica, found)
     ring, first, *last = work.run.replica.ring, *found.roots
     stay = f"The version before that, {first}, " + (
         f"and the one before the last of it, {last[0]}, are kept" if last else "is kept"

@@ -19,6 +19,7 @@ from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.device.texts_of_others import settle_persons
 from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync.changes import combine_kinds, kinds_between
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.discovery import discover_older
 from ipfsmem.sync.forgotten_elsewhere import let_go_of_forgotten
 from ipfsmem.sync.fork import adopt_orphans, orphans
@@ -27,7 +28,6 @@ from ipfsmem.sync.join_work import JoinWork
 from ipfsmem.sync.missing_texts import ask_for_missing_texts
 from ipfsmem.sync.own_id import keep_own_id
 from ipfsmem.sync.report import named
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Joined
 from ipfsmem.sync.times import WEEK_MS
 from ipfsmem.sync.unjoined_heads import keep_not_whole, not_whole
@@ -36,7 +36,7 @@ from ipfsmem.sync.unjoined_heads import keep_not_whole, not_whole
 LISTED_FOR_MS: Final = WEEK_MS
 
 
-async def join_found(run: Run, admitted: Admitted) -> Joined:
+async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
     """Join every head found, each in its own transaction, after handling copies of this device and others;
     and older roots when newer ones cannot be read whole."""
     work = JoinWork(run, admitted)

@@ -15,16 +15,16 @@ from ipfsmem.errors import ProviderError
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.changes import Kinds
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.fork import AdoptionResult
 from ipfsmem.sync.report import named
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Admitted, Joined
 
 
 class JoinWork:
     """The work of one join: its inputs (`run`, `admitted`) and its results."""
 
-    def __init__(self, run: Run, admitted: Admitted) -> None:
+    def __init__(self, run: SyncContext, admitted: Admitted) -> None:
         self.run = run
         self.admitted = admitted
         self.found = admitted.found

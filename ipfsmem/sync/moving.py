@@ -15,11 +15,11 @@ from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, raw_reader
 from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown_anchors
 from ipfsmem.sync.collection import Rules, judge_known_roots
-from ipfsmem.sync.guards import bring_out_guards, guarded, guards_at
+from ipfsmem.sync.context import SyncContext
+from ipfsmem.sync.deletion_holds import guarded, holds_at, publish_holds
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.placing import bring_out_anchors, place_at
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined
+from ipfsmem.sync.upload import publish_anchors, upload_to
 
 #: Number of blocks read together.
 _READ_AT_ONCE = 2_000
@@ -44,7 +44,7 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 async def move_roots(
-    run: Run, joined: Joined, target: Provider, *, newest: CID | None, keep_roots: int, keep_days: int
+    run: SyncContext, joined: Joined, target: Provider, *, newest: CID | None, keep_roots: int, keep_days: int
 ) -> Moved:
     """Place every live root at `target`, oldest first, and verify. `newest`: this device's current root.
 
@@ -52,7 +52,7 @@ async def move_roots(
     its ProviderError is raised.
     """
     await learn_unknown_anchors(run)
-    await bring_out_anchors(run, joined)
+    await publish_anchors(run, joined)
     rules = Rules(keep_roots=keep_roots, keep_days=keep_days)
     verdicts = judge_known_roots(run, joined.found.ring_roots, rules, await _guarded_anywhere(run))
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
@@ -73,8 +73,8 @@ async def move_roots(
         if not complete:
             lacking.append(str(root))
             continue
-        placed.append(await place_at(run, joined, target, root))
-    await bring_out_guards(run)
+        placed.append(await upload_to(run, joined, target, root))
+    await publish_holds(run)
     checked = await _check(run, target, placed, newest)
     await check_anchor_pins(run, target)
     return Moved(
@@ -82,7 +82,7 @@ async def move_roots(
     )
 
 
-async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
+async def _complete(run: SyncContext, root: CID, *, ask: bool) -> bool:
     """Fetch the parts of another device's root that this device never needed; False if a block is unavailable
     everywhere.
 
@@ -115,16 +115,16 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
     return True
 
 
-async def _guarded_anywhere(run: Run) -> set[str]:
+async def _guarded_anywhere(run: SyncContext) -> set[str]:
     """Return the roots guarded by this device or at a provider that answers: these move too."""
     found = set(guarded(run.replica.db))
     for provider in run.providers:
         with contextlib.suppress(ProviderError):
-            found |= (await guards_at(run, provider)).keys()
+            found |= (await holds_at(run, provider)).keys()
     return found
 
 
-async def _check(run: Run, target: Provider, roots: list[CID], newest: CID | None) -> int:
+async def _check(run: SyncContext, target: Provider, roots: list[CID], newest: CID | None) -> int:
     """Return the number of blocks found there: every block of each root if that can be asked, ring, commits
     and nodes included.
 
@@ -162,7 +162,7 @@ async def _check(run: Run, target: Provider, roots: list[CID], newest: CID | Non
     return len(roots)
 
 
-async def _not_there(run: Run, target: Provider, wanted: list[CID]) -> list[CID]:
+async def _not_there(run: SyncContext, target: Provider, wanted: list[CID]) -> list[CID]:
     absent: list[CID] = []
     for start in range(0, len(wanted), MAX_BATCH):
         batch = wanted[start : start + MAX_BATCH]
@@ -172,7 +172,7 @@ async def _not_there(run: Run, target: Provider, wanted: list[CID]) -> list[CID]
     return absent
 
 
-async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent: list[CID]) -> None:
+async def _send_what_lacks(run: SyncContext, target: Provider, roots: list[CID], absent: list[CID]) -> None:
     """Resend what is absent: a move was interrupted or lost something."""
     for start in range(0, len(absent) if target.capabilities.partial_car else 0, _READ_AT_ONCE):
         part = absent[start : start + _READ_AT_ONCE]
@@ -183,7 +183,7 @@ async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent:
             run.sending.count(len(blocks), sum(len(data) for _, data in blocks))
 
 
-def _keeps_tree(run: Run, target: Provider, root: CID) -> bool:
+def _keeps_tree(run: SyncContext, target: Provider, root: CID) -> bool:
     """Tell whether the provider has the tree as built here, not in its own layout."""
     row = placed.get(run.replica.db.connection, target.name, str(root))
     return row is None or row.answered == str(root)

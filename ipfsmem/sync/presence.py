@@ -178,7 +178,7 @@ class Checker:
             self._live = msgspec.structs.replace(found, objects=[*found.objects, *lost])
         return self._live
 
-    async def look(self, extent: Extent) -> bool:
+    async def check_due(self, extent: Extent) -> bool:
         """Check what is due, and as far as `extent` says; tell whether there was anything to check.
 
         Raises ProviderError when the provider cannot answer.

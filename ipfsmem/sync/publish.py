@@ -1,7 +1,7 @@
 """The last step of a sync: publish the joined state, or adopt an equal head, and move this device's name
 there (format section 7).
 
-What is published is first made durable (`commits`), then placed at the providers (`placing`); the name moves
+What is published is first made durable (`commits`), then placed at the providers (`upload`); the name moves
 when one has it.
 """
 
@@ -25,13 +25,13 @@ from ipfsmem.published.layout import Layout
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.commits import Prepared, prepare
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.lost_objects import leave_out, note_whole
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, member_names
-from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.report import UNLOCK
 from ipfsmem.sync.revoke_notices import words_of_revoked
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined, Published
+from ipfsmem.sync.upload import move_former, publish_anchors, upload
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
@@ -41,14 +41,14 @@ MAX_PREV: Final = 256
 
 
 async def publish(
-    run: Run, joined: Joined, layout: Layout, anchored: Ring | None, *, suspicious: bool = False
+    run: SyncContext, joined: Joined, layout: Layout, anchored: Ring | None, *, suspicious: bool = False
 ) -> Published:
     """Publish the anchors and the joined state, or adopt an equal head, and move this device's name there.
 
     `anchored`: the ring that anchors lead to, or None. `suspicious`: check each provider for every block.
     """
-    await bring_out_anchors(run, joined)
-    names = _Names(run, joined)
+    await publish_anchors(run, joined)
+    names = _PublishedNames(run, joined)
     try:
         if blocked := _blocked(run, joined):
             return blocked
@@ -73,7 +73,7 @@ async def publish(
     return Published(ready.root, ready.new, not ready.own)
 
 
-def _blocked(run: Run, joined: Joined) -> Published | None:
+def _blocked(run: SyncContext, joined: Joined) -> Published | None:
     """Report why this device may not publish the joined state; None when it may. Raises NoVaultError without a ring."""
     replica = run.replica
     ring, device = replica.ring, replica.device.id
@@ -95,14 +95,14 @@ def _blocked(run: Run, joined: Joined) -> Published | None:
     return _refuse(run, "cannot-publish", f"nothing was published: {unsure}") if unsure else None
 
 
-def _refuse(run: Run, kind: str, text: str) -> Published:
+def _refuse(run: SyncContext, kind: str, text: str) -> Published:
     """Report a sync that pulled but could not publish: not a success."""
     run.notices.say(kind, text)
     return Published(blocked=kind)
 
 
 async def _prepare_and_place(
-    run: Run, joined: Joined, layout: Layout, names: _Names, *, suspicious: bool
+    run: SyncContext, joined: Joined, layout: Layout, names: _PublishedNames, *, suspicious: bool
 ) -> tuple[Prepared, CID]:
     """Prepare and place what is to be published; return it, and the root for names to point at."""
     ready, unmatched = await _prepare(run, joined, layout)
@@ -116,7 +116,9 @@ async def _prepare_and_place(
     return ready, await _place(run, joined, ready, names, every=suspicious or unmatched)
 
 
-async def _place(run: Run, joined: Joined, ready: Prepared, names: _Names, *, every: bool) -> CID:
+async def _place(
+    run: SyncContext, joined: Joined, ready: Prepared, names: _PublishedNames, *, every: bool
+) -> CID:
     """Place the root at each provider, and move its names there as soon as that one has it: none waits for another."""
     if run.company is not None:
         run.company.be_patient()
@@ -124,13 +126,13 @@ async def _place(run: Run, joined: Joined, ready: Prepared, names: _Names, *, ev
     async def lead(provider: Provider) -> None:
         await run.names.put_at(provider, names.signed(ready.root))
 
-    return await place(run, joined, ready.root, every=every, lead=lead)
+    return await upload(run, joined, ready.root, every=every, lead=lead)
 
 
-class _Names:
+class _PublishedNames:
     """The names for what this device publishes: its own, and its former one while others follow that."""
 
-    def __init__(self, run: Run, joined: Joined) -> None:
+    def __init__(self, run: SyncContext, joined: Joined) -> None:
         self._run, self._joined = run, joined
         self._signed: dict[CID, list[str]] = {}
 
@@ -148,7 +150,7 @@ class _Names:
         return self._signed[root]
 
 
-def _note_published(run: Run, ready: Prepared) -> None:
+def _note_published(run: SyncContext, ready: Prepared) -> None:
     replica, commit = run.replica, ready.commit.commit
     with replica.transaction():
         replica.db.set_meta(meta.ROOT, str(ready.root).encode())
@@ -157,7 +159,7 @@ def _note_published(run: Run, ready: Prepared) -> None:
         heads.put(replica.db.connection, row, commit.prev)
 
 
-async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, bool]:
+async def _prepare(run: SyncContext, joined: Joined, layout: Layout) -> tuple[Prepared, bool]:
     """Return what to publish, and whether heads with the same commit exist of which no tree is complete.
 
     In that case another device lacked something that may be missing where both publish. A complete head's
@@ -170,7 +172,7 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
         if ready.own and str(ready.root).encode() != replica.db.get_meta(meta.ROOT):
             # It waits until names point there, even if this sync is interrupted: the commit covers our writes.
             replica.db.set_meta(meta.SENDING, b"1")
-    for rival in ready.rivals:
+    for rival in ready.equivalent_roots:
         try:
             better = await drive_async(holds_all_of(Reader(), ready.root, rival), run.fetcher.get)
         except IpfsmemError:  # an unreadable one has nothing for anybody
@@ -181,7 +183,7 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
                 run.fetcher.keep()
                 note_whole(replica.db, rival)
             return ready, False
-    return ready, bool(ready.rivals)
+    return ready, bool(ready.equivalent_roots)
 
 
 def _newest(heads: Iterable[Head]) -> list[str]:
@@ -213,7 +215,7 @@ def holds_all_of(reader: Reader, ours: CID, theirs: CID) -> Fetch[bool]:
     return here.keys() <= there.keys()
 
 
-def _tell_of_left_out(run: Run) -> None:
+def _tell_of_left_out(run: SyncContext) -> None:
     out = len(objects_not_here(run.replica.db))
     if out:
         what = (

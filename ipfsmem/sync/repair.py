@@ -20,6 +20,7 @@ from ipfsmem.errors import FormatError, MissingError, ProviderError
 from ipfsmem.provider.contract import Block, Provider, Repair
 from ipfsmem.published.live_set import tree_bytes
 from ipfsmem.sync.anchor_pins import known_roots
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.presence import (
@@ -35,7 +36,6 @@ from ipfsmem.sync.presence import (
     note_missing,
     store_notes,
 )
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import new_blocks, send
 from ipfsmem.sync.times import DAY_MS, passed
 
@@ -53,7 +53,7 @@ Resend = Literal["nothing", "within bounds", "by hand"]
 
 
 async def keep_present(
-    run: Run,
+    run: SyncContext,
     provider: Provider,
     root: CID,
     answered: CID,
@@ -73,9 +73,9 @@ async def keep_present(
     before = copy(notes)
     served = run.fetcher.served.get(provider.name, ())
     checker = Checker(replica, provider, root, answered, _rings(run), notes, run.progress, served)
-    looked, sent = await checker.look(extent), 0
+    looked, sent = await checker.check_due(extent), 0
     if looked and resend != "nothing":
-        sent = await _Repair(run, provider, root, checker, notes, by_hand=resend == "by hand").repair(
+        sent = await _ProviderRepair(run, provider, root, checker, notes, by_hand=resend == "by hand").repair(
             answered
         )
     if looked:
@@ -91,7 +91,9 @@ async def keep_present(
     return found
 
 
-async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: bool, full: bool) -> Presence:
+async def check_one(
+    run: SyncContext, provider: Provider, root: CID | None, *, repair: bool, full: bool
+) -> Presence:
     """Check one provider at the user's request. If impossible now, return `unchecked` with the reason."""
     if root is None:
         return Presence(provider.name, "unchecked", text="nothing was published yet: ipfsmem sync")
@@ -108,14 +110,14 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
         return Presence(provider.name, "unchecked", text=str(error))
 
 
-async def _kept_there(run: Run, provider: Provider, newest: CID) -> list[CID]:
+async def _kept_there(run: SyncContext, provider: Provider, newest: CID) -> list[CID]:
     """Return the other roots in a provider's list: its history."""
     if not provider.capabilities.list:
         return []
     return [pin.cid for pin in await provider.pins(pin_name(run.anchor)) if pin.cid != newest]
 
 
-def _rings(run: Run) -> list[CID]:
+def _rings(run: SyncContext) -> list[CID]:
     """Return the roots of anchors: those that names lead to, or without names those pinned for anchors."""
     found = set(known_roots(run))
     names = any(provider.capabilities.names for provider in run.providers)
@@ -129,7 +131,7 @@ def _rings(run: Run) -> list[CID]:
     return sorted(found, key=str)
 
 
-def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker) -> None:
+def _refuse_holes(run: SyncContext, provider: Provider, root: CID, checker: Checker) -> None:
     """Raise MissingError when structure is missing both there and here."""
     missing = checker.missing
     if not missing:
@@ -145,7 +147,7 @@ def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker) -> 
         )
 
 
-def _tell(run: Run, found: Presence) -> None:
+def _tell(run: SyncContext, found: Presence) -> None:
     if found.sent:
         count = "1 part was" if found.sent == 1 else f"{found.sent:,} parts were"
         run.notices.say(
@@ -166,11 +168,18 @@ def _tell(run: Run, found: Presence) -> None:
         )
 
 
-class _Repair:
+class _ProviderRepair:
     """Resends what a check of one provider found missing. `by_hand`: at the user's request."""
 
     def __init__(
-        self, run: Run, provider: Provider, root: CID, checker: Checker, notes: CopyNotes, *, by_hand: bool
+        self,
+        run: SyncContext,
+        provider: Provider,
+        root: CID,
+        checker: Checker,
+        notes: CopyNotes,
+        *,
+        by_hand: bool,
     ) -> None:
         self._run, self._provider, self._root = run, provider, root
         self._checker, self._notes, self._by_hand = checker, notes, by_hand

@@ -8,14 +8,14 @@ from __future__ import annotations
 from ipfsmem.content.cid import CID
 from ipfsmem.device.bulk import read_blocks
 from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, Repair
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.run import Run
 
 #: Number of blocks sent together.
 _AT_ONCE = 1_000
 
 
-async def resend_damaged(run: Run, provider: Provider, root: CID) -> None:
+async def resend_damaged(run: SyncContext, provider: Provider, root: CID) -> None:
     """Send what a provider reports as lost, as far as local. `root` heads the CAR.
 
     Providers that cannot notice are not called. Raises ProviderError.

@@ -28,10 +28,10 @@ from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.published.root_reader import MAX_NODE
 from ipfsmem.published.root_verification import Head
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.fork import append_new_lines
 from ipfsmem.sync.join_head import checked, fetch_objects
 from ipfsmem.sync.refusal_reasons import reason
-from ipfsmem.sync.run import Run
 
 
 class Loose(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Salvaged(msgspec.Struct, frozen=True):
     crowded: tuple[str, ...]
 
 
-async def find_salvageable(run: Run, heads: Sequence[Head]) -> Salvageable:
+async def find_salvageable(run: SyncContext, heads: Sequence[Head]) -> Salvageable:
     """Read what is readable of these damaged heads and fetch the texts to be restored; nothing is changed.
 
     Raises ProviderError when a provider that may have missing parts is down: the result would be unknown.
@@ -204,7 +204,7 @@ def _fresh(replica: Replica, one: Damaged) -> list[Loose]:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-async def _read(run: Run, head: Head, tree: StateTree) -> Damaged:
+async def _read(run: SyncContext, head: Head, tree: StateTree) -> Damaged:
     lost: list[str] = []
     commit = head.commit.commit
     folders: dict[str, CID] = {} if head.state is None else {"": head.state}
@@ -232,7 +232,7 @@ async def _read(run: Run, head: Head, tree: StateTree) -> Damaged:
 
 
 async def _nodes(
-    run: Run, head: Head, folders: dict[str, CID], prefixes: Sequence[str]
+    run: SyncContext, head: Head, folders: dict[str, CID], prefixes: Sequence[str]
 ) -> Mapping[str, bytes]:
     """Return the readable ones of these nodes, opened; add their children's folders to `folders`."""
     codec, ek = run.replica.codec, head.commit.commit.ek

@@ -13,7 +13,7 @@ from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.changes import Kinds
 
 
-class Found(msgspec.Struct, frozen=True):
+class DiscoveredHeads(msgspec.Struct, frozen=True):
     """What is at a vault's providers, as far as readable and verified."""
 
     #: Verified heads by root.
@@ -52,7 +52,7 @@ class Found(msgspec.Struct, frozen=True):
 class Admitted(msgspec.Struct, frozen=True):
     """What was found, and which of its heads another copy of a device made."""
 
-    found: Found
+    found: DiscoveredHeads
     #: Verified heads made by another copy of their device: their numbers go back while their clock advances.
     copies: frozenset[CID] = frozenset()
     #: A head made by another copy of this device, if any.
@@ -63,7 +63,7 @@ class Joined(msgspec.Struct, frozen=True):
     """The current state, and what changed."""
 
     #: All that was found, older roots included.
-    found: Found = Found()
+    found: DiscoveredHeads = DiscoveredHeads()
     #: The heads with all content joined.
     heads: Mapping[CID, Head] = {}
     #: Verified heads with an unreadable part: never joined, and read on request only.

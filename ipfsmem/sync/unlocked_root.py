@@ -11,13 +11,13 @@ from ipfsmem.errors import LimitError, MembershipError, NoVaultError
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.anchors import move_anchor
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.revoke_notices import way_back
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined
 from ipfsmem.wallet.root_keys import RootKeys
 
 
-def administer(run: Run, joined: Joined) -> Ring | None:
+def administer(run: SyncContext, joined: Joined) -> Ring | None:
     """Do these tasks if a root is unlocked; return the ring that anchors lead to from now on, None if unknown.
 
     Raises NoVaultError for an unlocked root without a ring, MembershipError when it revoked this device.
@@ -48,7 +48,7 @@ def administer(run: Run, joined: Joined) -> Ring | None:
     return replica.ring
 
 
-def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
+def _enrol_itself(run: SyncContext, root: RootKeys, ring: Ring) -> Ring:
     """Return the ring with this device enrolled, or unchanged with a notice if full.
 
     The device can read nevertheless, and a revoke makes room.

@@ -26,7 +26,7 @@ from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, Provider
 from ipfsmem.http import psa
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin, Provider, open_provider
-from ipfsmem.sync.placing import LIST_LAG_MS
+from ipfsmem.sync.upload import LIST_LAG_MS
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import Unlock

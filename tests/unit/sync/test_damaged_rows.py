@@ -13,10 +13,10 @@ from ipfsmem.device.root_folders import objects_held
 from ipfsmem.device.tables import damaged_rows
 from ipfsmem.memory import Memory
 from ipfsmem.sync.collection import whole_at
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.damaged_notes import NOTES, forget_damaged_notes
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
-from ipfsmem.sync.run import Run
 from tests.support.device_lab import Lab, all_texts, begun, prepare_lab, says
 
 DAY = 86_400
@@ -130,7 +130,7 @@ def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
 def test_a_provider_is_not_whole_while_lost_rows_are_not_counted_anew(lab: Lab) -> None:
     """Rows that were gone were asked for nowhere, so a collection let older versions go beside a place that lacked what they named."""
     a, _ = two(lab)
-    run = Run(a.replica, [lab.provider("a")], None, no_progress, Notices())
+    run = SyncContext(a.replica, [lab.provider("a")], None, no_progress, Notices())
     pinned = {pin.cid for pin in lab.cloud.pins}
     assert asyncio.run(whole_at(run, run.providers[0], pinned))
     change(a, "UPDATE objects SET size = -1 WHERE digest = (SELECT digest FROM objects LIMIT 1)")

@@ -13,7 +13,7 @@ from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import status
 from ipfsmem.published.ipns_record import make_record, parse_record
-from ipfsmem.sync.guards import guard_name, guarded
+from ipfsmem.sync.deletion_holds import guard_name, guarded
 from ipfsmem.sync.mass_delete import tally_mass_delete
 from ipfsmem.sync.sending import new_blocks
 from ipfsmem.testing import SimCloud, SimProvider
@@ -172,7 +172,7 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
 
 def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any number of guards could be made by who deletes texts of its own; with a bound for all, they pushed others' out."""
-    monkeypatch.setattr("ipfsmem.sync.guards.MOST_GUARDS", 2)
+    monkeypatch.setattr("ipfsmem.sync.deletion_holds.MOST_GUARDS", 2)
     a, b, m = lab.three()
 
     def comes_and_goes(memory: Memory, many: int) -> str:
@@ -206,7 +206,7 @@ def test_a_mass_delete_hidden_in_a_greater_false_alarm_keeps_its_guard(
 ) -> None:
     """A guard had room where they whose texts were most had it: who deleted more of its own junk with somebody's texts had
     that guard among its own, and pushed it out with the next false alarms. Beside one root it stood in its place."""
-    monkeypatch.setattr("ipfsmem.sync.guards.MOST_GUARDS", 2)
+    monkeypatch.setattr("ipfsmem.sync.deletion_holds.MOST_GUARDS", 2)
     a, b, m = lab.three()
     for n in range(12):
         a.write(f"honest{n}", "text")

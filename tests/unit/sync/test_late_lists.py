@@ -10,7 +10,7 @@ import pytest
 
 from ipfsmem.device.replica import Environment
 from ipfsmem.memory import Memory
-from ipfsmem.sync.placing import LIST_LAG_MS
+from ipfsmem.sync.upload import LIST_LAG_MS
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.home import Home

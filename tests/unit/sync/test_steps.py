@@ -15,12 +15,12 @@ from ipfsmem.memory import Memory
 from ipfsmem.parts.syncing import followed_by
 from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.admission import admit, copies_among
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.discovery import discover, discover_older
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
-from ipfsmem.sync.run import Run
-from ipfsmem.sync.steps import Admitted, Found, Joined, Published
+from ipfsmem.sync.steps import Admitted, DiscoveredHeads, Joined, Published
 from tests.support.device_lab import Lab, body, texts
 
 
@@ -38,8 +38,8 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
     return a, b
 
 
-def _run(lab: Lab, memory: Memory) -> Run:
-    return Run(memory.replica, [lab.provider("b")], None, no_progress, Notices())
+def _run(lab: Lab, memory: Memory) -> SyncContext:
+    return SyncContext(memory.replica, [lab.provider("b")], None, no_progress, Notices())
 
 
 def test_finding_joins_nothing_and_admitting_neither(lab: Lab, two: tuple[Memory, Memory]) -> None:
@@ -97,7 +97,7 @@ def test_what_an_outage_hides_is_no_loss_and_stays_unread(lab: Lab, two: tuple[M
 
 
 def test_what_steps_hand_on_cannot_be_changed() -> None:
-    for value in (Found(), Admitted(Found()), Joined(), Published()):
+    for value in (DiscoveredHeads(), Admitted(DiscoveredHeads()), Joined(), Published()):
         for field in value.__struct_fields__:
             with pytest.raises(AttributeError):
                 setattr(value, field, None)

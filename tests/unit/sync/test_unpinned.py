@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.device.replica import Environment
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
-from ipfsmem.sync.placing import LIST_LAG_MS
+from ipfsmem.sync.upload import LIST_LAG_MS
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 from tests.support.device_lab import ROOT

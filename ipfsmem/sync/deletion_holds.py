@@ -24,8 +24,8 @@ from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.ring.authority import BY_ROOT
 from ipfsmem.ring.labels import families_named, label_and_id, label_of
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.mass_delete import MassDelete
-from ipfsmem.sync.run import Run
 
 #: Maximum number of guards for the texts of one author admitted by a root, and for all authors admitted by
 #: the same admins.
@@ -35,7 +35,7 @@ ALL: Final = "all"
 _WHICH: Final = "See what is: ipfsmem vault compact --dry-run"
 
 
-class Guard(msgspec.Struct, frozen=True):
+class DeletionHold(msgspec.Struct, frozen=True):
     """The reason of a guard: since `at` (milliseconds), for `gone` texts of the families `of` (with the
     number per family), removed by what the devices `by` published."""
 
@@ -63,7 +63,7 @@ def guard_name(anchor_public: bytes) -> str:
     return "ipfsmem-" + sha256(b"ipfsmem/v1/guard\0" + anchor_public).hexdigest()[:16]
 
 
-def add_guard(replica: Replica, found: MassDelete) -> None:
+def add_hold(replica: Replica, found: MassDelete) -> None:
     """Guard the roots before a mass delete (inside a transaction).
 
     The authors of the lost texts decide which guards share a bound: the largest deletes stay, then the
@@ -73,13 +73,13 @@ def add_guard(replica: Replica, found: MassDelete) -> None:
     """
     for root in found.roots:
         known = guarded(replica.db).get(root)
-        new = Guard(replica.world.now(), found.gone, found.of, found.by)
+        new = DeletionHold(replica.world.now(), found.gone, found.of, found.by)
         if known is not None:
             of = {
                 one: max(known.of.get(one, 0), found.of.get(one, 0)) for one in sorted({*known.of, *found.of})
             }
             by = tuple(sorted({*known.by, *found.by}))
-            new = Guard(known.at, max(known.gone, found.gone), of, by)
+            new = DeletionHold(known.at, max(known.gone, found.gone), of, by)
         replica.db.set_meta(meta.GUARD + root, msgspec.json.encode(new))
     shares: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for root, one in guarded(replica.db).items():
@@ -97,14 +97,14 @@ def _share_of(replica: Replica, family: str) -> str:
     return f"{let_in.rank} {family if let_in == BY_ROOT else let_in.admins}"
 
 
-def guarded(db: Database) -> dict[str, Guard]:
+def guarded(db: Database) -> dict[str, DeletionHold]:
     """Return the roots that this device guards, sorted."""
     names = meta.names(db.connection, meta.GUARD)
     stored = {name.removeprefix(meta.GUARD): db.get_meta(name) for name in names}
-    return {root: read_json(row, type=Guard) for root, row in stored.items() if row is not None}
+    return {root: read_json(row, type=DeletionHold) for root, row in stored.items() if row is not None}
 
 
-def forget_guards(replica: Replica, dropped: Iterable[str]) -> None:
+def forget_holds(replica: Replica, dropped: Iterable[str]) -> None:
     """Drop guards that the user released, and those of roots neither known nor local any more (inside a
     transaction)."""
     known = {*heads.roots(replica.db.connection), *map(str, guarded_roots_here(replica.db))}
@@ -122,18 +122,18 @@ def _forget(replica: Replica, roots: Iterable[str]) -> None:
     meta.forget(replica.db.connection, [meta.GUARD + root for root in roots])
 
 
-def keeps_guards(provider: Provider) -> bool:
+def keeps_holds(provider: Provider) -> bool:
     """Tell whether a root can have a second name there."""
     can = provider.capabilities
     return can.pin and can.list and can.unpin and can.partial_car
 
 
-async def bring_out_guards(run: Run) -> None:
+async def publish_holds(run: SyncContext) -> None:
     """Pin this device's guarded roots once at each provider that can keep guards; report if none can."""
     roots, noted = list(guarded(run.replica.db)), _pinned_guards(run)
     if not roots and not any(noted.values()):
         return
-    takers = [provider for provider in run.providers if keeps_guards(provider)]
+    takers = [provider for provider in run.providers if keeps_holds(provider)]
     for provider in takers:
         there = noted.setdefault(provider.name, [])
         for root in roots:
@@ -160,7 +160,7 @@ async def bring_out_guards(run: Run) -> None:
         run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
 
 
-async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
+async def _unpin_dropped(run: SyncContext, provider: Provider, roots: list[str], there: list[str]) -> None:
     """Unpin the roots that this device no longer guards; `there`: what it had pinned."""
     if not roots:
         return
@@ -179,15 +179,15 @@ async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: 
         )
 
 
-async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
+async def holds_at(run: SyncContext, provider: Provider) -> dict[str, Pin]:
     """Return the pins by which any device guards a root at a provider, by this device's name of the root."""
-    if not keeps_guards(provider):
+    if not keeps_holds(provider):
         return {}
     ours = {row.answered: row.root for row in placed.at_provider(run.replica.db.connection, provider.name)}
     return {ours.get(str(pin.cid), str(pin.cid)): pin for pin in await provider.pins(guard_name(run.anchor))}
 
 
-def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
+def meant(run: SyncContext, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
     """Return the guarded roots selected by each text of `wanted`.
 
     A text is a root (then only that, even if it is also a label), a device whose published state alone
@@ -212,7 +212,7 @@ def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozense
     return frozenset(known if ALL in named else alone.keys() | (known & named.keys()))
 
 
-def describe_guards(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
+def describe_holds(run: SyncContext, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
     """Return all guards for display, newest first. `elsewhere`: guarded roots at providers; `dropped`: those
     released."""
     here = guarded(run.replica.db)
@@ -235,11 +235,11 @@ def describe_guards(run: Run, elsewhere: Iterable[str], dropped: frozenset[str])
     return found + [Guarded(root, None, 0, (), (), root in dropped) for root in others]
 
 
-async def drop_guard_pins(run: Run, provider: Provider, dropped: frozenset[str]) -> None:
+async def drop_guard_pins(run: SyncContext, provider: Provider, dropped: frozenset[str]) -> None:
     """Remove these guards at a provider, whoever set them: the user confirmed the deletes."""
-    if not dropped or not keeps_guards(provider):
+    if not dropped or not keeps_holds(provider):
         return
-    for root, pin in (await guards_at(run, provider)).items():
+    for root, pin in (await holds_at(run, provider)).items():
         if root in dropped:
             await provider.unpin(pin)
     noted = _pinned_guards(run)
@@ -248,11 +248,11 @@ async def drop_guard_pins(run: Run, provider: Provider, dropped: frozenset[str])
         run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
 
 
-def _root_there(run: Run, provider: Provider, root: str) -> CID:
+def _root_there(run: SyncContext, provider: Provider, root: str) -> CID:
     row = placed.get(run.replica.db.connection, provider.name, root)
     return parse_cid(row.answered if row is not None else root)
 
 
-def _pinned_guards(run: Run) -> dict[str, list[str]]:
+def _pinned_guards(run: SyncContext) -> dict[str, list[str]]:
     stored = run.replica.db.get_meta(meta.GUARD_PINS)
     return read_json(stored, type=dict[str, list[str]]) if stored else {}

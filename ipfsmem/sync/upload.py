@@ -23,11 +23,11 @@ from ipfsmem.errors import (
 from ipfsmem.provider.contract import Connecting, Fetching, Provider
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.company import side_by_side
+from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.presence import Extent, can_be_checked, load_notes
 from ipfsmem.sync.repair import keep_present
 from ipfsmem.sync.resend_damaged import resend_damaged
-from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
 from ipfsmem.sync.times import passed
@@ -36,7 +36,7 @@ from ipfsmem.sync.times import passed
 LIST_LAG_MS: Final = 600_000
 
 
-async def bring_out_anchors(run: Run, joined: Joined) -> None:
+async def publish_anchors(run: SyncContext, joined: Joined) -> None:
     """Put anchors where they are missing or old, preceded by their ring if made here.
 
     Devices cannot sign them, and somebody must keep them alive (format section 7).
@@ -48,13 +48,13 @@ async def bring_out_anchors(run: Run, joined: Joined) -> None:
             continue
         leads = target(record)
         if isinstance(leads, CID) and run.replica.db.has_block(leads.digest):
-            await place(run, joined, leads, check=False)
+            await upload(run, joined, leads, check=False)
     await run.names.put(names, without=run.sending.without)
     await bring_out_anchor_pins(run)
 
 
-async def place(
-    run: Run,
+async def upload(
+    run: SyncContext,
     joined: Joined,
     root: CID,
     *,
@@ -70,16 +70,16 @@ async def place(
     only. Raises the first failure when none accepted it, or the error of one that could not be opened when no
     open one accepts uploads.
     """
-    placing = _Placing(run, joined, root, check=check, every=every, lead=lead)
+    placing = _RootUpload(run, joined, root, check=check, every=every, lead=lead)
     return await placing.at_all()
 
 
-class _Placing:
+class _RootUpload:
     """One root on its way to all providers."""
 
     def __init__(
         self,
-        run: Run,
+        run: SyncContext,
         joined: Joined,
         root: CID,
         *,
@@ -135,7 +135,7 @@ class _Placing:
             if self._check:
                 answered = await _place_and_check(run, self._joined, provider, root, self._every)
             else:
-                answered = await place_at(run, self._joined, provider, root)
+                answered = await upload_to(run, self._joined, provider, root)
         except ProviderError as error:
             self._failures[provider.name] = error
             run.sending.without.add(provider.name)
@@ -170,9 +170,11 @@ class _Placing:
             await self._lead(provider)
 
 
-async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:
+async def _place_and_check(
+    run: SyncContext, joined: Joined, provider: Provider, root: CID, every: bool
+) -> CID:
     """Upload and pin a root, then check its tree. Names are moved after that (format section 7)."""
-    answered = await place_at(run, joined, provider, root)
+    answered = await upload_to(run, joined, provider, root)
     try:
         await keep_present(run, provider, root, answered, extent=Extent(every=every))
     except MissingError:
@@ -182,7 +184,7 @@ async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: C
     return answered
 
 
-async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> CID:
+async def upload_to(run: SyncContext, joined: Joined, provider: Provider, root: CID) -> CID:
     """Upload and pin a root unless known to be there; return the provider's root."""
     db = run.replica.db.connection
     can = provider.capabilities
@@ -213,7 +215,7 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     return sent.root
 
 
-def _whole_roots_at(run: Run, provider: Provider) -> list[CID]:
+def _whole_roots_at(run: SyncContext, provider: Provider) -> list[CID]:
     """Return roots with complete trees at a provider: the last one found complete, or if that is unknowable
     the last one placed."""
     if can_be_checked(provider):
@@ -222,7 +224,7 @@ def _whole_roots_at(run: Run, provider: Provider) -> list[CID]:
     return [parse_cid(row.root) for row in placed.newest_at(run.replica.db.connection, provider.name, 2)]
 
 
-async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
+async def _fetch_tree(run: SyncContext, root: CID, known: Sequence[CID]) -> list[CID]:
     """Return a root's blocks beyond the trees of `known`, fetching those missing here from anywhere."""
     db = run.replica.db
     while True:
@@ -238,7 +240,7 @@ async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
             return wanted
 
 
-async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:
+async def _pin_at(run: SyncContext, provider: Provider, root: CID, answered: CID) -> None:
     """Pin a root where uploads are impossible: such a service fetches it from where it was placed."""
     db = run.replica.db.connection
     row = placed.get(db, provider.name, str(root))
@@ -257,7 +259,7 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
         _tell_of_unlisted(run, provider, root)
 
 
-async def _connect_nodes(run: Run, provider: Provider) -> bool:
+async def _connect_nodes(run: SyncContext, provider: Provider) -> bool:
     """Connect this device's nodes with a service's fetching nodes, as its API requests; tell whether one is connected.
 
     Behind a router only this side can connect.
@@ -271,7 +273,7 @@ async def _connect_nodes(run: Run, provider: Provider) -> bool:
     return connected > 0
 
 
-async def _serves_root(run: Run, provider: Provider, row: PlacedRow) -> bool:
+async def _serves_root(run: SyncContext, provider: Provider, row: PlacedRow) -> bool:
     """Tell whether a placed root is still there, checked only where cheap: an account may be closed, a pin
     removed by hand.
 
@@ -291,7 +293,7 @@ async def _serves_root(run: Run, provider: Provider, row: PlacedRow) -> bool:
         return True  # inconclusive, and the search for heads there has reported it
 
 
-def _tell_of_unlisted(run: Run, provider: Provider, root: CID) -> None:
+def _tell_of_unlisted(run: SyncContext, provider: Provider, root: CID) -> None:
     run.notices.say(
         "repaired",
         f"{provider.name} did not list version {root} any more, which was published there, and was asked to keep it again",
@@ -305,7 +307,7 @@ def _has_what_it_lists(provider: Provider) -> bool:
     return provider.capabilities.list and not provider.capabilities.partial_car
 
 
-def move_former(run: Run, joined: Joined, root: CID) -> list[str]:
+def move_former(run: SyncContext, joined: Joined, root: CID) -> list[str]:
     """After this device took a new id, point its former name at `root` too while no other device knows the
     new one; return the names to put."""
     former = run.replica.former_device()

@@ -41,7 +41,7 @@ class Sending:
         self.bytes += size
 
 
-class Run:
+class SyncContext:
     """One sync. `root`: the unlocked wallet or recovery key, None in everyday use.
 
     `named_root`: the CID of a published root that the user wrote down, when names and lists are lost (format
