@@ -13,7 +13,7 @@ from ipfsmem.cli.wallets import owner, root_options
 from ipfsmem.config import expanded
 
 if TYPE_CHECKING:
-    from ipfsmem.vault.inspection import Keys
+    from ipfsmem.vault.inspection import InspectionKeys
 
 
 @cli_command("inspect")
@@ -41,8 +41,8 @@ def command(context: CommandContext, path: str, sealed_for: str | None, **owner_
         _show(found, 0)
 
 
-def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[str, Any]) -> Keys:
-    from ipfsmem.vault.inspection import Keys, keys_of
+def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[str, Any]) -> InspectionKeys:
+    from ipfsmem.vault.inspection import InspectionKeys, keys_of
 
     contexts: tuple[str, ...] = (sealed_for,) if sealed_for is not None else ()
     if owner_options["wallet"].named or owner_options["words"] or owner_options["words_fd"] is not None:
@@ -55,9 +55,9 @@ def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[s
             context.passphrase_from_fd_or_environment(),
         )
         keys = root.root(twice=False) if isinstance(root, Unlock) else root
-        return Keys((keys.box_secret,), contexts=contexts)
+        return InspectionKeys((keys.box_secret,), contexts=contexts)
     if not context.namespace_named:
-        return Keys(contexts=contexts)
+        return InspectionKeys(contexts=contexts)
     with context.memory() as memory:
         return keys_of(memory.replica, contexts)
 

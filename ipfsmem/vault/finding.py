@@ -58,7 +58,7 @@ async def find_vault(
     `sealed`: the kind requested. Raises NoVaultError when nobody knows the key, OtherKindError when only a
     vault of the other kind exists, ProviderError when its ring is unavailable, WrongWalletError.
     """
-    return await _Search(root, providers, replica, sealed).find()
+    return await _VaultSearch(root, providers, replica, sealed).find()
 
 
 async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *, sealed: bool) -> None:
@@ -128,7 +128,7 @@ _WHICH: Final = {
 _NOBODY: Final = bytes.fromhex("3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")
 
 
-class _Search:
+class _VaultSearch:
     """One search: vaults of the other kind, and reasons to doubt that there is no vault."""
 
     def __init__(self, root: RootKeys, providers: Sequence[Provider], replica: Replica, sealed: bool) -> None:

@@ -53,7 +53,7 @@ class _Pin(msgspec.Struct, frozen=True):
     created: int = 0
 
 
-class Keys(msgspec.Struct, frozen=True):
+class InspectionKeys(msgspec.Struct, frozen=True):
     """Keys to try on sealed data: box secrets for ring slots, epoch keys of one vault, contexts."""
 
     box_secrets: tuple[bytes, ...] = ()
@@ -67,7 +67,7 @@ class Keys(msgspec.Struct, frozen=True):
         return bool(self.box_secrets or self.eks)
 
 
-def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> Keys:
+def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> InspectionKeys:
     """Return a device's keys of its vault; without `contexts`, those of all names it knows."""
     ring = replica.ring
     if not contexts:
@@ -76,10 +76,10 @@ def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> Keys:
             prefixes = [node.prefix for node in replica.store.tree.nodes()]
         contexts = (*names, *prefixes)
     eks = ring.keys if ring is not None else ()
-    return Keys((replica.device.box_secret,), eks, replica.vault_tag, contexts)
+    return InspectionKeys((replica.device.box_secret,), eks, replica.vault_tag, contexts)
 
 
-def inspect(path: Path, keys: Keys) -> Facts:
+def inspect(path: Path, keys: InspectionKeys) -> Facts:
     """Return facts about a file or a provider's folder. Raises NotFoundError, FormatError, BlockError, UsageError."""
     with storage_errors(path, "read"):
         if path.is_dir():
@@ -111,7 +111,7 @@ def _looks_like_car(start: bytes) -> bool:
 # -- CAR -------------------------------------------------------------------------------------------------------
 
 
-def _car(path: Path, keys: Keys) -> Facts:
+def _car(path: Path, keys: InspectionKeys) -> Facts:
     with storage_errors(path, "read"), path.open("rb") as file:
         reader = read_car(file)
         blocks = dict(reader)
@@ -129,7 +129,7 @@ def _car(path: Path, keys: Keys) -> Facts:
     return found
 
 
-def _root(root: CID, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
+def _root(root: CID, blocks: Mapping[CID, bytes], keys: InspectionKeys) -> Facts:
     get = from_mapping(blocks)
     try:
         files = drive(read_root(Reader(), root), get)
@@ -157,7 +157,7 @@ def _root(root: CID, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
     return found
 
 
-def _known_ring(keyring: Keyring, keys: Keys) -> Ring | None:
+def _known_ring(keyring: Keyring, keys: InspectionKeys) -> Ring | None:
     """Return the caller's keys if they are of this vault."""
     if keyring.vault != keys.vault or not keys.eks:
         return None
@@ -240,7 +240,7 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
 # -- ring, commit, object --------------------------------------------------------------------------------------
 
 
-def _ring(keyring: Keyring, keys: Keys) -> Facts:
+def _ring(keyring: Keyring, keys: InspectionKeys) -> Facts:
     found: Facts = {
         "kind": "key ring",
         "mode": "plain" if keyring.plain else "sealed",
@@ -304,7 +304,7 @@ def _commit(signed: SignedCommit) -> Facts:
     }
 
 
-def _sealed(data: bytes, keys: Keys) -> Facts:
+def _sealed(data: bytes, keys: InspectionKeys) -> Facts:
     found: Facts = {
         "kind": "sealed object",
         "format": "IPM1",
@@ -342,7 +342,7 @@ def _opened(kind: int, payload: bytes, data: bytes, sealers: list[Sealer]) -> Fa
     return {"text": payload.decode("utf-8", "replace")}
 
 
-def _json(data: bytes, keys: Keys) -> Facts:
+def _json(data: bytes, keys: InspectionKeys) -> Facts:
     try:
         value = read_json(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -413,7 +413,7 @@ def _name(data: bytes, file_name: str) -> Facts:
     return {**found, "name": name, "signature": "holds"}
 
 
-def _provider_folder(folder: Path, keys: Keys) -> Facts:
+def _provider_folder(folder: Path, keys: InspectionKeys) -> Facts:
     packs, pins, names = (SharedFolder(folder, part) for part in ("packs", "pins", "names"))
     if not packs.is_there() and not names.is_there():
         raise UsageError(
@@ -444,7 +444,7 @@ def _provider_folder(folder: Path, keys: Keys) -> Facts:
     return found
 
 
-def _brief(text: str, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
+def _brief(text: str, blocks: Mapping[CID, bytes], keys: InspectionKeys) -> Facts:
     """Summarise a pinned root in a few words."""
     try:
         facts = _root(parse_cid(text), blocks, keys)
