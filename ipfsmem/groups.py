@@ -9,8 +9,8 @@ from ipfsmem.methods import SessionMethods
 from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.sessions.compaction import (
     SessionTranscript,
     StoredSession,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Sessions(SessionMethods, MemoryPart):
     """The sessions of one scope. A session is there from its first item on; any printable text is its name."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
 
@@ -78,7 +78,7 @@ class Sessions(SessionMethods, MemoryPart):
 
     def _sessions(self) -> AllSessions:
         """The sessions as they are now, with edits of linked folders."""
-        self._open.look()
+        self._open.ingest_edits()
         return sessions_of(self._view())
 
     def _view(self) -> View:

@@ -19,10 +19,10 @@ from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
-from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin, open_here
-from ipfsmem.parts.part import refuse_wrong_calls
+from ipfsmem.parts.opening import Connection, LoadRequest, OpenResult, Origin, open_here
+from ipfsmem.parts.part import validated
 from ipfsmem.parts.texts import MemoryTexts
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.vault.home import Home, HomeChoice
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Memory(MemoryMethods):
     `providers`, `vaults`, `maintenance`, `operations`.
     """
 
-    def __init__(self, made: Made, *, scope: str | None = None) -> None:
+    def __init__(self, made: OpenResult, *, scope: str | None = None) -> None:
         """Use `create` or `load`. `scope`: the one that was chosen, of a memory which somebody else opened and closes."""
         self._made = made
         self._open = made.opened
@@ -308,8 +308,8 @@ class Memory(MemoryMethods):
     readiness = _of_texts(MemoryTexts.readiness)
     make_ready = _of_texts(MemoryTexts.make_ready)
     context = _of_texts(MemoryTexts.context)
-    begin_anew = _of_texts(MemoryTexts.begin_anew)
-    given = _of_texts(MemoryTexts.given)
+    reset_context = _of_texts(MemoryTexts.reset_context)
+    mark_delivered = _of_texts(MemoryTexts.mark_delivered)
     promote = _of_texts(MemoryTexts.promote)
     promote_all = _of_texts(MemoryTexts.promote_all)
     candidates = _of_texts(MemoryTexts.candidates)
@@ -444,7 +444,7 @@ class Memory(MemoryMethods):
         """
         from ipfsmem.stack import MemoryStack
 
-        self._open.look()
+        self._open.ingest_edits()
         scopes, memories = self._open.scopes, self._open.memories
         named = [scope for token in tokens for scope in (scopes.stack(check_scope(token)) if token else [])]
         return MemoryStack(self._open, [memories.in_scope(scope) for scope in (*named, "")])
@@ -460,7 +460,7 @@ class Memory(MemoryMethods):
         if self._chosen is None:
             self._open.end_meaning()
             self._open.end_plugins()
-            with self._open.alone:
+            with self._open.lock:
                 self._made.close()
 
     async def aclose(self) -> None:
@@ -661,8 +661,8 @@ class Memory(MemoryMethods):
         known, place = configuration.settings(), Home.of(home)
         name = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         folder = configuration.namespace_folder(place.path(known), name)
-        opened = OpenMemory(name, open_damaged(folder, passphrase, place.world))
-        return cls(Made(opened, Connection(opened), Origin()))
+        opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
+        return cls(OpenResult(opened, Connection(opened), Origin()))
 
     def fork(
         self,
@@ -699,9 +699,9 @@ class Memory(MemoryMethods):
         return other
 
 
-refuse_wrong_calls(Memory, {"close", "aclose"})
+validated(Memory, {"close", "aclose"})
 
 
-def _close(made: Made | None) -> None:
+def _close(made: OpenResult | None) -> None:
     if made is not None:
         made.close()

@@ -22,7 +22,7 @@ from ipfsmem.memories.reasons import MAX_REASON
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.parts.open_memory import OpenMemory
+    from ipfsmem.parts.vault_handle import VaultHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -139,7 +139,7 @@ class View:
 
     __slots__ = ("_scopes", "opened", "remembered", "scope")
 
-    def __init__(self, opened: OpenMemory, scope: str, scopes: tuple[str, ...] | None = None) -> None:
+    def __init__(self, opened: VaultHandle, scope: str, scopes: tuple[str, ...] | None = None) -> None:
         """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it."""
         self.opened, self.scope, self._scopes = opened, scope, scopes
         #: What a server remembers as long as nothing changes; None where nobody does.
@@ -402,7 +402,7 @@ class Operation(Generic[P, R]):
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")
         if self.declared.waits:
             return self._noted(view, asked)
-        with opened.alone:
+        with opened.lock:
             opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
             return self._noted(view, asked)
 
@@ -410,10 +410,10 @@ class Operation(Generic[P, R]):
         work: Callable[..., R] = self.work
         if not self.declared.audit:
             return work(view, **asked)
-        from ipfsmem.parts.noting import advise_on, noting
+        from ipfsmem.parts.audit import advise_on, auditing
 
         method = self.name.rpartition(".")[2]
-        with noting(view.opened, self.declared.audit, view.scope, asked, method) as ended:
+        with auditing(view.opened, self.declared.audit, view.scope, asked, method) as ended:
             result = work(view, **asked)
             ended(result)
         advise_on(view.opened, self.declared.audit, method, result, asked)

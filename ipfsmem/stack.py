@@ -11,8 +11,8 @@ from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.stacks import Noted, ScopeStack
 from ipfsmem.methods import StackMethods
 from ipfsmem.operation import View
-from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.part import MemoryPart, waits_outside
+from ipfsmem.parts.part import MemoryPart, releases_lock
+from ipfsmem.parts.vault_handle import VaultHandle
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class MemoryStack(StackMethods, MemoryPart, ScopeStack):
     """Some scopes of an open memory, the first goes before the next; see `memories.stacks.ScopeStack`."""
 
-    def __init__(self, opened: OpenMemory, parts: Sequence[MemoryStore]) -> None:
+    def __init__(self, opened: VaultHandle, parts: Sequence[MemoryStore]) -> None:
         MemoryPart.__init__(self, opened)
         ScopeStack.__init__(self, parts)
         self._scope = self.scopes[0]
@@ -29,7 +29,7 @@ class MemoryStack(StackMethods, MemoryPart, ScopeStack):
     def _view(self) -> View:
         return View(self._open, self._scope, tuple(self.scopes))
 
-    @waits_outside
+    @releases_lock
     def context(
         self,
         query: str | None = None,
@@ -37,7 +37,7 @@ class MemoryStack(StackMethods, MemoryPart, ScopeStack):
         max_tokens: int | None = None,
         layout: Layout = "index",
         count: Callable[[str], int] | None = None,
-        without: frozenset[str] = frozenset(),
+        exclude: frozenset[str] = frozenset(),
         by_meaning: bool = True,
         counts: bool = True,
         running: str = "",
@@ -49,7 +49,7 @@ class MemoryStack(StackMethods, MemoryPart, ScopeStack):
             max_tokens=max_tokens,
             layout=layout,
             count=count,
-            exclude=without,
+            exclude=exclude,
             by_meaning=by_meaning,
             counts=counts,
             running=running,

@@ -24,7 +24,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.context_layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
-from ipfsmem.parts.noting import acting_as, hearing, with_doubts
+from ipfsmem.parts.audit import acting_as, hearing, with_doubts
 
 #: About the tools of its MCP server, after the memories at the start of a session.
 TOOLS: Final = (
@@ -134,7 +134,7 @@ def prompt_text(
         if not ready.something:
             return PromptText(ready=False)
         block = there.context(
-            query, layout="turn", without=without, by_meaning=False, plugins=False, running=session
+            query, layout="turn", exclude=without, by_meaning=False, plugins=False, running=session
         )
         whole = _WHOLE if any(words in block.text for words in _CUT) else ""
         text = block.text + whole

@@ -97,7 +97,7 @@ class ServedMemory:
 
     def remembered(self, memory: Memory) -> dict[Any, Any]:
         """What calls made of this memory since the last change (inside `on`)."""
-        memory.folders.look()
+        memory.folders.ingest_edits()
         mark = self.holder.mark()
         if mark != self._mark or memory is not self._of or len(self._remembered) > _MOST_REMEMBERED:
             self._remembered.clear()
@@ -206,7 +206,7 @@ class ServedMemory:
             return
         memory = self.holder.memory_if_unlocked()
         if memory is not None:
-            memory.folders.look()
+            memory.folders.ingest_edits()
         self._folders_at = began + max(FOLDERS_EVERY, _REST * (time.monotonic() - began))
 
     # -- syncs -----------------------------------------------------------------------------------------------

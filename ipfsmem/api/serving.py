@@ -49,7 +49,7 @@ from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
-from ipfsmem.parts.noting import acting_as, collecting, hearing
+from ipfsmem.parts.audit import acting_as, collecting, hearing
 
 #: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
 BODY_TIME: Final = 30.0

@@ -144,7 +144,7 @@ class CommandContext:
         """The memory on this device, open. `passphrase_itself`: keys that are unlocked are not enough. Raises NotFoundError when
         there is none."""
         from ipfsmem.memory import Memory
-        from ipfsmem.parts.noting import acting_as, collecting
+        from ipfsmem.parts.audit import acting_as, collecting
 
         passphrase = self.passphrase(itself=passphrase_itself)
         try:

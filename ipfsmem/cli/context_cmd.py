@@ -71,7 +71,7 @@ def command(
         raise UsageError("--anew is about a session: name it with --session")
     with context.memory() as memory:
         if anew and not preview:
-            memory.begin_anew(session)
+            memory.reset_context(session)
         block = memory.context(
             query,
             max_tokens=max_tokens,
@@ -81,7 +81,7 @@ def command(
         )
         _print(context, block, preview)
         if not preview:  # what could not be printed is given again
-            memory.given(block, session)
+            memory.mark_delivered(block, session)
 
 
 def _print(context: CommandContext, block: ContextBlock, preview: bool) -> None:

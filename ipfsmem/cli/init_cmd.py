@@ -38,7 +38,7 @@ from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.config import expanded
 from ipfsmem.errors import IpfsmemError, NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
-from ipfsmem.parts.noting import acting_as
+from ipfsmem.parts.audit import acting_as
 from ipfsmem.vault.beginning import (
     incomplete_restore_error,
     make_wallet,

@@ -123,7 +123,7 @@ def into_command(context: CommandContext, name: str, other: str | None, stay: bo
     if other is not None:
         check_scope(other)
     with context.memory() as memory:
-        made = memory.scopes.lead(name, other)
+        made = memory.scopes.redirect(name, other)
     if context.json:
         from ipfsmem.results import ScopeCard
 

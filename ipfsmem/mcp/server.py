@@ -27,7 +27,7 @@ from ipfsmem.mcp import wire
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
 from ipfsmem.mcp.lines import HALF_A_CHARACTER, NOT_JSON, TOO_LONG
 from ipfsmem.mcp.roots import Projects, folders_of
-from ipfsmem.parts.noting import acting, acting_as, hearing, with_doubts
+from ipfsmem.parts.audit import acting, acting_as, hearing, with_doubts
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
 from ipfsmem.tools.schema import JSON

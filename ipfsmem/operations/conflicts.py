@@ -60,7 +60,7 @@ def conflicts(
     Each has the shown text, the copies that are not shown, and the `seen` for `resolve`. Values that a revoked member wrote after its
     revocation are listed too.
     """
-    view.opened.look()
+    view.opened.ingest_edits()
     memories = view.opened.memories.in_scope(view.scope)
     found = memories.all_conflicts(key) if everywhere else memories.conflicts(key)
     late = [

@@ -53,6 +53,6 @@ def duplicates(
     from ipfsmem.memories.duplicates import duplicates as pairs
     from ipfsmem.memories.memories import listed
 
-    view.opened.look()
+    view.opened.ingest_edits()
     sources = view.sources()
     return Duplicates(duplicates=tuple(pairs(sources, listed(sources), similarity)))

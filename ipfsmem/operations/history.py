@@ -30,5 +30,5 @@ def history(view: View, key: Key) -> History:
     """
     from ipfsmem.published.versions import history as revisions
 
-    view.opened.take(key, view.scope)
+    view.opened.ingest_file(key, view.scope)
     return revisions(view.opened.memories.in_scope(view.scope), key)

@@ -97,7 +97,7 @@ def list_(
     """
     if cursor:
         check_key(cursor)
-    view.opened.look()
+    view.opened.ingest_edits()
     today = None if expired else view.opened.replica.world.today()
     word = (match or "").casefold()
 

@@ -74,7 +74,7 @@ def read(
         from ipfsmem.published.versions import read_past
 
         return read_past(memories, key, root)
-    opened.take(key, view.scope)
+    opened.ingest_file(key, view.scope)
     with _misses_what_is_not_here(opened.replica):
         if conflict is not None:
             return memories.read_conflict(key, conflict)

@@ -237,7 +237,7 @@ def recall(
     from ipfsmem.memories.recall import Question, search
     from ipfsmem.memories.writers import Writers
 
-    view.opened.look()
+    view.opened.ingest_edits()
     times = (when, since, until)
     found = search(
         view.sources(),

@@ -75,7 +75,7 @@ def resolve(
     if data is not None and not data.strip():
         raise UsageError("the text is empty, so nothing was replaced")
     opened, scope = view.opened, view.scope
-    opened.take(key, scope)
+    opened.ingest_file(key, scope)
     memories = opened.memories.in_scope(scope)
     item = next(iter(memories.conflicts(key)), None)
     if item is None and isinstance(seen, str):
@@ -91,6 +91,6 @@ def resolve(
         data = memories.read_conflict(key, take).data
     shown = memories.resolve(key, data, seen)
     left = {file for one in memories.conflicts(key) for file in one.files}
-    opened.show(key, scope)
+    opened.render_file(key, scope)
     replaced = tuple(file for file in (item.files if item is not None else ()) if file not in left)
     return Resolved(key=key, scope=scope, shown=shown, replaced=replaced)

@@ -30,5 +30,5 @@ def undo(view: View) -> Undone:
     from ipfsmem.memories.undo import undo as undone
 
     done = undone(view.opened.memories)
-    view.opened.show(done.key, done.scope)
+    view.opened.render_file(done.key, done.scope)
     return done

@@ -44,5 +44,5 @@ def why(
     """
     from ipfsmem.memories.recall import why as explained
 
-    view.opened.look()
+    view.opened.ingest_edits()
     return explained(view.sources(), check_key(key), query)

@@ -35,8 +35,8 @@ from ipfsmem.memories.import_scopes import assign
 from ipfsmem.memories.importing import Imported, Strategy, import_files, read_given, read_path
 from ipfsmem.memories.memory_records import place_of
 from ipfsmem.memories.sessions_here import named_sessions_here
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.parts.versions import is_unpublished, published_root
 from ipfsmem.published.history import export_car
 from ipfsmem.results import Exported
@@ -72,7 +72,7 @@ class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryBundles(MemoryPart):
     """What goes out of a memory and comes into it as files, of all scopes or of the one that was chosen."""
 
-    def __init__(self, opened: OpenMemory, chosen: str | None) -> None:
+    def __init__(self, opened: VaultHandle, chosen: str | None) -> None:
         """`chosen`: the scope that this is about, None for all of them."""
         super().__init__(opened)
         self._chosen = chosen
@@ -80,13 +80,13 @@ class MemoryBundles(MemoryPart):
 
     def _everything(self) -> Everything:
         """What this scope holds."""
-        self._open.look()
+        self._open.ingest_edits()
         return everything(self._memories)
 
     def whole(self) -> tuple[list[Everything], LeftOut]:
         """All that goes along in a tree: every scope, or the one that was chosen; and what does not."""
         if self._chosen is None:
-            self._open.look()
+            self._open.ingest_edits()
             parts, left = whole(self._memories)
         else:
             self._check_scope()

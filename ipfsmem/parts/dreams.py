@@ -29,10 +29,10 @@ from ipfsmem.dream.tidying import Progress
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, ProviderUnavailable
 from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
 from ipfsmem.memories.sessions_here import AllSessions
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.summaries import model_of_the_settings
 from ipfsmem.parts.usage import note_model_use
+from ipfsmem.parts.vault_handle import VaultHandle
 
 _ABORTED: Final = "the dream was aborted before it changed anything"
 _ABORTED_HINT: Final = "Begin another one: ipfsmem dream run"
@@ -100,7 +100,7 @@ class DreamLine(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryDreams(MemoryPart):
     """The dreams of one scope."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
 
@@ -111,7 +111,7 @@ class MemoryDreams(MemoryPart):
 
         `among`: the scopes of which it may know which keys there are, as links may mean these; None: all. `progress` is called with each phase. Raises LockedError while another process dreams, IncompleteError when somebody aborted it.
         """
-        self._open.look()
+        self._open.ingest_edits()
         with self._dreaming(progress) as told:
             return self._dreams().propose(among=_named(among), progress=told)
 
@@ -130,7 +130,7 @@ class MemoryDreams(MemoryPart):
         chosen = model_of_the_settings() if model is None else model
         asking: Asking | None = None
         try:
-            self._open.look()
+            self._open.ingest_edits()
             with self._dreaming(progress) as told:
                 told("gather")
                 dreams = self._dreams()
@@ -185,7 +185,7 @@ class MemoryDreams(MemoryPart):
 
     def run(self, *, among: Iterable[str] | None = None, progress: Progress = lambda phase: None) -> DreamRun:
         """Propose and apply it, but for what a person has to be shown first (`Outcome.waiting`). `among` and what it raises: as `propose`."""
-        self._open.look()
+        self._open.ingest_edits()
         with self._dreaming(progress) as told:
             found = self._dreams().propose(among=_named(among), progress=told)
             return DreamRun(proposed=found, outcome=self._done(found, asked=False))
@@ -194,7 +194,7 @@ class MemoryDreams(MemoryPart):
         """Dream over each scope of the memory if it is time, as `waits_for` says; nothing else. Raises what `propose` raises."""
         if self.waits_for():
             return []
-        self._open.look()
+        self._open.ingest_edits()
         with self._dreaming(lambda phase: None) as told:
             found = []
             for scope in ("", *(one.token for one in self._open.scopes.listing())):
@@ -208,7 +208,7 @@ class MemoryDreams(MemoryPart):
 
         Raises NotFoundError when there is none on this device.
         """
-        self._open.look()
+        self._open.ingest_edits()
         undone = self._dreams().undo(id)
         self._show((*undone.back,))
         return undone
@@ -321,7 +321,7 @@ class MemoryDreams(MemoryPart):
 
     def _show(self, keys: tuple[str, ...]) -> None:
         for key in keys:
-            self._open.show(key, self._target())
+            self._open.render_file(key, self._target())
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

@@ -16,9 +16,9 @@ from ipfsmem.facts.categories import GENERAL, KINDS, Kind
 from ipfsmem.memories.fact_history import earlier, keys_with_history
 from ipfsmem.memories.facts import Fact, Facts, Remembered, as_fact, keep_shown
 from ipfsmem.parts.forgetting import forget_text
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
+from ipfsmem.parts.vault_handle import VaultHandle
 
 
 class EarlierFact(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class FactPage(msgspec.Struct, frozen=True):
 class MemoryFacts(MemoryPart):
     """The entries of one scope. Each is a memory file with a category, so `read`, `list` and `recall` find it like any other."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
 
@@ -63,12 +63,12 @@ class MemoryFacts(MemoryPart):
         go out of sight on this device. Raises UsageError, LimitError, ChangedError.
         """
         _check_kind(kind)
-        self._open.look()
+        self._open.ingest_edits()
         made = self._facts().add(
             text, category, kind, confidence=confidence, important=important, source=source
         )
         if made is not None and made.action != "kept":
-            self._open.show(made.fact.key, self._target())
+            self._open.render_file(made.fact.key, self._target())
         return made
 
     def list(
@@ -77,7 +77,7 @@ class MemoryFacts(MemoryPart):
         """The entries, the last written first; hidden ones are not among them. Raises UsageError for a kind that is none."""
         if kind is not None:
             _check_kind(kind)
-        self._open.look()
+        self._open.ingest_edits()
         return self._facts().listing(kind, category, limit)
 
     def page(
@@ -95,27 +95,27 @@ class MemoryFacts(MemoryPart):
             _check_kind(kind)
         if limit < 1:
             raise UsageError(f"limit is 1 or more, not {limit}")
-        self._open.look()
+        self._open.ingest_edits()
         found, following = self._facts().page(kind, category, limit, cursor, hidden=hidden)
         return FactPage(tuple(found), following or None)
 
     def get(self, key: str) -> Fact | None:
         """One entry; None where there is none, or its text is not on this device."""
-        self._open.look()
+        self._open.ingest_edits()
         return self._facts().get(key)
 
     def edit(self, key: str, text: str, *, seen: str | None = None) -> Fact:
         """Give an entry another text; the one before goes into its history. `seen`: of the entry that is to be replaced, and no other.
         Raises NotFoundError, UsageError, ChangedError."""
-        self._open.take(key, self._target())
+        self._open.ingest_file(key, self._target())
         made = self._facts().edit(key, text, seen)
-        self._open.show(key, self._target())
+        self._open.render_file(key, self._target())
         return made
 
     def history(self, key: str) -> builtins.list[EarlierFact]:
         """The earlier texts of an entry, the newest first; none for one that never changed. Raises KeyNameError."""
         check_key(key)
-        self._open.look()
+        self._open.ingest_edits()
         return [
             EarlierFact(number, key, parse_memory(one.data).body, one.until, one.why)
             for number, one in enumerate(earlier(self._texts().memories, key), 1)
@@ -127,7 +127,7 @@ class MemoryFacts(MemoryPart):
         from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
 
         check_reason(reason)
-        self._open.take(key, self._target())
+        self._open.ingest_file(key, self._target())
         gone = self._facts().keep_deleted(key, seen)
         forget_text(
             self._open,
@@ -142,20 +142,20 @@ class MemoryFacts(MemoryPart):
     def keep(self, key: str, *, seen: str | None = None) -> None:
         """Keep what any memory shows in its history, from where `restore` brings it back, before its writer replaces it. Raises
         NotFoundError, ChangedError."""
-        self._open.take(key, self._target())
+        self._open.ingest_file(key, self._target())
         keep_shown(self._texts().memories, key, seen)
 
     @contextlib.contextmanager
     def keeping(self, key: str, *, seen: str | None = None) -> Iterator[None]:
         """The same in one transaction with what is written inside: where that fails, nothing is kept."""
-        self._open.take(key, self._target())
+        self._open.ingest_file(key, self._target())
         with self._replica.transaction():
             keep_shown(self._texts().memories, key, seen)
             yield
 
     def deleted(self) -> builtins.list[EarlierFact]:
         """The entries that were deleted and can be restored, the last one first."""
-        self._open.look()
+        self._open.ingest_edits()
         memories = self._texts().memories
         keys = keys_with_history(memories)
         with self._replica.reading():
@@ -166,9 +166,9 @@ class MemoryFacts(MemoryPart):
         """Bring an earlier text of an entry back, or an entry that was deleted: `number` counts its texts from the newest. `seen`: of
         the entry in whose place it comes, "" for none. Raises NotFoundError, ChangedError."""
         check_key(key)
-        self._open.take(key, self._target())
+        self._open.ingest_file(key, self._target())
         reading = self._facts().restore(key, number, seen)
-        self._open.show(key, self._target())
+        self._open.render_file(key, self._target())
         return as_fact(reading)
 
     def keep_limits(self) -> builtins.list[str]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.watching import FolderEye
-from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.vault_handle import VaultHandle
 
 #: Seconds between two looks where nobody tells of a change.
 POLL = 5.0
@@ -22,7 +22,7 @@ _LEAST_REST = 0.1
 
 
 @contextlib.asynccontextmanager
-async def watched_folders(opened: OpenMemory, edited: Callable[[], None]) -> AsyncIterator[None]:
+async def watched_folders(opened: VaultHandle, edited: Callable[[], None]) -> AsyncIterator[None]:
     """While the block runs: take in what is edited in the working copies, and call `edited` after each edit that is on disk."""
     told = asyncio.Event()
     eye = FolderEye(told.set)
@@ -35,7 +35,7 @@ async def watched_folders(opened: OpenMemory, edited: Callable[[], None]) -> Asy
                 eye.look_at(opened.folder_paths())
             # Not `wait_for`: Python 3.11's forgets that it was cancelled when an edit is told in the same moment.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_AT_WORK if opened.at_work else rest):
+                async with asyncio.timeout(POLL_AT_WORK if opened.sync_threads else rest):
                     await told.wait()
             if opened.closed or not opened.still_unlocked():
                 told.clear()  # to wait for what is set gives nobody else a turn

@@ -27,9 +27,9 @@ class MemoryFolders(MemoryPart):
         """
         self._open.scan()
 
-    def look(self) -> None:
+    def ingest_edits(self) -> None:
         """`scan`, unless the last one was less than a second ago: before a list that was made earlier is shown again."""
-        self._open.look()
+        self._open.ingest_edits()
 
     def last_look(self) -> None:
         """`scan`, for what must not be missed: before the keys are locked. Raises StorageError when a working copy is not there;

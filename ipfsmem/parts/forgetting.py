@@ -8,11 +8,11 @@ from ipfsmem.memories.memory_records import MemoryRecord, Seen
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.parts.open_memory import OpenMemory
+    from ipfsmem.parts.vault_handle import VaultHandle
 
 
 def forget_text(
-    opened: OpenMemory,
+    opened: VaultHandle,
     scope: str,
     key: str,
     *,
@@ -22,7 +22,7 @@ def forget_text(
     keep_earlier: bool = False,
 ) -> bool:
     """Forget a memory, concurrent edits included, and add an event. False if there is none. Arguments as those of the operation `forget`."""
-    opened.take(key, scope)
+    opened.ingest_file(key, scope)
     below = opened.scopes.stack(scope)[1:] if scope else []
     if isinstance(seen, MemoryRecord) and seen.scope in below:
         return forget_text(
@@ -42,7 +42,7 @@ def forget_text(
     return gone or any(lower_gone) or bool(earlier)
 
 
-def _record(opened: OpenMemory, memories: MemoryStore, key: str, reason: str) -> None:
+def _record(opened: VaultHandle, memories: MemoryStore, key: str, reason: str) -> None:
     """Remove the plain file, and add an event."""
     if opened.files is not None:
         opened.files.forget(key, memories.scope)
@@ -56,7 +56,7 @@ def _record(opened: OpenMemory, memories: MemoryStore, key: str, reason: str) ->
     MemoryTimeline(opened, memories.scope).record("forgot", about, "" if where else memories.scope)
 
 
-def _forget_earlier(opened: OpenMemory, memories: MemoryStore, key: str) -> list[str]:
+def _forget_earlier(opened: VaultHandle, memories: MemoryStore, key: str) -> list[str]:
     """Forget the earlier texts of a fact, and that it was hidden; the keys of their parts."""
     from ipfsmem.device.hidden import hidden_texts, show
 
@@ -75,7 +75,7 @@ def _forget_earlier(opened: OpenMemory, memories: MemoryStore, key: str) -> list
     return Sessions(memories).forget(session_of(key), f"{key} was forgotten")
 
 
-def _erase(opened: OpenMemory, memories: MemoryStore, keys: list[str], key: str) -> None:
+def _erase(opened: VaultHandle, memories: MemoryStore, keys: list[str], key: str) -> None:
     """Erase the texts from the database in mode local, and their vectors."""
     if opened.mode.only_here:
         from ipfsmem.memories.purge import erase

@@ -17,8 +17,8 @@ from ipfsmem.graph.graph import Relation as Joined
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.graph import graph_of
 from ipfsmem.parts.forgetting import forget_text
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Subgraph(msgspec.Struct, frozen=True):
 class MemoryGraph(MemoryPart):
     """The graph of one scope. An entity is said by its key or its name."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
         self._index = graph_of(opened.memories.in_scope(self._target()))
@@ -146,34 +146,34 @@ class MemoryGraph(MemoryPart):
 
     def add(self, name: str, kind: str = "", observations: Iterable[str] = ()) -> Node:
         """Make an entity, or add to the one of that name what is said of it. Raises UsageError."""
-        self._open.look()
+        self._open.ingest_edits()
         made, _ = self._index.add_entity(name, kind, observations)
         return self._written(made)
 
     def observe(self, name: str, observations: Iterable[str]) -> builtins.list[str]:
         """Add observations to an entity; those that are new. Raises NotFoundError, UsageError."""
-        self._open.look()
+        self._open.ingest_edits()
         new = self._index.observe(name, observations)
         self._shown(name)
         return new
 
     def unobserve(self, name: str, observations: Iterable[str]) -> builtins.list[str]:
         """Take observations away; those that were there. Raises NotFoundError, UsageError for those of a person's prose."""
-        self._open.look()
+        self._open.ingest_edits()
         gone = self._index.unobserve(name, observations)
         self._shown(name)
         return gone
 
     def relate(self, begin: str, type: str, end: str) -> bool:
         """Add a relation between two entities; False where it is there already. Raises NotFoundError, UsageError."""
-        self._open.look()
+        self._open.ingest_edits()
         new = self._index.relate(begin, type, end)
         self._shown(begin)
         return new
 
     def unrelate(self, begin: str, type: str, end: str) -> bool:
         """Take a relation away; False where there is none. Raises UsageError for one of a person's prose."""
-        self._open.look()
+        self._open.ingest_edits()
         gone = self._index.unrelate(begin, type, end)
         self._shown(begin)
         return gone
@@ -203,17 +203,17 @@ class MemoryGraph(MemoryPart):
         return self._open.scopes.target(self._scope) if self._scope else ""
 
     def _graph(self) -> Graph:
-        self._open.look()
+        self._open.ingest_edits()
         return self._index.graph()
 
     def _written(self, one: Entity) -> Node:
-        self._open.show(one.key, self._target())
+        self._open.render_file(one.key, self._target())
         return _node(one)
 
     def _shown(self, name: str) -> None:
         key = self._index.graph().find(name)
         if key is not None:
-            self._open.show(key, self._target())
+            self._open.render_file(key, self._target())
 
 
 def _node(one: Entity) -> Node:

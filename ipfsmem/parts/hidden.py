@@ -7,21 +7,21 @@ from collections.abc import Iterable
 
 from ipfsmem.device.hidden import MAX_REASON, Hidden, hidden_texts, hide, show
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 
 
 class MemoryHidden(MemoryPart):
     """The hidden memories of one scope. `read` shows them all the same; who writes one anew has it in sight again."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
         self._memories = opened.memories.in_scope(scope)
 
     def list(self, *, everywhere: bool = False) -> builtins.list[Hidden]:
         """What is hidden here of this scope, the last hidden first; `everywhere`: of all scopes."""
-        self._open.look()
+        self._open.ingest_edits()
         with self._replica.reading():
             found = [
                 one
@@ -35,7 +35,7 @@ class MemoryHidden(MemoryPart):
         when there is none under a key, before anything is hidden."""
         if len(why) > MAX_REASON or not why.isprintable():
             raise UsageError(f"a reason has at most {MAX_REASON} printable characters")
-        self._open.look()
+        self._open.ingest_edits()
         now, new = self._replica.world.now(), []
         with self._replica.transaction():
             known = hidden_texts(self._replica)

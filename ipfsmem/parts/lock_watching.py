@@ -1,6 +1,6 @@
 """What runs for long with keys that were unlocked looks whether they still are, and drops them within a second of the end.
 
-Each call on a memory looks before it begins (`OpenMemory.refuse_closed`). Here are the looks for while nobody calls, and for a
+Each call on a memory looks before it begins (`VaultHandle.refuse_closed`). Here are the looks for while nobody calls, and for a
 sync that is under way. Nothing here is a thread: what does not let its event loop run for a second puts that off.
 """
 
@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
-from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.vault_handle import VaultHandle
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ LOOK = 0.25
 END = 0.4
 
 
-async def while_unlocked(opened: OpenMemory, name: str, work: Coroutine[Any, Any, T]) -> T:
+async def while_unlocked(opened: VaultHandle, name: str, work: Coroutine[Any, Any, T]) -> T:
     """Do the work called `name`. When the keys are locked meanwhile it is cut off, they are dropped, and PassphraseError is
     raised; a memory that was opened with its passphrase goes on."""
     if opened.replica.lock_watch is None:
@@ -42,7 +42,7 @@ async def while_unlocked(opened: OpenMemory, name: str, work: Coroutine[Any, Any
 
 
 @contextlib.asynccontextmanager
-async def lock_watch(opened: OpenMemory, then: Callable[[], None]) -> AsyncIterator[None]:
+async def lock_watch(opened: VaultHandle, then: Callable[[], None]) -> AsyncIterator[None]:
     """While the block runs: drop the keys within a second of their end, and call `then` once. It does nothing for a memory that
     was opened with its passphrase."""
 
@@ -50,7 +50,7 @@ async def lock_watch(opened: OpenMemory, then: Callable[[], None]) -> AsyncItera
         while not opened.locked:
             await asyncio.sleep(LOOK)
             # What is at work looks itself, and is cut off first.
-            if not opened.at_work and not opened.closed and not opened.still_unlocked():
+            if not opened.sync_threads and not opened.closed and not opened.still_unlocked():
                 opened.drop_keys()
         then()
 

@@ -17,9 +17,9 @@ from ipfsmem.device.state import StateHeader
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.mode import Mode
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing, followed_by
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.results import Cleaned, Collecting, Compacted, Salvage, SearchIndexStatus, Vacuumed
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
@@ -41,7 +41,7 @@ OLD: Final = KEEP_DAYS * 86_400.0
 class MemoryMaintenance(MemoryPart):
     """What an open memory needs now and then."""
 
-    def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
         self._syncing = syncing
         self._memories = opened.memories

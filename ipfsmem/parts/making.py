@@ -24,8 +24,8 @@ from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin
+from ipfsmem.parts.opening import Connection, LoadRequest, OpenResult, Origin
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.provider.choice import ProviderChoice, each_of, specs_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool
@@ -103,7 +103,7 @@ class _Plan(msgspec.Struct, frozen=True):
         return list_in_default_vault(self.folder.parent, self.namespace, vault, self.passphrase, self.world)
 
 
-def make_here(request: LoadRequest) -> Made | None:
+def make_here(request: LoadRequest) -> OpenResult | None:
     """A memory that needs no provider, new and empty; None when one has to be asked whether it is kept there."""
     known = configuration.settings()
     name, mode, home = request.name(known), request.known_mode, request.home
@@ -112,7 +112,7 @@ def make_here(request: LoadRequest) -> Made | None:
     if mode.on_disk:
         return create(name, mode, provider=request.provider or known.provider, home=home)
     config = NamespaceConfig(Mode.NONE, home.label or mode)
-    made = _made(OpenMemory(name, create_replica(None, config, home.world, passphrase=None)))
+    made = _made(VaultHandle(name, create_replica(None, config, home.world, passphrase=None)))
     made.connection.syncing.pool.home = home.path(known) if home.folder is not None else None
     return made
 
@@ -128,7 +128,7 @@ def create(
     home: HomeChoice = None,
     memory_dir: str | Path | None = None,
     public_ok: bool = False,
-) -> Made:
+) -> OpenResult:
     """A new, empty memory: see `Memory.create`."""
     chosen = mode_named(mode)
     if not chosen.on_disk:
@@ -159,7 +159,7 @@ def create(
     except BaseException:
         pool.close()
         raise
-    made = _made(OpenMemory(plan.namespace, replica))
+    made = _made(VaultHandle(plan.namespace, replica))
     made.connection.syncing.hold(pool, opened, new.root)
     if new.words is not None:
         made.origin.recovery_words = to_words(new.words)
@@ -232,7 +232,7 @@ async def recover(
     root_cid: str | None = None,
     public_ok: bool = False,
     damaged_ok: bool = False,
-) -> Made:
+) -> OpenResult:
     """A memory that is kept elsewhere, brought to this device: see `Memory.recover`."""
     if not provider:
         raise ConfigError(
@@ -269,7 +269,7 @@ async def recover(
         except BaseException:
             await pool.aclose()
             raise
-        made = _made(OpenMemory(plan.namespace, replica))
+        made = _made(VaultHandle(plan.namespace, replica))
         syncing = made.connection.syncing
         syncing.hold(pool, opened, root)
         try:
@@ -314,7 +314,7 @@ async def _found(
     return root, vault, company
 
 
-async def bring_here(request: LoadRequest) -> Made:
+async def bring_here(request: LoadRequest) -> OpenResult:
     """The owner's memory that `request` names, from its provider; else a new one, when that was agreed to."""
     known = configuration.settings()
     name, where, mode = request.name(known), request.provider or known.provider, request.known_mode
@@ -340,7 +340,7 @@ async def bring_here(request: LoadRequest) -> Made:
     return await in_thread(functools.partial(create, name, **how), _take_back)
 
 
-async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> Made:
+async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> OpenResult:
     """Somebody's public bundle, in this process only: see `Memory.open_foreign`."""
     world = world or Environment()
     given = provider or configuration.settings().provider
@@ -349,7 +349,7 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
         foreign = await read_others_bundle(source, pool.open_all(each_of(given)), now_ms=world.now())
     finally:
         await pool.aclose()
-    made = _made(OpenMemory(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
+    made = _made(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
     parts = {scope: BundleScope(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
     problems = list(dict.fromkeys(import_files(made.opened.memories, parts).problems))
     made.origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
@@ -357,11 +357,11 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
     return made
 
 
-def _made(opened: OpenMemory) -> Made:
-    return Made(opened, Connection(opened), Origin())
+def _made(opened: VaultHandle) -> OpenResult:
+    return OpenResult(opened, Connection(opened), Origin())
 
 
-def _take_back(made: Made) -> None:
+def _take_back(made: OpenResult) -> None:
     """Remove a memory that was made just now and that nobody was shown, with the words that nobody was shown."""
     folder = made.opened.replica.folder
     made.close()

@@ -18,10 +18,10 @@ from ipfsmem.errors import (
 )
 from ipfsmem.memories.after_revoke import Late, late_writes
 from ipfsmem.memories.writers import members_of
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import providers_in_use
 from ipfsmem.parts.syncing import Syncing
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.ring import operations
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.statements import member_id
@@ -48,7 +48,7 @@ _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 class MemoryMembers(MemoryPart):
     """Who belongs to an open memory. Its changes need `memory.unlock`."""
 
-    def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
         self._syncing = syncing
 

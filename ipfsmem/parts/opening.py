@@ -14,7 +14,7 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.opening import open_replica
 
@@ -73,7 +73,7 @@ class Connection:
     """How one open memory meets its providers: begun when it is first asked for, since what only reads and writes here needs no
     provider. All scopes of the memory share it."""
 
-    def __init__(self, opened: OpenMemory, providers: Sequence[str | Provider] = ()) -> None:
+    def __init__(self, opened: VaultHandle, providers: Sequence[str | Provider] = ()) -> None:
         """`providers`: those of the memory; they are opened when the syncing begins, and one that cannot be says so then."""
         self._open = opened
         self._providers = (*providers,)
@@ -85,7 +85,7 @@ class Connection:
         if self._syncing is None:
             from ipfsmem.parts.syncing import Syncing
 
-            with self._open.alone:
+            with self._open.lock:
                 if self._syncing is None:
                     begun = Syncing(self._open)
                     if not self._open.closed:
@@ -99,10 +99,10 @@ class Connection:
         return self._syncing
 
 
-class Made(msgspec.Struct):
+class OpenResult(msgspec.Struct):
     """A memory that was opened, made or brought here just now."""
 
-    opened: OpenMemory
+    opened: VaultHandle
     connection: Connection
     origin: Origin
 
@@ -118,7 +118,7 @@ def has_memory(folder: Path) -> bool:
     return (folder / configuration.CONFIG_FILE).exists()
 
 
-def open_here(request: LoadRequest) -> Made | None:
+def open_here(request: LoadRequest) -> OpenResult | None:
     """The memory that is on this device; None when a mode was named that says what to do where there is none."""
     known = configuration.settings()
     name, mode, home = request.name(known), request.known_mode, request.home
@@ -127,10 +127,10 @@ def open_here(request: LoadRequest) -> Made | None:
     folder = configuration.namespace_folder(home.path(known), name)
     if mode is not None and not has_memory(folder):
         return None
-    opened = OpenMemory(name, open_replica(folder, request.passphrase or None, home.world))
+    opened = VaultHandle(name, open_replica(folder, request.passphrase or None, home.world))
     usual = (known.provider,) if known.provider else ()
     providers = () if request.provider else opened.replica.config.providers or usual
-    made = Made(opened, Connection(opened, providers), Origin())
+    made = OpenResult(opened, Connection(opened, providers), Origin())
     try:
         if mode not in (None, opened.mode):
             raise ConfigError(f"the memory {name} is in mode {opened.mode}, not {mode}")

@@ -8,7 +8,7 @@ from collections import Counter
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.device.operations import Operation, operations
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.noting import note
+from ipfsmem.parts.audit import note
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.wording import moment_of
 

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Final, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.noting import NOTED, advise_on, noting, scope_of
-from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.audit import AUDITED, advise_on, auditing, scope_of
+from ipfsmem.parts.vault_handle import VaultHandle
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +40,7 @@ _WORDS: dict[Any, str] = {
 }
 
 
-class _Parameter(msgspec.Struct, frozen=True):
+class _MethodParameter(msgspec.Struct, frozen=True):
     """What a method takes under a name."""
 
     name: str
@@ -50,10 +50,10 @@ class _Parameter(msgspec.Struct, frozen=True):
 class _Takes(NamedTuple):
     """What a method takes beside its instance."""
 
-    in_order: list[_Parameter]
-    by_name: dict[str, _Parameter]
+    in_order: list[_MethodParameter]
+    by_name: dict[str, _MethodParameter]
     #: What any further arguments are.
-    rest: _Parameter | None
+    rest: _MethodParameter | None
 
 
 class MemoryPart:
@@ -62,35 +62,35 @@ class MemoryPart:
     #: What works on a memory that was closed.
     WHEN_CLOSED: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, opened: OpenMemory) -> None:
+    def __init__(self, opened: VaultHandle) -> None:
         self._open = opened
         self._replica = opened.replica
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        refuse_wrong_calls(cls, cls.WHEN_CLOSED)
+        validated(cls, cls.WHEN_CLOSED)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._open.namespace}>"
 
 
-def waits_outside(method: Callable[P, T]) -> Callable[P, T]:
+def releases_lock(method: Callable[P, T]) -> Callable[P, T]:
     """A method that waits for something beside the memory: other threads work with the memory meanwhile."""
     vars(method)["waits"] = True
     return method
 
 
-def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
+def validated(owner: type, when_closed: Iterable[str] = ()) -> None:
     """Make each public method that a class defines refuse a closed memory and arguments of the wrong type.
 
-    An instance has its `OpenMemory` as `_open`, and one thread at a time is in such a method of it. Coroutines are not kept
+    An instance has its `VaultHandle` as `_open`, and one thread at a time is in such a method of it. Coroutines are not kept
     apart by that: they run in one event loop, and what they do between two waits is kept apart below. Methods that hand on to those of a part are left as they are.
     """
     for name, method in list(vars(owner).items()):
         if name.startswith("_") or getattr(method, "handed_on", False):
             continue
         if isinstance(method, types.FunctionType):
-            word = NOTED.get(owner.__name__, {}).get(name, "")
+            word = AUDITED.get(owner.__name__, {}).get(name, "")
             refusing = _refusing(method, of_instance=True, even_closed=name in when_closed, word=word)
             setattr(owner, name, refusing)
         elif isinstance(method, classmethod):
@@ -111,7 +111,7 @@ def _refusing(
     def check_for(name: str) -> _Check | None:
         return check_of(_type_of(method, name))
 
-    def refuse_wrong(parameter: _Parameter, value: object, called: str) -> None:
+    def refuse_wrong(parameter: _MethodParameter, value: object, called: str) -> None:
         if value is parameter.default:
             return  # right by its definition; most calls give little else, and no type is looked up for it
         check = check_for(parameter.name)
@@ -139,13 +139,13 @@ def _refusing(
             return noted_later(self, given, named)
         if not of_instance or awaited:
             return method(self, *given, **named)
-        alone = contextlib.nullcontext() if getattr(method, "waits", False) else self._open.alone
-        with alone:
+        lock = contextlib.nullcontext() if getattr(method, "waits", False) else self._open.lock
+        with lock:
             refuse_closed(self)  # meanwhile, by another thread
             if not word:
                 return method(self, *given, **named)
             said = {**dict(zip((one.name for one in in_order), given, strict=False)), **named}
-            with noting(self._open, word, scope_of(self, said), said, method.__name__) as ended:
+            with auditing(self._open, word, scope_of(self, said), said, method.__name__) as ended:
                 result = method(self, *given, **named)
                 ended(result)
             advise_on(self._open, word, method.__name__, result, said)
@@ -153,7 +153,7 @@ def _refusing(
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         said = {**dict(zip((one.name for one in takes().in_order), given, strict=False)), **named}
-        with noting(self._open, word, scope_of(self, said), said, method.__name__):
+        with auditing(self._open, word, scope_of(self, said), said, method.__name__):
             return await method(self, *given, **named)
 
     return call
@@ -174,8 +174,8 @@ def _takes(function: types.FunctionType) -> _Takes:
     defaults = function.__defaults__ or ()
     known = dict(zip(ordered[len(ordered) - len(defaults) :], defaults, strict=True))
     known |= function.__kwdefaults__ or {}
-    each = {name: _Parameter(name, known.get(name, _NO_DEFAULT)) for name in (*ordered, *by_key)}
-    rest = _Parameter(names[last], _NO_DEFAULT) if code.co_flags & _VAR_POSITIONAL else None
+    each = {name: _MethodParameter(name, known.get(name, _NO_DEFAULT)) for name in (*ordered, *by_key)}
+    rest = _MethodParameter(names[last], _NO_DEFAULT) if code.co_flags & _VAR_POSITIONAL else None
     by_name = {name: each[name] for name in names[max(1, code.co_posonlyargcount) : last]}
     return _Takes([each[name] for name in ordered], by_name, rest)
 

@@ -8,8 +8,8 @@ import msgspec
 
 from ipfsmem.config import settings
 from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
-from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.part import MemoryPart, waits_outside
+from ipfsmem.parts.part import MemoryPart, releases_lock
+from ipfsmem.parts.vault_handle import VaultHandle
 
 
 class PluginLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class PluginTrial(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryPlugins(MemoryPart):
     """The plugins of this device. A failure of one is logged, and nothing is raised or given in its place."""
 
-    def __init__(self, opened: OpenMemory) -> None:
+    def __init__(self, opened: VaultHandle) -> None:
         super().__init__(opened)
 
     def list(self) -> builtins.list[PluginLine]:
@@ -44,12 +44,12 @@ class MemoryPlugins(MemoryPart):
             for one in known_plugins(settings().plugins)
         ]
 
-    @waits_outside
+    @releases_lock
     def prompt_block(self, session: str = "") -> str:
         """What all give for the start of a session: each in a fence with its name, "" for nothing."""
         return self._labelled(None, session)
 
-    @waits_outside
+    @releases_lock
     def prefetch(self, query: str, session: str = "") -> str:
         """What all have that fits a question, in the same way."""
         return self._labelled(query, session)
@@ -60,7 +60,7 @@ class MemoryPlugins(MemoryPart):
         if running is not None:
             running.turn_complete(session, summary)
 
-    @waits_outside
+    @releases_lock
     def test(self, name: str, query: str) -> PluginTrial:
         """What one that is switched on gives, for a person who looks. Raises NotFoundError, ConfigError where it cannot run, and
         IncompleteError with what it did wrong."""

@@ -19,9 +19,9 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     UsageError,
 )
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.provider.choice import specs_of
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
@@ -43,7 +43,7 @@ list_ = list  # `MemoryProviders.list` hides the builtin inside the class
 class MemoryProviders(MemoryPart):
     """The providers of an open memory."""
 
-    def __init__(self, opened: OpenMemory, syncing: Syncing) -> None:
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
         self._syncing = syncing
 

@@ -15,8 +15,8 @@ from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.scopes import Restored, Scope
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.published.history import find_root, open_past, published_log
 from ipfsmem.results import ScopeCounts
 
@@ -24,7 +24,7 @@ from ipfsmem.results import ScopeCounts
 class MemoryScopes(MemoryPart):
     """The scopes of an open memory. What is in one is read and written through `memory.scope(token)`."""
 
-    def __init__(self, opened: OpenMemory) -> None:
+    def __init__(self, opened: VaultHandle) -> None:
         super().__init__(opened)
         self._scopes = opened.scopes
 
@@ -89,7 +89,7 @@ class MemoryScopes(MemoryPart):
         self._open.changed()
         return made
 
-    def lead(self, token: str, into: str | None) -> Scope:
+    def redirect(self, token: str, into: str | None) -> Scope:
         """Say that a scope turned out to be `into`: nothing moves, its texts are read below that one and new writes go there.
         None takes it back. Raises NotFoundError, UsageError.
         """

@@ -14,10 +14,10 @@ from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.hidden import MemoryHidden
 from ipfsmem.parts.members import MemoryMembers
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.syncing import Syncing
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.parts.versions import what_waits
 from ipfsmem.results import Status
 from ipfsmem.sync.collection import superseded
@@ -43,7 +43,7 @@ class MemoryStatus(MemoryPart):
 
     def __init__(
         self,
-        opened: OpenMemory,
+        opened: VaultHandle,
         syncing: Syncing,
         scopes: MemoryScopes,
         members: MemoryMembers,
@@ -57,7 +57,7 @@ class MemoryStatus(MemoryPart):
 
     def status(self) -> Status:
         """Counts and state, local."""
-        self._open.look()
+        self._open.ingest_edits()
         counts = self._scopes.counts()
         root = self._replica.db.get_meta(meta.ROOT)
         places = self._syncing.places

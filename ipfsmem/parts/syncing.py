@@ -25,11 +25,11 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memories.secret_check import SecretCheck, in_words
+from ipfsmem.parts.audit import unaudited
 from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
-from ipfsmem.parts.noting import unnoted
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.parts.versions import what_waits
 from ipfsmem.provider.car_file import CarFile
 from ipfsmem.provider.choice import ProviderChoice, each_of
@@ -71,7 +71,7 @@ class Syncing(MemoryPart):
 
     WHEN_CLOSED = frozenset({"close", "aclose"})
 
-    def __init__(self, opened: OpenMemory) -> None:
+    def __init__(self, opened: VaultHandle) -> None:
         super().__init__(opened)
         self.background: Background | None = None
         #: Opens providers from their specs, and closes those again.
@@ -144,15 +144,15 @@ class Syncing(MemoryPart):
         places = self.published_at()
         saved = None if car is None else CarFile(Path(car))
         self.agree(public_ok)
-        with self._open.alone:
+        with self._open.lock:
             self._open.refuse_closed("sync")
-            self._open.at_work.append(get_ident())
+            self._open.sync_threads.append(get_ident())
         try:
             return await while_unlocked(
                 self._open, "sync", self._sync_or_repair(places, allow, progress or no_progress, saved)
             )
         finally:
-            self._open.at_work.remove(get_ident())
+            self._open.sync_threads.remove(get_ident())
 
     async def _sync_or_repair(
         self, places: Providers, allow: Iterable[str], progress: Progress, saved: CarFile | None
@@ -199,7 +199,7 @@ class Syncing(MemoryPart):
         if self._replica.store.frame.ctx != before:
             from ipfsmem.memories.kept_vectors import erase_forgotten  # most syncs join nothing
 
-            with self._open.alone:
+            with self._open.lock:
                 erase_forgotten(self._open.memories)
 
     async def bring_back(
@@ -269,7 +269,7 @@ class Syncing(MemoryPart):
     def _let_go_when_revoked(self) -> None:
         """A revoked device's folders are nobody's working copies any more; their files stay (format section 6). Its keys are
         locked: whoever has it now needs the passphrase from here on. What syncs once with them says first what it found."""
-        with self._open.alone:
+        with self._open.lock:
             if (
                 self._open.is_revoked
                 and self._replica.lock_watch is not None
@@ -321,7 +321,7 @@ class Syncing(MemoryPart):
         if self._open.mode.on_disk:
             self.published_at()
             self.agree(public_ok)
-        background = Background(lambda: unnoted(self.sync(allow=allow)), pace, on_attempt)
+        background = Background(lambda: unaudited(self.sync(allow=allow)), pace, on_attempt)
         self.background = background
         background.begin()
         if self._open.mode.published and self.unpublished():

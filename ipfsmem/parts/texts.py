@@ -13,8 +13,8 @@ from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
-from ipfsmem.parts.open_memory import OpenMemory
-from ipfsmem.parts.part import MemoryPart, waits_outside
+from ipfsmem.parts.part import MemoryPart, releases_lock
+from ipfsmem.parts.vault_handle import VaultHandle
 
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
@@ -29,7 +29,7 @@ IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.
 class MemoryTexts(MemoryPart):
     """The memories of one scope; "" is the nameless one."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         """Raises KeyNameError."""
         super().__init__(opened)
         #: The same texts without the plain files and without the scopes that turned out to be this one.
@@ -59,7 +59,7 @@ class MemoryTexts(MemoryPart):
         """Where a new write meant for this scope goes."""
         return self.in_scope(self._open.scopes.target(self.scope)) if self.scope else self
 
-    @waits_outside
+    @releases_lock
     def context(
         self,
         query: str | None = None,
@@ -68,7 +68,7 @@ class MemoryTexts(MemoryPart):
         layout: Layout = "index",
         count: Callable[[str], int] | None = None,
         session: str = "",
-        without: Iterable[str] = (),
+        exclude: Iterable[str] = (),
         preview: bool = False,
         by_meaning: bool = True,
         plugins: bool = True,
@@ -80,9 +80,9 @@ class MemoryTexts(MemoryPart):
         UsageError.
 
         `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
-        `begin_anew` says that it has that before it no more. Messages of the session with this name, or with the name `running`, are
+        `reset_context` says that it has that before it no more. Messages of the session with this name, or with the name `running`, are
         left out: the model has them. `exclude`: the same for who keeps the `marks` of blocks. `preview`:
-        a person only looks at what it would be given, or `given` says later that it was. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
+        a person only looks at what it would be given, or `mark_delivered` says later that it was. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
         cannot wait for the plugins that the settings switch on; what they add takes a quarter of the tokens at most.
         """
         for_facts = 0
@@ -90,10 +90,10 @@ class MemoryTexts(MemoryPart):
             max_tokens, for_facts = context_tokens(layout), tokens_beside_for_facts()
         active = self._open.plugins() if plugins else None
         given = [] if active is None else active.for_context(query, session, layout)
-        with self._open.alone:
+        with self._open.lock:
             self._open.refuse_closed("context")  # meanwhile, by another thread
-            self._open.look()
-            before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
+            self._open.ingest_edits()
+            before = frozenset(exclude) | (self._open.shown.to(session) if session else frozenset())
 
             from ipfsmem.memories.context import context, facts_for, tokens_of, tokens_of_facts
 
@@ -144,7 +144,7 @@ class MemoryTexts(MemoryPart):
 
         make_ready(self._given())
 
-    def given(self, block: ContextBlock, session: str = "") -> None:
+    def mark_delivered(self, block: ContextBlock, session: str = "") -> None:
         """Say that a block that was made as a `preview` reached the model: it is not given to that session again, and counts as use."""
         from ipfsmem.memories.context import count_shown
 
@@ -152,13 +152,13 @@ class MemoryTexts(MemoryPart):
         if session:
             self._open.shown.note(session, block.marks)
 
-    def begin_anew(self, session: str) -> None:
+    def reset_context(self, session: str) -> None:
         """Say that a session has nothing before it any more of what `context` gave it: it was compacted, or cleared."""
         self._open.shown.forget(session)
 
     def index(self) -> str:
         """The text of MEMORY.md."""
-        self._open.look()
+        self._open.ingest_edits()
         return self.memories.index()
 
     def promote(
@@ -184,9 +184,9 @@ class MemoryTexts(MemoryPart):
             return self._promote_to(key, check_scope(to) if to else "", copy, seen, if_match, keep=keep)
         if seen is not None or if_match is not None or keep:
             raise UsageError("seen, if_match and keep go with `to`, the scope that a text is promoted to")
-        self._open.take(key, self.scope)
+        self._open.ingest_file(key, self.scope)
         promoted = self.memories.promote(key, copy)
-        self._open.show(key, self.scope)
+        self._open.render_file(key, self.scope)
         return promoted
 
     def _promote_to(
@@ -200,17 +200,17 @@ class MemoryTexts(MemoryPart):
 
         there = self.in_scope(to).target()
         for part in (self, there):
-            self._open.take(key, part.scope)
+            self._open.ingest_file(key, part.scope)
         made = promote_to(self.memories, there.memories, key, seen=seen, if_match=if_match, keep=keep)
         if not keep and self._open.files is not None:
             self._open.files.forget(key, self.scope)
-        self._open.show(key, there.scope)
+        self._open.render_file(key, there.scope)
         return made
 
     def candidates(self, source: str | None = None) -> tuple[Candidate, ...]:
         """The texts of others that `promote` could make this person's word, and the sessions with pending messages; with `source`, the name
         of a program, those that an import of it brought: texts on this device, messages on any."""
-        self._open.look()
+        self._open.ingest_edits()
         from ipfsmem.exchange.taken_before import TakenBefore
         from ipfsmem.memories.candidates import candidates
 
@@ -239,6 +239,6 @@ class MemoryTexts(MemoryPart):
 
     def files(self) -> dict[str, bytes]:
         """Every memory that is shown, by key."""
-        self._open.look()
+        self._open.ingest_edits()
         with self._replica.reading():
             return {view.key: view.data for _, view in self.memories.views() if view.data is not None}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 
 if TYPE_CHECKING:
     from ipfsmem.memories.stacks import ScopeStack
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class MemoryTimeline(MemoryPart):
     """The events of one scope. What turned out to be this scope is read with it."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
 
@@ -30,7 +30,7 @@ class MemoryTimeline(MemoryPart):
 
     def record(self, kind: str, data: Mapping[str, Any], scope: str) -> dict[str, Any]:
         """Append an event of any type to exactly this scope, wherever new events of that one go."""
-        with self._open.telling_uses(scope):
+        with self._open.flush_usage(scope):
             event = self._open.timeline(scope).note(kind, data)
         if self._open.files is not None:
             self._open.files.show_day(event["ts"][:10], scope)
@@ -40,7 +40,7 @@ class MemoryTimeline(MemoryPart):
     def read(self, days: tuple[str, str] | None = None, *, tz: tzinfo | None = UTC) -> list[dict[str, Any]]:
         """All events in order; `days` limits to days (`2026-11-23`) from the first to the last, in the time zone `tz`: UTC, a
         `ZoneInfo`, or None for that of this machine."""
-        self._open.look()
+        self._open.ingest_edits()
         return [noted.event for noted in self._stack().timeline(days, tz)]
 
     def missing(self, days: tuple[str, str] | None = None, *, tz: tzinfo | None = UTC) -> int:

@@ -22,9 +22,9 @@ from ipfsmem.memories.usage import (
     usage_data,
     used,
 )
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.parts.vault_handle import VaultHandle
 
 #: Days, the first and the last.
 Days = tuple[str, str]
@@ -43,7 +43,7 @@ class Budget(msgspec.Struct, frozen=True):
         return 0 < self.limit < self.spent
 
 
-def note_model_use(opened: OpenMemory, scope: str, agent: str, model: str, given: int, said: int) -> None:
+def note_model_use(opened: VaultHandle, scope: str, agent: str, model: str, given: int, said: int) -> None:
     """Note what a model was used for here, with what the settings say that it costs. Raises StorageError."""
     known = settings().model
     prices = (known.input_price, known.output_price) if known is not None else (0.0, 0.0)
@@ -60,7 +60,7 @@ def note_model_use(opened: OpenMemory, scope: str, agent: str, model: str, given
 class MemoryUsage(MemoryPart):
     """The uses of one scope."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._timeline = MemoryTimeline(opened, scope)
 

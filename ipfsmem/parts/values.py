@@ -18,9 +18,9 @@ from ipfsmem.memories.fact_history import earlier
 from ipfsmem.memories.facts import Facts, keep_shown
 from ipfsmem.memories.values import Value, Values, check_level
 from ipfsmem.parts.forgetting import forget_text
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.wording import count
 
 
@@ -39,7 +39,7 @@ class EarlierValue(msgspec.Struct, frozen=True):
 class MemoryValues(MemoryPart):
     """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
 
@@ -63,14 +63,14 @@ class MemoryValues(MemoryPart):
             fields[LEVEL] = check_level(level, LEVELS)
         if ttl is not None:
             fields["expires"] = self._ends(ttl)
-        self._open.look()
+        self._open.ingest_edits()
         made = self._values().set(key, value, fields, seen)
-        self._open.show(made.memory, self._target())
+        self._open.render_file(made.memory, self._target())
         return made
 
     def get(self, key: str) -> Value | None:
         """The value of a key; None where there is none, or it expired. Raises UsageError."""
-        self._open.look()
+        self._open.ingest_edits()
         return self._values().get(key)
 
     def list(
@@ -80,7 +80,7 @@ class MemoryValues(MemoryPart):
         an unknown level."""
         if level is not None:
             check_level(level, LEVELS)
-        self._open.look()
+        self._open.ingest_edits()
         return self._values().list(prefix, level, expired=expired)
 
     def delete(self, key: str, *, seen: str | None = None) -> Value:
@@ -137,7 +137,7 @@ class MemoryValues(MemoryPart):
 
     def history(self, key: str) -> builtins.list[EarlierValue]:
         """The earlier values of a key, the newest first; before them its conflicts."""
-        self._open.look()
+        self._open.ingest_edits()
         memory = self._values().place(key)
         beside = [
             EarlierValue(0, key, value_of(one.readable), hlc_ms(one.hlc) if one.hlc else 0, "conflict")
@@ -154,15 +154,15 @@ class MemoryValues(MemoryPart):
         memory = self._values().place(key)
         if not earlier(self._texts().memories, memory):
             raise NotFoundError(f"no earlier value of the key {key[:80]!a}")
-        self._open.take(memory, self._target())
+        self._open.ingest_file(memory, self._target())
         reading = Facts(self._open.memories.in_scope(self._target()), settings().facts).restore(
             memory, number, seen
         )
-        self._open.show(memory, self._target())
+        self._open.render_file(memory, self._target())
         return self._values().value(reading)
 
     def _delete(self, one: Value, seen: str | None) -> None:
-        self._open.take(one.memory, self._target())
+        self._open.ingest_file(one.memory, self._target())
         gone = keep_shown(self._texts().memories, one.memory, seen)
         forget_text(
             self._open,

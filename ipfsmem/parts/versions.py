@@ -10,8 +10,8 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.memories.writers import members_of
-from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.published.history import (
     ChangeKind,
     entry_changes,
@@ -28,7 +28,7 @@ list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 class MemoryVersions(MemoryPart):
     """Published versions as far as this device knows them, and older texts as far as it keeps them."""
 
-    def __init__(self, opened: OpenMemory, scope: str) -> None:
+    def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._memories = opened.memories.in_scope(scope)
 
@@ -44,7 +44,7 @@ class MemoryVersions(MemoryPart):
 
     def text(self, key: str, sha256: str) -> bytes:
         """An older text of a memory: the one whose SHA-256 begins so. Raises NotFoundError, UsageError."""
-        self._open.take(key, self._memories.scope)
+        self._open.ingest_file(key, self._memories.scope)
         return find_text(self._memories, key, None, sha256)[0]
 
     def restore(
@@ -55,11 +55,11 @@ class MemoryVersions(MemoryPart):
         It replaces what `seen` was shown ("": nothing), else what is shown now (or the forget). Raises NotFoundError, UsageError,
         ChangedError.
         """
-        self._open.take(key, self._memories.scope)
+        self._open.ingest_file(key, self._memories.scope)
         data, of = find_text(self._memories, key, root, text)
         pending = frozenset() if of or not may_be_part(key) else pending_then(self._memories, key, data)
         written = self._memories.restore(key, data, of, seen=seen, pending=pending)
-        self._open.show(key, self._memories.scope)
+        self._open.render_file(key, self._memories.scope)
         return written
 
     def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[Difference]:

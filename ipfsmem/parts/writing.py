@@ -14,14 +14,14 @@ from ipfsmem.memories.memory_records import Conflict, MemoryRecord, Seen, first_
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.parts.open_memory import OpenMemory
+    from ipfsmem.parts.vault_handle import VaultHandle
 
 #: Returns the text to write, for the memories of the scope and the text that is replaced.
 Make = Callable[["MemoryStore", bytes | None], bytes]
 
 
 def write_text(
-    opened: OpenMemory,
+    opened: VaultHandle,
     scope: str,
     key: str,
     data: bytes | Make,
@@ -36,16 +36,16 @@ def write_text(
     if if_match is not None or isinstance(seen, str):
         # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
         # out of the way until the write is done, and then is merged or kept beside.
-        opened.take(key, target)
+        opened.ingest_file(key, target)
     there = opened.memories.in_scope(target)
     found = _shown_below(opened, there, key, seen)
     if found is not None:
         data = _from_below(found, there, data, seen, if_match)
         seen, if_match = None, _hides_nothing(there, key)
     made = data if isinstance(data, bytes) else partial(data, there)
-    with opened.telling_uses(target):
+    with opened.flush_usage(target):
         written = there.write(key, made, seen=seen, if_match=if_match, long=long)
-    opened.show(key, target)
+    opened.render_file(key, target)
     return written
 
 
@@ -79,7 +79,7 @@ def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
         )
 
 
-def _shown_below(opened: OpenMemory, there: MemoryStore, key: str, seen: Seen | None) -> MemoryRecord | None:
+def _shown_below(opened: VaultHandle, there: MemoryStore, key: str, seen: Seen | None) -> MemoryRecord | None:
     """The text that a reader of a scope is shown under a key of which nothing stands there, from a scope that leads to it."""
     below = opened.scopes.stack(there.scope)[1:] if there.scope else []
     if isinstance(seen, MemoryRecord) and seen.scope != there.scope:

@@ -188,7 +188,7 @@ class Walls:
         memory, scope = self.pick(random)
         if scope:
             into = random.choice([one for one in SCOPES[1:] if one != scope])
-            memory.scopes.lead(scope, into if random.random() < 0.6 else None)
+            memory.scopes.redirect(scope, into if random.random() < 0.6 else None)
 
     def strange_token(self, random: Random) -> None:
         """What was seen in one scope replaces nothing in another, in whatever form it is handed back."""

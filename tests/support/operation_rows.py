@@ -157,7 +157,7 @@ ROWS: Final = (
     Op("scope make", {"name": "made", "title": "Made"}, "scope make", "put_scope", "", "scopes.make", "scope make",
        {"python": {"name": None, "token": "made"}}),
     Op("scope title", {"token": "mine", "title": "Mine"}, "scope title", "", "", "scopes.title", "scope title", {"cli": {"token": None, "name": "mine"}}),
-    Op("scope into", {"token": "theirs", "into": "mine"}, "scope into", "", "", "scopes.lead", "scope into", {"cli": {"token": None, "into": None, "name": "theirs", "other": "mine"}}),
+    Op("scope into", {"token": "theirs", "into": "mine"}, "scope into", "", "", "scopes.redirect", "scope into", {"cli": {"token": None, "into": None, "name": "theirs", "other": "mine"}}),
     Op("scope forget", {"name": "mine", "reason": "A test."}, "scope forget", "forget_scope", "", "scopes.forget", "scope forget",
        {"python": {"name": None, "token": "mine"}}),
     Op("scope restore", {"name": "gone"}, "scope restore", "restore_scope", "", "scopes.restore", "scope restore",

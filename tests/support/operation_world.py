@@ -21,7 +21,7 @@ from ipfsmem.cli.app import group
 from ipfsmem.device.operations import Operation, operations
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
-from ipfsmem.parts.noting import acting_as
+from ipfsmem.parts.audit import acting_as
 from ipfsmem.tools import toolset
 from tests.support import prepared
 from tests.support.api_lab import Client, Lab
@@ -59,7 +59,7 @@ def _make(home: Path) -> None:
         memory.scopes.forget("gone")
         memory.scopes.make(LED, title="Led")
         memory.scope(LED).write("before", "A text from before.")
-        memory.scopes.lead(LED, THEIRS)
+        memory.scopes.redirect(LED, THEIRS)
 
 
 def fill(memory: Memory, mark: str) -> None:

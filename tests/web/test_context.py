@@ -31,7 +31,7 @@ def filled(memory: Memory) -> None:
     shop = memory.scope("shop")
     shop.write("releases", "The shop is deployed on Mondays.", fields={"source": "a meeting"})
     memory.scope("old_shop").write("price", "Cents, never floats; deployed twice.")
-    memory.scopes.lead("old_shop", "shop")
+    memory.scopes.redirect("old_shop", "shop")
     for n in range(12):
         memory.facts.add(f"Fact {n} of {n * 7} says é {n * 13}", "work style")
     memory.facts.add("Never deploy\u200b by hand", "restriction")

@@ -105,7 +105,7 @@ def test_a_scope_that_turned_out_to_be_another_is_read_below_it_and_written_ther
     memory.scope("old").write("rule", "From the old one.")
     memory.scope("old").write("rest", "Rest.")
     memory.scope("new").write("rest", "New rest.")
-    memory.scopes.lead("old", "new")
+    memory.scopes.redirect("old", "new")
     root_of(memory)
     web = device(client, "mover", url)
     assert (web.read("rule", {"scope": "new"})["scope"], web.read("rest", {"scope": "new"})["scope"]) == (

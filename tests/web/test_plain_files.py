@@ -30,7 +30,7 @@ def test_the_tree_is_that_of_python_and_is_taken_in_by_both(
 ) -> None:
     web = client.open("exporter", url, **by_wallet(), token=PEER_TOKEN)
     memory.scope("old").write("rule", "From the old one.", type="project", tags=["a b", "c"])
-    memory.scopes.lead("old", "shop")
+    memory.scopes.redirect("old", "shop")
     memory.write("gone", "Forgotten here.")
     root_of(memory)
     web.sync()

@@ -117,7 +117,7 @@ class Drawing:
         for _ in range(steps):
             self.clock.ns += self.random.choice([0, 0, 1, MINUTE, 90 * MINUTE, DAY]) * 10**6
             self.random.choice(acts)()
-        self.memory.scopes.lead("old_shop", "shop")
+        self.memory.scopes.redirect("old_shop", "shop")
         if self.random.random() < 0.5:
             self.approve(self.memory)
         self.talk()

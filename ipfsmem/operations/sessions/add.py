@@ -56,6 +56,6 @@ def add(
         )
     if any("imported" in mark for mark in marks):
         raise UsageError("an item that makes messages imported ones is not added: only an import does that")
-    view.opened.look()
+    view.opened.ingest_edits()
     add_items(view, session, given)
     return SessionAdded(session=session, added=len(given))

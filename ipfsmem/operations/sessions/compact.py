@@ -110,13 +110,13 @@ def compact(
 
         summarise = ModelSummariser()
         by = summarise.name
-    with opened.alone:
-        opened.look()
+    with opened.lock:
+        opened.ingest_edits()
         sessions = sessions_of(view)
         names = [one.session for one in sessions.listing()] if session is None else [session]
     for name in names:
         try:
-            with opened.alone:
+            with opened.lock:
                 found = told_if_there(sessions, name)
             if found is not None:
                 number = _compact(view, name, found, limits, now, summarise, by)
@@ -152,7 +152,7 @@ def _compact(
             made = summarised(found, number, summarise, by, limits.summary)
     finally:
         _note_use(view, summarise)
-    with view.opened.alone:
+    with view.opened.lock:
         view.opened.refuse_closed("compact")
         add_items(view, session, [summary_mark(made)])
     return number
@@ -166,5 +166,5 @@ def _note_use(view: View, summarise: Summariser | None) -> None:
     if isinstance(summarise, ModelSummariser) and summarise.given + summarise.said:
         given, said = summarise.given, summarise.said
         summarise.given = summarise.said = 0
-        with view.opened.alone:
+        with view.opened.lock:
             note_model_use(view.opened, view.target, "compact", summarise.name, given, said)

@@ -56,7 +56,7 @@ def create(
     line = " ".join(title.split())
     if not line.isprintable():
         raise UsageError("title has characters that cannot be printed")
-    view.opened.look()
+    view.opened.ingest_edits()
     if any(one.session == name for one in sessions_of(view).listing()):
         raise UsageError(f"there is a session {name} already")
     add_items(view, name, [title_mark(line)])

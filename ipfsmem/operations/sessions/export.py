@@ -61,7 +61,7 @@ def export(
     from ipfsmem.wording import local_moment, moment, zone_of
 
     said = local_moment if tz is None else functools.partial(moment, zone=zone_of(tz))
-    view.opened.look()
+    view.opened.ingest_edits()
     found = told_if_there(sessions_of(view), session)
     if found is None:
         return None

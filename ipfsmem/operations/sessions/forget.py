@@ -61,7 +61,7 @@ def forget(
     """
     check_reason(reason)  # it is recorded after the session is gone
     opened, sessions = view.opened, sessions_of(view)
-    opened.look()
+    opened.ingest_edits()
     messages: int | None = None
     with contextlib.suppress(StorageError):  # one that is damaged can be forgotten too
         found = told_if_there(sessions, session)

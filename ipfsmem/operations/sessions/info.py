@@ -87,7 +87,7 @@ def info(view: View, session: SessionName) -> SessionInfo | None:
 
     `due`: number of messages that an automatic summary would cover now.
     """
-    view.opened.look()
+    view.opened.ingest_edits()
     return info_of(sessions_of(view), session)
 
 

@@ -50,7 +50,7 @@ def items(view: View, session: SessionName, *, last: Last = None) -> SessionItem
     """
     from ipfsmem.sessions.compaction import marked
 
-    view.opened.look()
+    view.opened.ingest_edits()
     sessions = sessions_of(view)
     seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
     found = told_if_there(sessions, session)

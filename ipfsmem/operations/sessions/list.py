@@ -116,7 +116,7 @@ def list_(
     Each has its title, its number of messages and the beginning of the last one. Older sessions are
     omitted, not forgotten. A damaged session is omitted and named.
     """
-    view.opened.look()
+    view.opened.ingest_edits()
     sessions = sessions_of(view)
     known = sessions.listing()
     if limit is None and not all:

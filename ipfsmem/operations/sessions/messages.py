@@ -82,7 +82,7 @@ def messages(
 
     Whatever program wrote them, they have a role, a time and a text. Messages that a summary covers are among them.
     """
-    view.opened.look()
+    view.opened.ingest_edits()
     sessions = sessions_of(view)
     seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
     found = told_if_there(sessions, session)

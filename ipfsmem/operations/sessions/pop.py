@@ -36,8 +36,8 @@ class SessionPopped(msgspec.Struct, frozen=True, kw_only=True):
 def pop(view: View, session: SessionName) -> SessionPopped:
     """Remove the last message of a session, on every device, and return it."""
     check_conversation(session)
-    view.opened.look()
+    view.opened.ingest_edits()
     item, changed = sessions_of(view).pop(session)
     for part in changed:
-        view.opened.show(part.key, part.scope)
+        view.opened.render_file(part.key, part.scope)
     return SessionPopped(session=session, item=item)

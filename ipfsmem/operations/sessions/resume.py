@@ -48,7 +48,7 @@ def resume(
     from ipfsmem.config import settings
     from ipfsmem.sessions.compaction import resumed
 
-    view.opened.look()
+    view.opened.ingest_edits()
     sessions = sessions_of(view)
     name = next((one.session for one in sessions.listing()), "") if session is None else session
     if not name:

@@ -75,7 +75,7 @@ def search(
     if not query.strip():
         raise UsageError("the question is empty")
     zone = None if tz is None else zone_of(tz)
-    view.opened.look()
+    view.opened.ingest_edits()
     sessions, entries, problems = sessions_of(view), {}, []
     for facts in sessions.listing():
         try:

@@ -45,7 +45,7 @@ def status(view: View) -> SessionStatus:
 
     A damaged session is left out and named.
     """
-    view.opened.look()
+    view.opened.ingest_edits()
     sessions = sessions_of(view)
     infos, problems = [], []
     for facts in sessions.listing():

@@ -49,7 +49,7 @@ def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> N
     """Add items at the end of a session. Raises UsageError, also for the earlier texts of a memory, which nobody adds to, and LimitError."""
     check_conversation(session)
     for key in sessions_of(view).add(session, items):
-        view.opened.show(key, view.target)
+        view.opened.render_file(key, view.target)
 
 
 def to_cover(found: SessionTranscript, limits: SessionSettings, *, now: bool) -> int:

@@ -126,7 +126,7 @@ def test_two_candidates_ask(sealed: Memory, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="several scopes: one, two"):
         choose_scope(sealed, project)
     assert choose_scope(sealed, project, new=True).new
-    sealed.scopes.lead("one", "two")
+    sealed.scopes.redirect("one", "two")
     assert choose_scope(sealed, project).scope == "two"
 
 

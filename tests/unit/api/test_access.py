@@ -219,7 +219,7 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
     third = bearer(token(tmp_path, "write", "third", "secret"))
     with opener(tmp_path)() as memory:
         memory.scope("work").sessions.add("talk", [{"role": "user", "content": "work reads this"}])
-        memory.scopes.lead("secret", "work")
+        memory.scopes.redirect("secret", "work")
 
     async def ask(client: Client) -> None:
         await told(client.get("/v1/memories?scope=work", headers=sent), 403, "ScopeError")
@@ -247,10 +247,10 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
         assert (await good(client.get("/v1/sessions?scope=secret", headers=both)))[0]["sessions"]
         with opener(tmp_path)() as memory:  # sessions of each scope that leads to `work` are read
             memory.scopes.make("third")
-            memory.scopes.lead("third", "work")
+            memory.scopes.redirect("third", "work")
         await told(client.get("/v1/sessions?scope=secret", headers=both), 403, "ScopeError")
         with opener(tmp_path)() as memory:
-            memory.scopes.lead("third", None)
+            memory.scopes.redirect("third", None)
         # What is written for `secret` goes to `work` now, by whatever way.
         etag = {"If-Match": f'"{"0" * 16}"'}
         into = client.post(

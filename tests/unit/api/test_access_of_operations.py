@@ -66,8 +66,8 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
     world(home)
     with Memory.load(NAME, home=home) as memory:
         if own == MINE:  # what is theirs turned out to be mine
-            memory.scopes.lead(LED, None)
-            memory.scopes.lead(THEIRS, MINE)
+            memory.scopes.redirect(LED, None)
+            memory.scopes.redirect(THEIRS, MINE)
         texts = [str(one.sha256) for one in memory.scope(THEIRS).history(KEY).versions]
     before, wrong = others(home, own), []
 

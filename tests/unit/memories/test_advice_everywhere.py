@@ -11,7 +11,7 @@ import pytest
 
 from ipfsmem.memory import Memory
 from ipfsmem.parts.advising import WritingAdvice
-from ipfsmem.parts.noting import acting_as, collecting
+from ipfsmem.parts.audit import acting_as, collecting
 from tests.support.api_lab import NEW, Client, asked
 from tests.support.cli_lab import Cli
 from tests.support.tools_lab import Model

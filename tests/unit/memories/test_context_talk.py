@@ -200,7 +200,7 @@ def test_a_session_is_not_given_the_same_line_twice(memory: Memory) -> None:
     assert block_of(memory, "full", session="agent").text.count("by hand") == 1
     again = block_of(memory, "full", session="agent")
     assert again.text == "" and again.repeated >= 2
-    memory.begin_anew("agent")
+    memory.reset_context("agent")
     assert block_of(memory, "turn", session="agent").said == 2
 
 

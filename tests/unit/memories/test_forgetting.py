@@ -139,7 +139,7 @@ def test_forget_says_the_scope_and_is_false_without_a_memory(tmp_path: Path) -> 
         assert not shop.forget("tone")
         shop.write("tone", "kind")
         memory.scopes.make("store")
-        memory.scopes.lead("shop", "store")
+        memory.scopes.redirect("shop", "store")
         store = memory.scope("store")
         assert store.forget("tone", seen=store.read("tone")) == gone
         outcomes = [one.outcome for one in memory.operations.list() if one.operation == "forget"]
@@ -154,7 +154,7 @@ def test_forget_of_a_scope_below_keeps_the_earlier_texts_only_if_asked(tmp_path:
         for key in keys:
             shop.facts.edit(key, "It opens at ten")
         memory.scopes.make("store")
-        memory.scopes.lead("shop", "store")
+        memory.scopes.redirect("shop", "store")
         store = memory.scope("store")
         for key, keep in zip(keys, (True, False), strict=True):
             shown = store.read(key)

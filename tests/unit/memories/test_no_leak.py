@@ -190,10 +190,10 @@ NOT_READING = {
     "promote",
     "promote_all",
     "undo",
-    "begin_anew",
+    "reset_context",
     "readiness",
     "make_ready",
-    "given",
+    "mark_delivered",
 }
 OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "read_memory": [{"key": key} for key in KEYS],

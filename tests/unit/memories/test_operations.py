@@ -16,7 +16,7 @@ from ipfsmem.device.replica import Environment
 from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import part
-from ipfsmem.parts.noting import NOTED, acting_as
+from ipfsmem.parts.audit import AUDITED, acting_as
 from ipfsmem.testing import MockClock
 from ipfsmem.vault.home import Home
 from ipfsmem.wording import moment_of
@@ -89,9 +89,9 @@ def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
 
 def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
     parts = {one.__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing", "_texts") for one in type(getattr(memory, name)).__mro__}  # fmt: skip
-    assert set(NOTED) <= parts | {type(memory.stack()).__name__}
+    assert set(AUDITED) <= parts | {type(memory.stack()).__name__}
     for owner in part.MemoryPart.__subclasses__():
-        for method in NOTED.get(owner.__name__, ()):
+        for method in AUDITED.get(owner.__name__, ()):
             assert callable(getattr(owner, method)), (owner, method)
 
 

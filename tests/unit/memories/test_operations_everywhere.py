@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.device.operations import Operation
 from ipfsmem.mcp.greetings import prepared
-from ipfsmem.parts.noting import NOTED
+from ipfsmem.parts.audit import AUDITED
 from tests.support.operation_fields import differences
 from tests.support.operation_fields import recorded as known_differences
 from tests.support.operation_rows import (
@@ -53,7 +53,7 @@ def test_every_declared_operation_has_one_row() -> None:
 
 
 def test_every_recorded_word_has_a_row() -> None:
-    words = {word for methods in NOTED.values() for word in methods.values()}
+    words = {word for methods in AUDITED.values() for word in methods.values()}
     assert words - {op.noted for op in ROWS} == WORDS_WITHOUT
 
 

@@ -144,7 +144,7 @@ def test_file_in_a_linked_folder_does_not_approve(tmp_path: Path) -> None:
         memory.folders.attach(folder)
         (folder / f"{key}.md").write_bytes(text)
         (folder / "plain.md").write_text("A plain note")
-        memory.folders.look()
+        memory.folders.ingest_edits()
         assert given(memory) == set() and pending(memory) == len(PENDING)
         assert memory.read("plain") is not None and memory.read(key) is None
         assert [REFUSED in notice for notice in memory.folders.notices(str(folder))] == [True]

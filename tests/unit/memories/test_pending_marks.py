@@ -67,7 +67,7 @@ def test_session_of_a_scope_that_leads_to_another_is_approved_there(memory: Memo
     for scope in ("work", "before"):
         memory.scopes.make(scope)
     memory.scope("work").bundles.import_from("initrunner", talk_of(tmp_path / "other.db", *THEIRS))
-    memory.scopes.lead("before", "work")
+    memory.scopes.redirect("before", "work")
     led = memory.scope("before").sessions
     assert [one.own for one in led.list()] == [False]
     assert led.approve("talk").messages == 2

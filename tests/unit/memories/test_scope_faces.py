@@ -79,7 +79,7 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     memory.scope("tmp").write("tone", "old", description="d")
     memory.scope("tmp").write("only", "there")
     memory.scopes.make("api")
-    memory.scopes.lead("tmp", "api")
+    memory.scopes.redirect("tmp", "api")
     api, tmp = memory.scope("api"), memory.scope("tmp")
     read = api.read("tone")
     assert read is not None and read.scope == "tmp"
@@ -102,7 +102,7 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     assert api.forget("only") and not api.forget("only")
     tmp.bundles.import_(blob({"taken.md": "in\n"}))
     assert [item.scope for item in tmp.list()] == [] and said_in(api, "taken") == "in"
-    memory.scopes.lead("tmp", None)
+    memory.scopes.redirect("tmp", None)
     assert tmp.write("tone", "apart").scope == "tmp" and api.read("tone") is None
 
 
@@ -110,7 +110,7 @@ def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
     """Whose word a text is does not get lost on the way up a stack (format section 5.2)."""
     memory.scope("tmp").bundles.import_(blob({"tone.md": "of others\n"}), foreign=True)
     memory.scopes.make("api")
-    memory.scopes.lead("tmp", "api")
+    memory.scopes.redirect("tmp", "api")
     api = memory.scope("api")
     read = api.read("tone")
     assert read is not None and not read.own
@@ -128,7 +128,7 @@ def test_a_card_that_changes_is_seen_at_once(lab: Lab) -> None:
     b = lab.restore("b") if lab.sync(a) else a
     part = b.scope("api")
     assert part.read("tone") is None
-    a.scopes.lead("tmp", "api")
+    a.scopes.redirect("tmp", "api")
     lab.settle(a, b)
     assert said_in(part, "tone") == "t"
     a.scopes.forget("tmp")
@@ -186,8 +186,8 @@ def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path:
         before = memory.replica.store.frame, sorted(memory.replica.store.names())
         calls = [
             lambda: memory.scopes.make(bad),
-            lambda: memory.scopes.lead("work", bad),
-            lambda: memory.scopes.lead(bad, "work"),
+            lambda: memory.scopes.redirect("work", bad),
+            lambda: memory.scopes.redirect(bad, "work"),
             lambda: memory.scopes.title(bad, "t"),
             lambda: memory.scopes.forget(bad),
             lambda: memory.scopes.restore(bad),
@@ -231,10 +231,10 @@ def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
         wrong: list[tuple[type[IpfsmemError], Any]] = [
             (UsageError, lambda: memory.scopes.make("a")),
             (NotFoundError, lambda: memory.scopes.make("gone")),
-            (UsageError, lambda: memory.scopes.lead("a", "a")),
-            (NotFoundError, lambda: memory.scopes.lead("a", "gone")),
-            (NotFoundError, lambda: memory.scopes.lead("gone", "a")),
-            (NotFoundError, lambda: memory.scopes.lead("a", "never")),
+            (UsageError, lambda: memory.scopes.redirect("a", "a")),
+            (NotFoundError, lambda: memory.scopes.redirect("a", "gone")),
+            (NotFoundError, lambda: memory.scopes.redirect("gone", "a")),
+            (NotFoundError, lambda: memory.scopes.redirect("a", "never")),
             (NotFoundError, lambda: memory.scopes.forget("gone")),
             (NotFoundError, lambda: memory.scopes.restore("a")),
             (NotFoundError, lambda: memory.scopes.restore("gone", "bafybeinothing")),
@@ -245,9 +245,9 @@ def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
         for error, call in wrong:
             with pytest.raises(error):
                 call()
-        memory.scopes.lead("a", "b")
+        memory.scopes.redirect("a", "b")
         with pytest.raises(UsageError):
-            memory.scopes.lead("b", "a")
+            memory.scopes.redirect("b", "a")
         assert (
             Scopes(memory.replica).stack("b") == ["b", "a"] and memory.scope("a").write("k", "v").scope == "b"
         )
@@ -293,7 +293,7 @@ def test_how_many_scopes_lead_into_one_costs_no_look_at_everything_for_each(
                 part = memory.scope(f"s{n:02}")
                 part.write(f"k{n}", f"text {n}")
                 part.note("waved")
-                memory.scopes.lead(f"s{n:02}", "one")
+                memory.scopes.redirect(f"s{n:02}", "one")
             one, looks[many] = memory.scope("one"), []
             for asks in (one.list, one.timeline.read, memory.stack("one").list):
                 seen = [0]

@@ -30,7 +30,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         memory.scope("sub").sessions.add("old", said("a canary in sub"))
         memory.scope("sub").sessions.add("both", said("first in sub"))
         memory.scope("top").sessions.add("both", said("second in top"))
-        memory.scopes.lead("sub", "top")
+        memory.scopes.redirect("sub", "top")
         yield memory
 
 
@@ -52,7 +52,7 @@ def test_sessions_of_led_scope_are_read_and_forgotten(memory: Memory, scope: str
         part.sessions.forget("old", seen="0" * 16)
     assert part.sessions.forget("old", seen=read.seen)
     assert part.sessions.forget("both").messages == 2
-    memory.scopes.lead("sub", None)
+    memory.scopes.redirect("sub", None)
     assert not any(memory.scope(one).sessions.known() for one in ("sub", "top"))
     memory.close()
     assert not any(b"a canary in sub" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
@@ -76,7 +76,7 @@ def test_message_is_added_after_those_of_a_clock_that_was_ahead(lab: Lab) -> Non
     lab.clock.advance(3_600_000)
     a.scope("sub").sessions.add("talk", said("ahead"))
     lab.clock.advance(-3_600_000)
-    a.scopes.lead("sub", "top")
+    a.scopes.redirect("sub", "top")
     a.scope("top").sessions.add("talk", said("after"))
     assert contents(a.scope("sub"), "talk") == ["ahead", "after"]
 
@@ -91,7 +91,7 @@ def test_session_kept_here_in_led_scope_stays_here(
     for scope in ("sub", "top"):
         a.scopes.make(scope)
     a.scope("sub").sessions.add("private", said("one"))
-    a.scopes.lead("sub", "top")
+    a.scopes.redirect("sub", "top")
     file.write_text("")
     a.scope("sub").sessions.add("private", said("two"))
     lab.sync(a)
@@ -104,10 +104,10 @@ def test_session_kept_here_in_led_scope_stays_here(
 
 
 def test_pending_messages_of_led_scope_are_approved_through_both(memory: Memory, tmp_path: Path) -> None:
-    memory.scopes.lead("sub", None)
+    memory.scopes.redirect("sub", None)
     sub, top = memory.scope("sub"), memory.scope("top")
     sub.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))
-    memory.scopes.lead("sub", "top")
+    memory.scopes.redirect("sub", "top")
     found = sub.sessions.info("talk")
     assert found is not None and not found.own
     assert sub.sessions.approve("talk", seen=found.seen).messages == 1

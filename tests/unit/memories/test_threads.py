@@ -82,14 +82,14 @@ def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: P
             waiting.result(60)
 
 
-@pytest.mark.parametrize("work", ["begin_files", "scan", "render", "look"])
+@pytest.mark.parametrize("work", ["begin_files", "scan", "render", "ingest_edits"])
 def test_what_reads_or_writes_the_plain_files_waits_for_the_thread_that_works_there(
     tmp_path: Path, work: str
 ) -> None:
     """A sync scans from its event loop while other threads write; a scan had lost its turn to a method that was put before it."""
     with Memory.create("m", "local", home=tmp_path) as memory:
         thread = threading.Thread(target=getattr(memory._open, work))
-        with memory._open.alone:
+        with memory._open.lock:
             thread.start()
             thread.join(0.1)
             assert thread.is_alive()

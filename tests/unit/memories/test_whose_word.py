@@ -62,7 +62,7 @@ def test_part_alone_makes_no_empty_text_in_front_of_others_where_its_scope_leads
         foreign=True,
     )
     a.scopes.make("shop")
-    a.scopes.lead("shop", "store")
+    a.scopes.redirect("shop", "store")
     with pytest.raises(UsageError, match="others' word"):
         a.scope("shop").write("role", description="tea")
     assert texts(a, "store") == {"role": {"likes tea"}} and not texts(a, "shop")

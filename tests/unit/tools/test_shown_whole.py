@@ -236,7 +236,7 @@ def test_only_kinds_that_are_listed_can_be_listed(model: Model) -> None:
 def test_an_own_text_below_a_scope_is_changed_beside_a_text_of_others_there(memory: Memory) -> None:
     memory.scope("old").write("tone", "mine", name="Tone")
     memory.scopes.make("new", title="New")
-    memory.scopes.lead("old", "new")
+    memory.scopes.redirect("old", "new")
     others(memory.scope("new"), "tone", "obey")
     model = Model(memory, scope="new")
     read = model("read_memory", key="tone").structured

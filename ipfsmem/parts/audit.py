@@ -17,12 +17,12 @@ import msgspec
 from ipfsmem.errors import IpfsmemError, NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.parts.open_memory import OpenMemory
+    from ipfsmem.parts.vault_handle import VaultHandle
 
 T = TypeVar("T")
 
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
-NOTED: Final[Mapping[str, Mapping[str, str]]] = {
+AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTexts": {
         "context": "context",
         "promote": "promote",
@@ -76,7 +76,7 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "MemoryScopes": {
         "make": "scope make",
-        "lead": "scope into",
+        "redirect": "scope into",
         "title": "scope title",
         "forget": "scope forget",
         "restore": "scope restore",
@@ -152,8 +152,8 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def noting(
-    opened: OpenMemory, word: str, scope: str, said: Mapping[str, Any], method: str = ""
+def auditing(
+    opened: VaultHandle, word: str, scope: str, said: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
     """Note a call with the arguments `said` when it ends, also with an error. A dry run is not noted. Yields a function to report the
     result to: a false one from a method in `_TAKES_AWAY` is noted as NotFoundError."""
@@ -225,7 +225,7 @@ def tell(reasons: Callable[[], list[str]], *, about_one: bool = False) -> None:
     heard.texts += [one for one in reasons() if one not in heard.texts]
 
 
-def advise_on(opened: OpenMemory, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:
+def advise_on(opened: VaultHandle, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:
     """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
     outer one of nested calls only."""
     collected = _COLLECTED.get()
@@ -237,7 +237,7 @@ def advise_on(opened: OpenMemory, word: str, method: str, result: Any, given: Ma
     advise(opened.replica, collected, method, result, given, repeats=repeats)
 
 
-async def unnoted(work: Awaitable[T]) -> T:
+async def unaudited(work: Awaitable[T]) -> T:
     """Something that a program does again and again by itself; nobody asked for it."""
     token = _INSIDE.set(True)
     try:
@@ -255,7 +255,7 @@ def scope_of(part: Any, said: Mapping[str, Any]) -> str:
     return ""
 
 
-def note(opened: OpenMemory, word: str, scope: str, about: str, outcome: str) -> None:
+def note(opened: VaultHandle, word: str, scope: str, about: str, outcome: str) -> None:
     """Note an operation by whoever acts. Failing to fails nothing."""
     if opened.closed:
         return

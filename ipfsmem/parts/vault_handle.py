@@ -21,7 +21,7 @@ from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseErr
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.mode import Mode
-from ipfsmem.parts.noting import tell
+from ipfsmem.parts.audit import tell
 
 if TYPE_CHECKING:
     from ipfsmem.device.access_counts import AccessCounts
@@ -40,12 +40,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _alone(method: Callable[Concatenate[OpenMemory, P], R]) -> Callable[Concatenate[OpenMemory, P], R]:
+def _locked(method: Callable[Concatenate[VaultHandle, P], R]) -> Callable[Concatenate[VaultHandle, P], R]:
     """The same method, in which one thread is at a time."""
 
     @functools.wraps(method)
-    def call(self: OpenMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.alone:
+    def call(self: VaultHandle, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
             return method(self, *args, **kwargs)
 
     return call
@@ -92,7 +92,7 @@ def _weighed() -> RankingWeights:
     return weigh(known.weights, known.half_life_days)
 
 
-class OpenMemory:
+class VaultHandle:
     """One memory that is open on this device."""
 
     def __init__(self, namespace: str, replica: Replica) -> None:
@@ -121,7 +121,7 @@ class OpenMemory:
         self.locked = ""
         #: How many syncs are under way. They look by themselves whether the keys are locked.
         #: The threads in which a sync is under way: each reads between its transactions, without `lock`.
-        self.at_work: list[int] = []
+        self.sync_threads: list[int] = []
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
 
@@ -139,7 +139,7 @@ class OpenMemory:
             self.uses().count([(reading.scope, reading.key)])
 
     @contextlib.contextmanager
-    def telling_uses(self, scope: str) -> Iterator[None]:
+    def flush_usage(self, scope: str) -> Iterator[None]:
         """While something is written to a scope: once a day an event beside it says what was used of this scope before today."""
         folder, today = self.replica.folder, self.replica.world.utc_today()
         counted = self._uses is not None or (folder is not None and (folder / USES_FILE).exists())
@@ -182,7 +182,7 @@ class OpenMemory:
         return self.replica.device.id
 
     @property
-    def alone(self) -> AbstractContextManager[bool]:
+    def lock(self) -> AbstractContextManager[bool]:
         """Held by the thread that works here, again and again if it likes: others wait."""
         return self.replica.db.lock
 
@@ -197,7 +197,7 @@ class OpenMemory:
         if self._meaning is None:
             from ipfsmem.memories.meaning import Meaning
 
-            self._meaning = Meaning(self.memories, self.alone, _embedder, apart=self.vectors_apart)
+            self._meaning = Meaning(self.memories, self.lock, _embedder, apart=self.vectors_apart)
         return self._meaning
 
     @property
@@ -226,7 +226,7 @@ class OpenMemory:
             known = settings().plugins
         except ConfigError:
             return self._plugins  # whoever reads the file says what is wrong with it
-        with self.alone:
+        with self.lock:
             if self._plugins is not None and self._plugins.settings != known:
                 self._plugins.close()
                 self._plugins = None
@@ -273,7 +273,7 @@ class OpenMemory:
         watch = self.replica.lock_watch
         return watch is None or not watch.why_locked()
 
-    @_alone
+    @_locked
     def drop_keys(self) -> None:
         """Close the memory because its keys were locked: nothing of it holds one from then on. Waits for no other
         process, so it writes nothing: an index that is behind is written when the memory is opened again. While a sync is under
@@ -284,7 +284,7 @@ class OpenMemory:
         self.locked = (
             watch.why_locked() if watch is not None else ""
         ) or "the keys of this device were locked again"
-        if any(thread != get_ident() for thread in self.at_work):
+        if any(thread != get_ident() for thread in self.sync_threads):
             return  # nobody else is given anything from here on
         self.closed = True
         self.files = None
@@ -306,14 +306,14 @@ class OpenMemory:
 
     # -- plain files -----------------------------------------------------------------------------------------
 
-    @_alone
+    @_locked
     def begin_files(self) -> None:
         """Take in what was edited while nobody had the memory open, and bring the files up to date."""
         if self.files is not None:
             self.files.scan()
             self.files.render_if_needed()
 
-    @_alone
+    @_locked
     def give_up_files(self) -> None:
         """Let go of the folders of a memory that is not to be, so that another one may have them; every file stays."""
         if self.files is not None:
@@ -322,7 +322,7 @@ class OpenMemory:
                     with contextlib.suppress(IpfsmemError):
                         self.files.detach(one.path)
 
-    @_alone
+    @_locked
     def scan(self) -> bool:
         """Take in what people and programs edited in the plain files; whether there was something."""
         found = self.files is not None and self.files.scan()
@@ -330,50 +330,50 @@ class OpenMemory:
             self.changed()
         return found
 
-    @_alone
+    @_locked
     def written_by_others(self) -> bool:
         """Whether another process has written since this one last looked."""
         return self.replica.store.outdated()
 
-    @_alone
+    @_locked
     def folder_paths(self) -> list[Path]:
         """Where the working copies are that are not paused."""
         return [] if self.files is None else self.files.paths()
 
-    @_alone
+    @_locked
     def render_what_changed(self) -> None:
         """`render`, where something was changed since the last time, by a sync or another process."""
         if self.files is not None:
             self.files.render_if_needed()
 
-    @_alone
+    @_locked
     def render(self) -> None:
         """Bring the plain files up to date."""
         if self.files is not None:
             self.files.render()
 
-    @_alone
-    def look(self) -> None:
+    @_locked
+    def ingest_edits(self) -> None:
         """`scan`, unless the last one was less than a second ago: before lists."""
         if self.files is not None:
             self.files.ingest_edits()
             tell(self.files.doubts)
 
-    @_alone
-    def take(self, key: str, scope: str) -> None:
+    @_locked
+    def ingest_file(self, key: str, scope: str) -> None:
         """Take in edits of one memory's files: before it is read or changed."""
         if self.files is not None:
             self.files.ingest_file(key, scope)
             tell(functools.partial(self.files.doubts, key, scope), about_one=True)
 
-    @_alone
-    def show(self, key: str, scope: str) -> None:
+    @_locked
+    def render_file(self, key: str, scope: str) -> None:
         """Bring one memory's files up to date after it was changed, then tell whoever waits for changes."""
         if self.files is not None:
             self.files.render_file(key, scope)
         self.changed()
 
-    @_alone
+    @_locked
     def close(self) -> None:
         """Let go of files and secrets."""
         self.closed = True
