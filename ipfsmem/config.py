@@ -49,7 +49,7 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class RecallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[recall]` of the settings file: what counts how much when memories are ranked."""
 
-    #: In place of the usual weight of a part, by its name; `ipfsmem recall --why` shows the parts.
+    #: In place of the usual weight of a part, by its name; `ipfsmem recall --explain` shows the parts.
     weights: dict[str, Annotated[float, _says("what this part of a score counts", ge=-100, le=100)]] = {}
     half_life_days: Annotated[
         float, _says("after so long half of a memory's recency is left", "days", ge=0.01, le=36_500)

@@ -95,7 +95,7 @@ class StackMethods:
 
         return read.run(self._view(), {"key": key, "conflict": conflict, "root": root, "counts": counts})
 
-    def recall(self, query: str | None = None, *, queries: Iterable[str] = (), kind: Literal['memory', 'event', 'message', 'all'] = 'memory', limit: int = 10, type: str | None = None, tag: str | None = None, category: str | None = None, when: str | None = None, since: str | None = None, until: str | None = None, by: str | None = None, about: str | None = None, threshold: float | None = None, why: bool = False, joined: bool = False) -> Recalled:
+    def recall(self, query: str | None = None, *, queries: Iterable[str] = (), kind: Literal['memory', 'event', 'message', 'all'] = 'memory', limit: int = 10, type: str | None = None, tag: str | None = None, category: str | None = None, when: str | None = None, since: str | None = None, until: str | None = None, by: str | None = None, about: str | None = None, threshold: float | None = None, explain: bool = False, include_relations: bool = False) -> Recalled:
         """Find the memories that match a question or a few words, best first.
 
         The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
@@ -118,15 +118,15 @@ class StackMethods:
             by: Only texts that this device, member or speaker wrote or said.
             about: Only texts that name this person or thing.
             threshold: Minimum cosine similarity to the question, -1 to 1; needs a model.
-            why: Show the parts of each score, and the words of the question that each hit contains.
-            joined: Show the relations of each memory in the graph.
+            explain: Show the parts of each score, and the words of the question that each hit contains.
+            include_relations: Show the relations of each memory in the graph.
 
         Raises:
             UsageError: an argument is out of bounds, the question has no word, `by` names nobody, or `threshold` is given without a model.
         """
         from ipfsmem.operations.recall import recall
 
-        return recall.run(self._view(), {"query": query, "queries": queries, "kind": kind, "limit": limit, "type": type, "tag": tag, "category": category, "when": when, "since": since, "until": until, "by": by, "about": about, "threshold": threshold, "why": why, "joined": joined})
+        return recall.run(self._view(), {"query": query, "queries": queries, "kind": kind, "limit": limit, "type": type, "tag": tag, "category": category, "when": when, "since": since, "until": until, "by": by, "about": about, "threshold": threshold, "explain": explain, "include_relations": include_relations})
 
     def why(self, key: str, query: str) -> Explained:
         """Explain why a memory matches a question, or not.

@@ -10,7 +10,7 @@ import click
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import operation_command
 from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, local_text, style
-from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
+from ipfsmem.operations.recall import FoundMoment, Recalled, RecallHit, recall
 from ipfsmem.wording import count
 
 
@@ -42,7 +42,7 @@ def _show(context: CommandContext, answer: Recalled, asked: Mapping[str, Any]) -
         click.echo(style(said, dim=True), err=True)
 
 
-def _of_memory(hit: Found) -> tuple[str, list[str], str]:
+def _of_memory(hit: RecallHit) -> tuple[str, list[str], str]:
     """Where a hit stands, what is said of it, and its text."""
     about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
     about += [] if hit.own else ["others' word, a candidate"]

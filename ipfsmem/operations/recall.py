@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 MAX_NAME = 128
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose
-    text under this key it hides. With `why`, `parts` add up to the score, and `words` are the words of the question that it contains.
+    text under this key it hides. With `explain`, `parts` add up to the score, and `words` are the words of the question that it contains.
     With `include_relations`: its relations in the graph, each as begin, type and end."""
 
     key: str
@@ -85,7 +85,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     ranking: Literal["words", "words and meaning"] = "words"
     searched: int
     not_fetched: int
-    hits: tuple[Found, ...]
+    hits: tuple[RecallHit, ...]
     notice: str = ""
     moments: tuple[FoundMoment, ...] = ()
 
@@ -94,7 +94,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
         """Whether vectors of a model are part of the ranking."""
         return self.ranking != "words"
 
-    def in_order(self) -> list[Found | FoundMoment]:
+    def in_order(self) -> list[RecallHit | FoundMoment]:
         """All hits, best first, own ones before those of others."""
         return sorted((*self.hits, *self.moments), key=lambda one: one.place)
 
@@ -213,17 +213,17 @@ def recall(
         Cli(metavar="COSINE"),
         Except(("mcp",)),
     ] = None,
-    why: Annotated[
+    explain: Annotated[
         bool,
         Meta(
             description="Show the parts of each score, and the words of the question that each hit contains."
         ),
-        ForModels("Explain scores."),
+        ForModels("Scores."),
     ] = False,
-    joined: Annotated[
+    include_relations: Annotated[
         bool,
         Meta(description="Show the relations of each memory in the graph."),
-        ForModels("Add graph relations."),
+        ForModels("Of the graph."),
     ] = False,
 ) -> Recalled:
     """Find the memories that match a question or a few words, best first.
@@ -253,8 +253,8 @@ def recall(
             by,
             about,
             threshold,
-            why,
-            include_relations=joined,
+            explain,
+            include_relations=include_relations,
         ),
         read=True,
     )
@@ -272,9 +272,11 @@ def recall(
         ranking="words and meaning" if found.by_meaning else "words",
         searched=found.searched,
         not_fetched=found.not_fetched,
-        hits=tuple(_found(hit, writers, why=why, joined=joined) for hit in memories),
+        hits=tuple(
+            _found(hit, writers, explain=explain, include_relations=include_relations) for hit in memories
+        ),
         notice=found.notice,
-        moments=tuple(_moment(one, writers, why=why) for one in moments),
+        moments=tuple(_moment(one, writers, explain=explain) for one in moments),
     )
 
 
@@ -286,12 +288,12 @@ def _is_there(found: Matches, type: str, view: View) -> bool:
         return bool(found.searched) or len(found.source.index(view.sources(), Filter(type))) > 0
 
 
-def _found(hit: Hit, writers: Writers, *, why: bool, joined: bool) -> Found:
+def _found(hit: Hit, writers: Writers, *, explain: bool, include_relations: bool) -> RecallHit:
     from ipfsmem.memories.writers import written_on
 
     reading = hit.reading
     file = reading.readable
-    return Found(
+    return RecallHit(
         key=reading.key,
         scope=reading.scope,
         own=reading.own,
@@ -303,14 +305,14 @@ def _found(hit: Hit, writers: Writers, *, why: bool, joined: bool) -> Found:
         written=written_on(reading.hlc),
         score=hit.score,
         hides=hit.hides,
-        parts=hit.parts if why else None,
-        words=hit.words if why else None,
-        joined=hit.joined if joined else None,
+        parts=hit.parts if explain else None,
+        words=hit.words if explain else None,
+        joined=hit.joined if include_relations else None,
         place=hit.place,
     )
 
 
-def _moment(hit: MomentHit, writers: Writers, *, why: bool) -> FoundMoment:
+def _moment(hit: MomentHit, writers: Writers, *, explain: bool) -> FoundMoment:
     moment = hit.moment
     return FoundMoment(
         kind=moment.kind,
@@ -323,7 +325,7 @@ def _moment(hit: MomentHit, writers: Writers, *, why: bool) -> FoundMoment:
         event=None if hit.event is None else dict(hit.event),
         by=writers.device(moment.device) if moment.device else "",
         score=hit.score,
-        parts=hit.parts if why else None,
-        words=hit.words if why else None,
+        parts=hit.parts if explain else None,
+        words=hit.words if explain else None,
         place=hit.place,
     )

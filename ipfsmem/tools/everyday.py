@@ -35,7 +35,7 @@ from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.operations.forget import Forgotten, forget
 from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.operations.read import read
-from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
+from ipfsmem.operations.recall import FoundMoment, Recalled, RecallHit, recall
 from ipfsmem.operations.write import MAX_BODY, write
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.derived import Told, answered, tool
@@ -453,10 +453,10 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
         said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
     room = ANSWER - _TAIL - weight(said) - weight(f"{NOTICE} {CANDIDATE}")
     many = len(found.hits) + len(found.moments)
-    items, hits, unshown, moments = list[Quoted](), list[Found](), list[str](), list[FoundMoment]()
+    items, hits, unshown, moments = list[Quoted](), list[RecallHit](), list[str](), list[FoundMoment]()
     tail, reasons, joined = list[str](), list[str](), list[str]()
     for at, hit in enumerate(found.hits):
-        reason = [_reasons(hit)] if asked["why"] else []
+        reason = [_reasons(hit)] if asked["explain"] else []
         relations = [" ".join(one) for one in (hit.joined or ())[:5]]
         more = sum(weight(line) + 4 for line in (*reason, *relations)) + len(hit.key) + 40
         frame = weight(fence_memory(_quoted(hit, ""))) + more
@@ -501,7 +501,7 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
     return Told(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
 
 
-def _quoted(hit: Found, body: str) -> Quoted:
+def _quoted(hit: RecallHit, body: str) -> Quoted:
     """A hit for a fence, with so much of its body."""
     file = hit.file
     return Quoted(
@@ -549,7 +549,7 @@ def _moment_fenced(hit: FoundMoment) -> str:
     return tagged(f"memory-{hit.kind}", {**shown, "whose": "own" if hit.own else "others"}, hit.text)
 
 
-def _reasons(hit: Found) -> str:
+def _reasons(hit: RecallHit) -> str:
     """What a hit was found for: sums and words of the query, and nothing that somebody wrote but its key."""
     scores = hit.parts or {}
     parts = " + ".join(f"{part} {round(value, 3):.3f}" for part, value in scores.items())

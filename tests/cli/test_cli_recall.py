@@ -17,13 +17,13 @@ def test_why_shows_parts_that_add_up(cli: Cli) -> None:
     cli.ok("write", "music", "--body", "Plays the viola and the cello.", "--type", "user", "--tag", "home")
     cli.ok("write", "tea", "--body", "Green tea in the morning, and never a viola.")
     cli.ok("write", "work", "--body", "Builds bridges.")
-    (first, second) = cli.ok("recall", "who plays the viola?", "--why", "--json").json["hits"]
+    (first, second) = cli.ok("recall", "who plays the viola?", "--explain", "--json").json["hits"]
     assert (first["key"], second["key"]) == ("music", "tea")
     for hit in (first, second):
         assert hit["score"] == pytest.approx(sum(hit["parts"].values()))
     assert first["words"] == ["plays", "viola"] and second["words"] == ["viola"]
     assert cli.ok("recall", "viola", "--json").json["hits"][0]["parts"] is None
-    rows = [line.split() for line in cli.ok("recall", "plays", "--why").out.splitlines()]
+    rows = [line.split() for line in cli.ok("recall", "plays", "--explain").out.splitlines()]
     numbers = {row[0]: float(row[1]) for row in rows if len(row) == 2 and row[1][-4:-3] == "."}
     score = numbers.pop("score")
     assert score > 10 and round(sum(numbers.values()), 3) == score
@@ -66,10 +66,10 @@ def test_threshold_and_why_by_a_model_that_the_settings_name(
         first = cli.ok("recall", "espresso")
         assert "being embedded" in first.err and "on this machine" in first.err
         # The command let its batch end, so that the next one has vectors.
-        found = cli.ok("recall", "expresso machines", "--threshold", "0.25", "--why", "--json").json
+        found = cli.ok("recall", "expresso machines", "--threshold", "0.25", "--explain", "--json").json
         assert [hit["key"] for hit in found["hits"]] == ["drinks"] and found["ranking"] == "words and meaning"
         assert found["hits"][0]["parts"]["meaning"] > 0
-        assert "  meaning " in cli.ok("recall", "expresso", "--why").out
+        assert "  meaning " in cli.ok("recall", "expresso", "--explain").out
         assert "goes by words and by the model hashed-words" in cli.ok("status").out
     down = cli("recall", "espresso", "--threshold", "0.25")
     assert down.code not in (0, 2) and "embeddings" in down.err
@@ -96,7 +96,7 @@ def test_why_a_memory_fits_and_why_not(sealed: Cli) -> None:
     )
     assert "It has cello.\nIt has not tuesday.\n" in said
     first = sealed.ok("explain", "music", "cello", "tuesday", "--json").json
-    (hit, _) = sealed.ok("recall", "cello", "tuesday", "--why", "--json").json["hits"]
+    (hit, _) = sealed.ok("recall", "cello", "tuesday", "--explain", "--json").json["hits"]
     assert (first["place"], first["score"], first["parts"]) == (1, hit["score"], hit["parts"])
     assert abs(sum(first["parts"].values()) - first["score"]) < 1e-9 and first["before"] == ""
     assert "not found: none of the words occurs in it" in sealed.ok("explain", "boat", "cello").out
@@ -151,7 +151,7 @@ def test_events_and_messages_are_found_where_they_are_asked_for(cli: Cli) -> Non
     assert nothing.out == "" and "--kind all" in nothing.err
     event = cli.ok("recall", "Lisbon", "--kind", "event").out
     assert event.startswith("event decision  ") and event.endswith("  text=We sail to Lisbon\n")
-    message = cli.ok("recall", "Lisbon", "--kind", "message", "--why").out
+    message = cli.ok("recall", "Lisbon", "--kind", "message", "--explain").out
     assert message.startswith("session standup  ") and "the assistant says" in message
     assert "has lisbon" in message and message.endswith("  To Lisbon, as Ann said.\n")
     found = cli.ok("recall", "the boat sails to Lisbon", "--kind", "all", "--json").json

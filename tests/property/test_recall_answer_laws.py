@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.memory import Memory
-from ipfsmem.operations.recall import Found, Recalled
+from ipfsmem.operations.recall import Recalled, RecallHit
 from ipfsmem.recall import ranking
 
 WORDS = ("boiler", "flat", "roof", "tea", "garden", "harbour", "may", "leaks")
@@ -32,7 +32,7 @@ def in_order(found: Recalled) -> list[tuple[Any, ...]]:
     """All hits in order, each with what is said of it."""
     return [
         (
-            (hit.scope, hit.key) if isinstance(hit, Found) else (hit.kind, hit.text),
+            (hit.scope, hit.key) if isinstance(hit, RecallHit) else (hit.kind, hit.text),
             hit.score,
             tuple(sorted((hit.parts or {}).items())),
         )
@@ -84,7 +84,7 @@ def test_recall_of_the_same_question_is_the_same_and_few_hits_begin_many(
 
         def answer(question: str, kind: str, limit: int, scope: str) -> list[tuple[Any, ...]]:
             there: Any = memory.scope(scope) if scope else memory
-            return in_order(there.recall(question, kind=kind, limit=limit, why=True))
+            return in_order(there.recall(question, kind=kind, limit=limit, explain=True))
 
         first = [answer(*one) for one in asked]
         for one in range(len(own)):
@@ -99,15 +99,15 @@ def test_recall_of_the_same_question_is_the_same_and_few_hits_begin_many(
             assert answer(question, kind, 100, scope)[:limit] == found
             assert not any("own0" in hit[0] for hit in found)
             assert in_order(
-                memory.recall(queries=[question, question], kind=kind, limit=limit, why=True)
+                memory.recall(queries=[question, question], kind=kind, limit=limit, explain=True)
             ) == (  # type: ignore[arg-type]
                 answer(question, kind, limit, "")
             )
         several = [one[0] for one in asked]
         for kind in KINDS:
-            many = in_order(memory.recall(queries=several, kind=kind, limit=100, why=True))
+            many = in_order(memory.recall(queries=several, kind=kind, limit=100, explain=True))
             for limit in (1, 3, 10):
-                few = in_order(memory.recall(queries=several, kind=kind, limit=limit, why=True))
+                few = in_order(memory.recall(queries=several, kind=kind, limit=limit, explain=True))
                 assert few == many[:limit]
             other = in_order(memory.recall(several[-1], queries=several[::-1], kind=kind, limit=100))
             assert [hit[:2] for hit in other] == [hit[:2] for hit in many]

@@ -52,13 +52,13 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
     with web_client() as client:
         web = client.open("asking", url, words=words_of(memory), token=PEER_TOKEN)
         for question in QUESTIONS:
-            ours = found_in([MemoryStore(memory.replica)], question, limit=20, why=True)
+            ours = found_in([MemoryStore(memory.replica)], question, limit=20, explain=True)
             theirs = web.recall(question, {"limit": 20})
             assert theirs["searched"] == ours.matches.searched
             assert [hit["reading"]["key"] for hit in theirs["hits"]] == [
                 hit.reading.key for hit in ours.hits
             ], question
-            told = web.recall(question, {"limit": 20, "why": True})["hits"]
+            told = web.recall(question, {"limit": 20, "explain": True})["hits"]
             assert [hit["words"] for hit in told] == [list(hit.words) for hit in ours.hits], question
             assert all(not hit["words"] for hit in theirs["hits"])
             for hit, expected in zip(theirs["hits"], ours.hits, strict=True):
@@ -92,8 +92,8 @@ def test_why_in_the_browser_equals_why_in_python(url: str, memory: Memory) -> No
                     expected = getattr(ours, name)
                     expected = list(expected) if isinstance(expected, tuple) else expected
                     assert theirs[name] == expected, (key, question, name)
-            ours_all = found_in([MemoryStore(memory.replica)], question, kind="all", limit=50, why=True)
-            all_theirs = web.recall(question, {"kind": "all", "limit": 50, "why": True})
+            ours_all = found_in([MemoryStore(memory.replica)], question, kind="all", limit=50, explain=True)
+            all_theirs = web.recall(question, {"kind": "all", "limit": 50, "explain": True})
             assert [hit["words"] for hit in all_theirs["moments"]] == [
                 list(hit.words) for hit in ours_all.moments
             ], question

@@ -192,7 +192,7 @@ class Drawing:
 
 def found_by(memory: Any, query: str, **how: Any) -> dict[str, Any]:
     """What Python finds, in the form of `said_by`."""
-    answer = found_in(memory._view().sources(), query, why=True, **how)
+    answer = found_in(memory._view().sources(), query, explain=True, **how)
     rows = [
         *((hit.place, "memory", hit.reading.scope, hit.reading.key, hit.score, hit.parts) for hit in answer.hits),
         *(

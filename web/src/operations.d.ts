@@ -15,8 +15,8 @@ export type RecallBody = {
   readonly by?: string | null
   readonly about?: string | null
   readonly threshold?: number | null
-  readonly why?: boolean
-  readonly joined?: boolean
+  readonly explain?: boolean
+  readonly include_relations?: boolean
 }
 
 /** The arguments of write. */
@@ -96,13 +96,13 @@ export type Recalled = {
   readonly ranking: 'words' | 'words and meaning'
   readonly searched: number
   readonly not_fetched: number
-  readonly hits: readonly Found[]
+  readonly hits: readonly RecallHit[]
   readonly notice: string
   readonly moments: readonly FoundMoment[]
 }
 
-/** A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose text under this key it hides. With `why`, `parts` add up to the score, and `words` are the words of the question that it contains. With `include_relations`: its relations in the graph, each as begin, type and end. */
-export type Found = {
+/** A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose text under this key it hides. With `explain`, `parts` add up to the score, and `words` are the words of the question that it contains. With `include_relations`: its relations in the graph, each as begin, type and end. */
+export type RecallHit = {
   readonly key: string
   readonly scope: string
   readonly own: boolean

@@ -238,7 +238,7 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         over = {"to": "shop", "keep": True, "if_match": other["sha256"]}
         assert (await do("post", promote, one + "/promote", json=over, headers=etag))["text"] == shown["text"]
         await told(client.post(promote, json={"to": "../x"}, headers=etag), 400, "KeyNameError")
-        await do("post", "/v1/recall", "/v1/recall", json={"query": "brief", "why": True})
+        await do("post", "/v1/recall", "/v1/recall", json={"query": "brief", "explain": True})
         asked_for = {"query": "brief", "preview": True}
         given = await do("post", "/v1/context", "/v1/context", json=asked_for)
         assert given["marks"] and given["shown"] and given["repeated"] == 0

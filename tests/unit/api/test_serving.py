@@ -131,7 +131,7 @@ def test_recall_context_and_scopes(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         await good(client.put("/v1/memories/tea", json={"body": "Green tea at four."}, headers=NEW), 201)
         await good(client.put("/v1/memories/tea?scope=work", json={"body": "No tea here."}, headers=NEW), 201)
-        found, _ = await good(client.post("/v1/recall", json={"query": "tea", "why": True}))
+        found, _ = await good(client.post("/v1/recall", json={"query": "tea", "explain": True}))
         assert [one["key"] for one in found["hits"]] == ["tea"] and found["hits"][0]["parts"]
         given, _ = await good(client.post("/v1/context", json={"query": "tea"}))
         assert "Green tea" in given["text"] and given["tokens"] <= 2_000

@@ -37,7 +37,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("memory_recall", {"key": "ui.theme"}),
     ("memory_list", {}),
     ("memory_delete", {"key": "ui.theme"}),
-    ("recall", {"query": "friendly answers", "why": True}),
+    ("recall", {"query": "friendly answers", "explain": True}),
     ("list_memories", {"type": "feedback"}),
     ("save_session_context", {"fact": "The build host is arm64", "category": "host_info"}),
     ("context", {"query": "friendly"}),

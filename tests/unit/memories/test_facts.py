@@ -306,7 +306,7 @@ def test_a_contradiction_does_not_lift_the_worth_of_a_fact(memory: Memory) -> No
     plain = memory.facts.add("User drinks black coffee", "preference")
     opposed = memory.facts.add("User does not drink black coffee", "preference")
     assert plain is not None and opposed is not None and opposed.fact.conflict
-    worth = {hit.key: hit.parts["salience"] for hit in memory.recall("user drink coffee", why=True).hits}
+    worth = {hit.key: hit.parts["salience"] for hit in memory.recall("user drink coffee", explain=True).hits}
     assert worth[opposed.fact.key] == worth[plain.fact.key]
 
 

@@ -186,21 +186,23 @@ def test_recall_shows_what_hits_are_joined_with_where_it_is_asked_for(memory: Me
     memory.graph.relate("Ada", "works at", "Acme")
     memory.write("note", "[[Ada]] was here.")
     memory.scope("work").write("tea", "Green tea of the office, see [[ada]].")
-    (hit,) = memory.recall("green tea", joined=True).hits
+    (hit,) = memory.recall("green tea", include_relations=True).hits
     assert hit.joined == (("ada", "works_at", "acme"), ("note", "links_to", "ada"))
     assert memory.recall("green tea").hits[0].joined is None
-    stacked = {one.key: one.joined for one in memory.stack("work").recall("green tea", joined=True).hits}
+    stacked = {
+        one.key: one.joined for one in memory.stack("work").recall("green tea", include_relations=True).hits
+    }
     assert stacked == {"ada": hit.joined, "tea": ()}, "each in the graph of its scope"
     (tool,) = toolset(memory, ["recall"])
     assert (
         "> ada works_at acme\n> note links_to ada\n</memory-relations>"
-        in tool.call(query="green tea", joined=True).text
+        in tool.call(query="green tea", include_relations=True).text
     )
     assert "works_at" not in tool.call(query="green tea").text.replace("- works_at: [[acme]]", "")
     memory.write("many", "\n".join(f"- knows [[m{n}]]" for n in range(50)))
     for number in range(50):
         memory.write(f"m{number}", f"Other {number}.")
-    (many,) = [one for one in memory.recall("knows", joined=True).hits if one.key == "many"]
+    (many,) = [one for one in memory.recall("knows", include_relations=True).hits if one.key == "many"]
     assert len(many.joined) == 20
 
 

@@ -53,7 +53,7 @@ def answers(memory: Memory) -> list[Any]:
             found.append((block.text, block.listed, block.left_out, block.shown))
         for word in (*WORDS, "confi", "tea rain", "zebra"):
             for only in ({}, {"type": "user"}, {"tag": "x"}):
-                result = stack.recall(word, limit=50, why=True, **only)  # type: ignore[arg-type]
+                result = stack.recall(word, limit=50, explain=True, **only)  # type: ignore[arg-type]
                 hits = [
                     (
                         hit.scope,
@@ -71,7 +71,7 @@ def answers(memory: Memory) -> list[Any]:
                 found.append((tokens, word, hits, result.searched, result.not_fetched))
         for kind in ("event", "message", "all"):
             for word in ("tea", "milk rain"):
-                result = stack.recall(word, limit=50, why=True, kind=kind)
+                result = stack.recall(word, limit=50, explain=True, kind=kind)
                 found.append((kind, [(hit.key, hit.score) for hit in result.hits], result.searched))
                 found.append(
                     [

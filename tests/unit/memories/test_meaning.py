@@ -95,7 +95,7 @@ def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, u
     name(model="hashed-words", base_url=url)
     assert "on this machine" in memory.recall("kitchen").notice
     made_all(memory, 2)
-    found = memory.recall("lisboa trains", why=True)
+    found = memory.recall("lisboa trains", explain=True)
     assert keys(found)[0] == "travel" and found.by_meaning
     assert found.hits[0].parts["meaning"] == pytest.approx(
         7.5 / 2
@@ -116,7 +116,7 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
     def asked(some: int) -> FoundTexts:
         vectors.add(dict(list(near.items())[:some]))
         said = QueryEmbedding(vectors.comparable(), "", question=[1.0, 0.0])
-        return found_in(parts, "espresso", said=said, why=True)
+        return found_in(parts, "espresso", said=said, explain=True)
 
     few = asked(8)
     assert not few.matches.by_meaning and [hit.reading.key for hit in few.hits] == ["drinks"]
@@ -611,7 +611,7 @@ def test_messages_and_events_are_found_by_meaning_once_somebody_asked_for_them(
     assert not [text for text in server.texts if text.startswith(PET)]
     server.texts.clear()
     memory.recall("anything", kind="message")
-    found = asked_until(memory, lambda one: one.by_meaning, kind="message", why=True)
+    found = asked_until(memory, lambda one: one.by_meaning, kind="message", explain=True)
     assert found.moments[0].text == PET and "meaning" in found.moments[0].parts
     sent = [text for text in server.texts if text not in ("puppies", "anything")]
     assert sorted(sent) == [PET, f"{PET}\nNice!"]

@@ -40,7 +40,7 @@ def texts(memory: Memory, query: str, **only: str) -> list[str]:
 
 def test_each_kind_is_found_where_it_is_asked_for(memory: Memory) -> None:
     assert not memory.recall("Lisbon").hits and not memory.recall("Lisbon").moments
-    (event,) = memory.recall("Lisbon crew Bob", kind="event", why=True).moments[:1]
+    (event,) = memory.recall("Lisbon crew Bob", kind="event", explain=True).moments[:1]
     assert event.event is not None and event.event["text"] == "We sail to Lisbon on Friday"
     assert event.words == ("lisbon", "bob") and event.score == pytest.approx(sum(event.parts.values()))
     assert texts(memory, "Lisbon", kind="message") == ["To Lisbon, as Ann said."]
@@ -52,7 +52,7 @@ def test_each_kind_is_found_where_it_is_asked_for(memory: Memory) -> None:
 
 def test_what_stands_around_an_entry_counts(memory: Memory) -> None:
     """A day and a session are groups: an answer is found by its question."""
-    hits = memory.recall("which harbour do ships sail to", kind="message", why=True).moments
+    hits = memory.recall("which harbour do ships sail to", kind="message", explain=True).moments
     assert [hit.text for hit in hits] == ["Which harbour do we sail to?", "To Lisbon, as Ann said."]
     assert hits[1].words == () and hits[1].parts["answer"] > 0
 
@@ -78,7 +78,7 @@ def test_a_message_that_says_when_it_was_said_is_of_that_day(memory: Memory) -> 
     memory.sessions.add(memory.sessions.create("old").session, items)
     hits = {
         hit.text.split()[-1]: hit
-        for hit in memory.recall("went in may 2023", kind="message", why=True).moments
+        for hit in memory.recall("went in may 2023", kind="message", explain=True).moments
     }
     assert hits["opera."].at == "2023-05-08T10:00:00Z" and "date" in hits["opera."].parts
     assert {hits[one].at for one in ("cinema.", "theatre.")} == {"2023-09-01T10:00:00Z"}
@@ -95,7 +95,7 @@ def test_texts_from_before_1970_are_found_and_have_their_day(memory: Memory, tmp
     memory.bundles.import_(tmp_path)
     diary = memory.sessions.create("diary").session
     memory.sessions.add(diary, [{"role": "user", "content": "It landed!", "ts": "1969-07-20T20:30:00Z"}])
-    found = memory.recall("what landed in july 1969", kind="all", why=True).moments
+    found = memory.recall("what landed in july 1969", kind="all", explain=True).moments
     assert {(hit.at, "date" in hit.parts) for hit in found} == {
         ("1969-07-20T20:17:00Z", True),
         ("1969-07-20T20:30:00Z", True),
@@ -132,10 +132,10 @@ def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_
     memory.sessions.add(
         talk, [{"role": "user", "content": f"{who}: I bought a kayak."} for who in ("Cleo", "Dan")]
     )
-    first, second = memory.recall("which kayak did Dan buy", kind="message", why=True).moments[:2]
+    first, second = memory.recall("which kayak did Dan buy", kind="message", explain=True).moments[:2]
     assert first.text.startswith("Dan:") and "by" in first.parts and "by" not in second.parts
     memory.note("visit", text="Looked at a canoe.", speaker="Edda")
-    found = memory.recall("Edda canoe", kind="event", why=True).moments[0]
+    found = memory.recall("Edda canoe", kind="event", explain=True).moments[0]
     assert found.parts["by"] > 0 and set(found.words) == {"edda", "canoe"}
 
 
@@ -150,7 +150,7 @@ def test_message_with_a_name_is_found_by_its_speaker(memory: Memory) -> None:
     ]
     items = [{"role": role, "name": who, "content": "I bought a kayak."} for role, who in said]
     memory.sessions.add(talk, [*items, {"role": "user", "name": 7, "content": "Eve: We own a canoe."}])
-    first, second = memory.recall("which kayak did Dan buy", kind="message", why=True).moments[:2]
+    first, second = memory.recall("which kayak did Dan buy", kind="message", explain=True).moments[:2]
     assert first.text == "Dan: I bought a kayak." and "by" in first.parts and "by" not in second.parts
     assert texts(memory, "kayak", kind="message", by="Cleo") == ["Cleo: I bought a kayak."]
     assert texts(memory, "kayak", kind="message", by="2nd_floor") == ["2nd_floor: I bought a kayak."]
@@ -165,7 +165,7 @@ def test_an_event_with_a_name_in_front_is_found_by_who_said_it(memory: Memory) -
     """As a chat is taken in: each turn an event whose text says who speaks."""
     for who in ("Cleo", "Dan"):
         memory.note("message", text=f"{who}: I bought a kayak.")
-    first, second = memory.recall("which kayak did Dan buy", kind="event", why=True).moments[:2]
+    first, second = memory.recall("which kayak did Dan buy", kind="event", explain=True).moments[:2]
     assert first.event is not None and first.event["text"] == "Dan: I bought a kayak."
     assert "by" in first.parts and "by" not in second.parts
 
@@ -180,7 +180,7 @@ def test_the_parts_of_each_hit_add_up_to_its_score(memory: Memory, kind: Kind) -
         "when in may 2024",
         "Lisboa",
     ):
-        found = memory.recall(query, kind=kind, why=True)
+        found = memory.recall(query, kind=kind, explain=True)
         for hit in (*found.hits, *found.moments):
             assert hit.parts and hit.score == pytest.approx(sum(hit.parts.values()))
 

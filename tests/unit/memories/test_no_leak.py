@@ -62,8 +62,8 @@ OF_STACK: dict[str, Callable[[MemoryStack], Any]] = {
     "read": lambda stack: [stack.read(key) for key in KEYS],
     "list": lambda stack: stack.list(),
     "recall": lambda stack: [
-        *(stack.recall(word, limit=200, why=True) for word in (*WORDS, "te", "suga")),
-        *(stack.recall("tea said", limit=200, why=True, kind=kind) for kind in KINDS),
+        *(stack.recall(word, limit=200, explain=True) for word in (*WORDS, "te", "suga")),
+        *(stack.recall("tea said", limit=200, explain=True, kind=kind) for kind in KINDS),
     ],
     "duplicates": lambda stack: stack.duplicates(similarity=0.5),
     "why": lambda stack: [fares(stack, key, word) for key in KEYS for word in WORDS],
@@ -80,7 +80,7 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "read": lambda texts: [texts.read(key) for key in KEYS],
     "list": lambda texts: texts.list(),
     "recall": lambda texts: [
-        *(texts.recall(word, limit=200, why=True) for word in WORDS),
+        *(texts.recall(word, limit=200, explain=True) for word in WORDS),
         *(texts.recall("tea said", limit=200, kind=kind) for kind in KINDS),
     ],
     "duplicates": lambda texts: texts.duplicates(similarity=0.5),
@@ -359,9 +359,9 @@ def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_sco
 
     def found(memory: Memory) -> list[Any]:
         stack = memory.stack(*tokens)
-        hits = [stack.recall(word, limit=50, why=True) for word in WORDS]
+        hits = [stack.recall(word, limit=50, explain=True) for word in WORDS]
         kinds = ("memory", "message") if goes else ("memory", "message", "event")
-        hits += [stack.recall("tea said", limit=50, why=True, kind=kind) for kind in kinds]
+        hits += [stack.recall("tea said", limit=50, explain=True, kind=kind) for kind in kinds]
         block = stack.context("tea milk", layout="full", max_tokens=50_000)
         return [
             [[(hit.scope, hit.key, hit.score, hit.parts) for hit in one.hits] for one in hits],

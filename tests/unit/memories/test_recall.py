@@ -78,7 +78,7 @@ def test_the_order_says_what_counts_and_is_always_the_same(memory: Memory) -> No
     memory.write("two", "milk with tea")
     for n in range(9):
         memory.write(f"other{n}", "coffee")
-    found = memory.recall("tea milk", why=True)
+    found = memory.recall("tea milk", explain=True)
     assert [hit.key for hit in found.hits] == ["two", "header", "one", "theirs", "also"]
     assert [hit.words for hit in found.hits][:2] == [("tea", "milk"), ("tea",)]
     assert [hit.own for hit in found.hits] == [True] * 3 + [False] * 2
@@ -86,7 +86,7 @@ def test_the_order_says_what_counts_and_is_always_the_same(memory: Memory) -> No
         assert hit.score == pytest.approx(sum(hit.parts.values())) and "words" in hit.parts
     assert "header" in found.hits[1].parts and "header" not in found.hits[2].parts
     assert found.searched == 14
-    assert memory.recall("tea milk", why=True) == found
+    assert memory.recall("tea milk", explain=True) == found
     plain = memory.recall("tea milk").hits
     assert (plain[0].words, plain[0].parts) == (None, None) and plain[0].score == found.hits[0].score
     assert keys(memory, "tea milk", limit=2) == ["two", "header"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.time_ranges import TimeRange, since_until, time_range
 from ipfsmem.memory import Memory
-from ipfsmem.operations.recall import Found, Recalled
+from ipfsmem.operations.recall import Recalled, RecallHit
 from ipfsmem.recall.fusion import fused
 from ipfsmem.recall.recipe import Hit
 from ipfsmem.wording import ALWAYS, FOREVER, zone_of
@@ -32,7 +32,7 @@ def ms(text: str) -> int:
 
 def texts(found: Recalled) -> list[str]:
     """What was found, the best first."""
-    return [hit.key if isinstance(hit, Found) else hit.text for hit in found.in_order()]
+    return [hit.key if isinstance(hit, RecallHit) else hit.text for hit in found.in_order()]
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_two_phrasings_find_both_hops(memory: Memory) -> None:
         memory.recall("Who is Ana's brother?", queries=["What does Tomas keep on the roof?"], limit=2)
     )
     assert sorted(both) == ["brother", "tomas"]
-    hits = memory.recall("Ana", queries=["Tomas bees"], why=True).hits
+    hits = memory.recall("Ana", queries=["Tomas bees"], explain=True).hits
     assert {hit.key: set(hit.words) for hit in hits} == {
         "tomas": {"tomas", "bees"},
         "brother": {"ana", "tomas"},

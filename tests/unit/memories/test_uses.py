@@ -24,7 +24,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def scores(memory: Memory, query: str = "tea") -> dict[str, dict[str, float]]:
-    return {hit.key: hit.parts for hit in memory.recall(query, why=True).hits}
+    return {hit.key: hit.parts for hit in memory.recall(query, explain=True).hits}
 
 
 def used(memory: Memory) -> dict[tuple[str, str], int]:

@@ -69,7 +69,7 @@ def test_no_other_answer_shows_seen_of_a_long_text(memory: Memory, kind: str) ->
     value = memory.values.set("long", text).seen
     model = Model(memory)
     for answer in (
-        model("recall", query="needle", why=True),
+        model("recall", query="needle", explain=True),
         model("list_memories"),
         model("remember", key="long", body="short"),
         model("remember", key="long", description="other"),
@@ -94,7 +94,7 @@ def test_many_hits_share_one_answer(memory: Memory) -> None:
         )
     model = Model(memory)
     for limit in (1, 5, 20, 50):
-        found = arrives_whole(model("recall", query="needle", limit=limit, why=True))
+        found = arrives_whole(model("recall", query="needle", limit=limit, explain=True))
         hits = found.structured["hits"]
         assert hits and all(("(cut here" in hit["body"]) == (hit["seen"] == "") for hit in hits)
         for hit in hits:

@@ -23,7 +23,7 @@ def model(memory: Memory) -> Model:
 @pytest.mark.parametrize(
     "given",
     [
-        {"limit": 1.0}, {"limit": "1"}, {"limit": "1.0"}, {"limit": "1", "why": "true"}, {"limit": 1, "why": "False"},
+        {"limit": 1.0}, {"limit": "1"}, {"limit": "1.0"}, {"limit": "1", "explain": "true"}, {"limit": 1, "explain": "False"},
         {"limit": "1", "type": "", "tag": "null", "category": "None", "since": "", "by": None, "kind": "", "scope": "null"},
         {"limit": 1, "type": "Feedback"}, {"limit": 1, "type": " feedback "}, {"limit": 1, "reasoning": "as asked"},
     ],
@@ -89,7 +89,7 @@ def test_objects_come_as_json_too(memory: Memory, model: Model) -> None:
         ("recall", {"query": "x", "limit": True}, "limit is a whole number, not true or false"),
         ("recall", {"query": "x", "limit": "1e400"}, "limit is a whole number"),
         ("recall", {"query": "x", "type": "diary"}, "type is one of user, feedback"),
-        ("recall", {"query": "x", "why": "perhaps"}, "why is true or false, not text"),
+        ("recall", {"query": "x", "explain": "perhaps"}, "explain is true or false, not text"),
         ("recall", {"qery": "x"}, "no argument 'qery' (perhaps query)"),
         ("recall", {"query": "null", "limti": 3}, "no argument 'limti' (perhaps limit)"),
         ("remember", {"key": "k", "content": "the text", "name": "N"}, "no argument 'content'"),

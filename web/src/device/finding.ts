@@ -36,7 +36,7 @@ export type RecallHow = Omit<Filters, 'sessions'> & {
   /** For who has a model: there is none here, so it is refused. */
   readonly threshold?: number | undefined
   /** Each hit says which words of the query it has. */
-  readonly why?: boolean
+  readonly explain?: boolean
 }
 
 const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
@@ -87,11 +87,11 @@ export class Finding {
   /** The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. */
   why(key: string, query: string, scopes: readonly string[]): Why {
     const listed = this.shown.list(scopes, { sessions: true }).find(one => one.key === key)
-    const found = this.#found(query, scopes, { why: true }, Infinity)
+    const found = this.#found(query, scopes, { explain: true }, Infinity)
     return this.#talks.why(key, query, found, this.#rankings.get('memory') as Ranking, listed, listed !== undefined && this.#hasExpired(listed, this.#today))
   }
 
-  #found(query: string | null, scopes: readonly string[], { kind = 'memory', queries = [], type, tag, category, threshold, why = false, since, until, when, by, about }: RecallHow, limit: number): Recall {
+  #found(query: string | null, scopes: readonly string[], { kind = 'memory', queries = [], type, tag, category, threshold, explain = false, since, until, when, by, about }: RecallHow, limit: number): Recall {
     const phrasings = this.#talks.phrasings(query, queries)
     for (const fault of phrasings.map(queryFault)) if (fault !== null) throw new MemoryError('usage', fault)
     if (threshold !== undefined) this.#talks.refuse(threshold)
@@ -123,7 +123,7 @@ export class Finding {
     // Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
     const best = lists.length === 1 ? (lists[0] as Ranked[]) : this.#talks.fused(lists.map(hits => hits.slice(0, MOST_HITS)), own)
     const found = best.slice(0, limit).map(({ id, score, parts }, n) => ({ id, rest: { score, parts, place: n + 1 } }))
-    const words = why ? this.#talks.wordsIn(phrasings, ranking) : () => []
+    const words = explain ? this.#talks.wordsIn(phrasings, ranking) : () => []
     const hits = found.flatMap(({ id, rest }) => {
       const reading = moments.has(id) ? null : this.shown.readIn(id, all.get(id)?.scope ?? '')
       return reading === null ? [] : [{ reading, ...rest, words: words(reading) }]
