@@ -46,7 +46,7 @@ PROGRAM = "claude-code"
 _TRIES = 5
 
 
-class Plan(msgspec.Struct, frozen=True):
+class AdoptionPlan(msgspec.Struct, frozen=True):
     """What connecting a project would do."""
 
     project: Project
@@ -78,7 +78,7 @@ def plan_project(
     scope: str | None = None,
     new: bool = False,
     part: bool = False,
-) -> Plan:
+) -> AdoptionPlan:
     """Return what connecting one project would do. Changes nothing.
 
     Raises UsageError if a person has to decide more, NotFoundError if its scope is forgotten, StorageError.
@@ -97,7 +97,7 @@ def plan_project(
         and (row.inode, row.git_inode) == (project.inode, project.git_inode)
         and set(project.ids) <= _known_ids(memory, choice.scope, row)
     )
-    return Plan(project, place.path, choice, memory_files(place.path), place.named_in, done)
+    return AdoptionPlan(project, place.path, choice, memory_files(place.path), place.named_in, done)
 
 
 def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]:
@@ -108,11 +108,11 @@ def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]
     return set(one.card.ids) & set(row.ids) if one is not None and one.card is not None else set()
 
 
-def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPlanned]]:
+def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[AdoptionPlan], list[NotPlanned]]:
     """Return the plan for every project that Claude Code knows on this device and that has memories there or in this vault; and
     the projects left out, each with why. Projects that share one memory folder are left out, and so are those whose own
     settings choose theirs. Two folders of one repository are one project."""
-    plans: dict[Path, Plan] = {}
+    plans: dict[Path, AdoptionPlan] = {}
     left: dict[Path, NotPlanned] = {}
     for folder in known_projects(claude):
         with contextlib.suppress(IpfsmemError, OSError, ValueError):
@@ -164,7 +164,7 @@ def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bo
     return False
 
 
-def left_beside(claude: ClaudeHome, plans: Sequence[Plan]) -> list[tuple[Path, str]]:
+def left_beside(claude: ClaudeHome, plans: Sequence[AdoptionPlan]) -> list[tuple[Path, str]]:
     """Return default memory folders of Claude Code for a further working tree of these projects, as some versions make them, and
     the scope of the project. They are not adopted unasked: a scope may have several folders, and a person links them."""
     scopes = {plan.project.folder: plan.choice.scope for plan in plans}
@@ -185,7 +185,7 @@ def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
     return None
 
 
-def carry_out(memory: Memory, plan: Plan) -> ProjectFolder:
+def carry_out(memory: Memory, plan: AdoptionPlan) -> ProjectFolder:
     """Carry out a plan: name the project, then link the folder. One adopted before is unlinked: the program no longer reads it.
 
     Raises UsageError, NotFoundError, LimitError, StorageError; then no text of the folder was read in.

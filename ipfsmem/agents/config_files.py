@@ -25,7 +25,7 @@ LONGEST: Final = 64 * 1024 * 1024
 AGAIN: Final = "Run it again; close the program first when it happens again."
 
 
-class Found(NamedTuple):
+class ConfigFileState(NamedTuple):
     """A file as it was read: its real path, its content (None: it is missing), its permissions and names."""
 
     path: Path
@@ -36,14 +36,14 @@ class Found(NamedTuple):
     names: int = 1
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ConfigFileState:
     """Read a file that may be a link, and may be missing. Raises StorageError for anything else, and for one that is read-only."""
     real = Path(os.path.realpath(path))
     with storage_errors(path, "read"):
         try:
             fd = os.open(real, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
         except FileNotFoundError:
-            return Found(path, real, None, 0o600)
+            return ConfigFileState(path, real, None, 0o600)
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
@@ -62,10 +62,10 @@ def read(path: Path) -> Found:
             f"{path} is longer than {LONGEST} bytes",
             hint="Make it shorter, or add there what connect --print shows.",
         )
-    return Found(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
+    return ConfigFileState(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
 
 
-def check_writable(found: Found) -> None:
+def check_writable(found: ConfigFileState) -> None:
     """Raise StorageError if the file, or its folder, may not be written, or the file has other names."""
     if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
         raise StorageError(
@@ -87,14 +87,14 @@ def check_writable(found: Found) -> None:
 class Ready(NamedTuple):
     """A file that can be replaced without more room on the disk: its folder, held open, and the name of the new one; "" where it goes."""
 
-    found: Found
+    found: ConfigFileState
     data: bytes | None
     folder: Directory
     new: str
 
 
 @contextlib.contextmanager
-def prepared(found: Found, data: bytes | None) -> Iterator[Ready]:
+def prepared(found: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
     """Have `data` written beside what was read, None: nothing, for `put`. What is not put in its place by the end goes again."""
     with storage_errors(found.path, "write"):
         found.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -122,13 +122,13 @@ def put(ready: Ready) -> None:
         ready.folder.sync()
 
 
-def replace(found: Found, data: bytes | None) -> None:
+def replace(found: ConfigFileState, data: bytes | None) -> None:
     """Replace the file by `data`, None: remove it. Raises ChangedError if it is no longer the one that was read."""
     with prepared(found, data) as ready:
         put(ready)
 
 
-def _replace(folder: Directory, found: Found, new: str, data: bytes) -> None:
+def _replace(folder: Directory, found: ConfigFileState, new: str, data: bytes) -> None:
     name = found.real.name
     try:
         if found.data is None:
@@ -159,7 +159,7 @@ def _replace(folder: Directory, found: Found, new: str, data: bytes) -> None:
         raise _changed(found) from None
 
 
-def _remove(folder: Directory, found: Found) -> None:
+def _remove(folder: Directory, found: ConfigFileState) -> None:
     name = found.real.name
     aside = Path(new_name(name)).name
     try:
@@ -176,7 +176,7 @@ def _remove(folder: Directory, found: Found) -> None:
     raise _changed(found)
 
 
-def _written(folder: Directory, found: Found, data: bytes) -> str:
+def _written(folder: Directory, found: ConfigFileState, data: bytes) -> str:
     """Return a temporary file with the bytes, and the permissions and owner of the file that it will replace."""
     name = Path(new_name(found.real.name)).name
     fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -203,7 +203,7 @@ def _same(folder: Directory, name: str, data: bytes) -> bool:
         return file.read(len(data) + 1) == data
 
 
-def _changed(found: Found) -> ChangedError:
+def _changed(found: ConfigFileState) -> ChangedError:
     return ChangedError(
         f"{found.path} was written by somebody else at the same moment, and was left alone", hint=AGAIN
     )

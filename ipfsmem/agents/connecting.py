@@ -18,7 +18,7 @@ import msgspec
 
 from ipfsmem.agents import config_files, connections, edits
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.config_files import Found
+from ipfsmem.agents.config_files import ConfigFileState
 from ipfsmem.agents.connections import Connection, FileWritten
 from ipfsmem.agents.differences import difference
 from ipfsmem.agents.edits import Wanted
@@ -36,7 +36,7 @@ _plain = re.compile(r"[A-Za-z0-9_./:-]+")
 class _Edit(msgspec.Struct, frozen=True):
     """A file as it was read and its new content; `data` None: it is removed."""
 
-    found: Found
+    found: ConfigFileState
     data: bytes | None
     #: Folders that were created for it, and are removed when empty.
     folders: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class _Edit(msgspec.Struct, frozen=True):
         return self.found.data != self.data
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The plan for connecting or disconnecting a program."""
 
     program: Program
@@ -155,7 +155,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_connect(
     home: Path, around: Surroundings, program: Program, launch: Launch, *, now: int, replace: bool = False
-) -> Plan:
+) -> ConnectionPlan:
     """Plan the changes that connect a program to this vault. `now`: milliseconds since 1970. Writes nothing.
 
     Raises NotFoundError if the program is not here, FormatError for a file that cannot be read, ConfigError for an entry of our
@@ -169,7 +169,7 @@ def plan_connect(
             hint=f"Start it once, then connect it. What would be added where: ipfsmem connect {program.name} --print",
         )
     files = program.files(around, launch)
-    hooks = any(isinstance(one, edits.Entry) and one.mark for file in files for one in file.wanted)
+    hooks = any(isinstance(one, edits.ConfigEntry) and one.mark for file in files for one in file.wanted)
     _refuse_what_reads_otherwise(program, launch, quoted=hooks and around.system == "win32")
     remembered = connections.known(home, program.name)
     planned = [
@@ -192,7 +192,7 @@ def plan_connect(
     connection = Connection(program=program.name, since=since, files=tuple(written), replaced=replaced)
     kept = [(one.edit.found.path, data) for one in planned for data in one.kept]
     kept += [(edit.found.path, data) for edit, gone in taken_out for data in gone]
-    return Plan(
+    return ConnectionPlan(
         program=program,
         home=home,
         remembered=remembered,
@@ -270,7 +270,9 @@ def _taken_out(
     return _Edit(found, data, folders, frozenset(ours)), gone
 
 
-def plan_disconnect(home: Path, around: Surroundings, program: Program, *, replace: bool = False) -> Plan:
+def plan_disconnect(
+    home: Path, around: Surroundings, program: Program, *, replace: bool = False
+) -> ConnectionPlan:
     """Plan the removal of everything of ours; empty if there is nothing. Writes nothing.
 
     Raises FormatError for a file that cannot be read, ChangedError for an entry of ours that was edited, ConfigError for one of
@@ -301,7 +303,7 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
     for edit in made:
         if edit.changes:
             config_files.check_writable(edit.found)
-    return Plan(
+    return ConnectionPlan(
         program=program,
         home=home,
         remembered=remembered,
@@ -386,7 +388,7 @@ def _refuse_what_reads_otherwise(program: Program, launch: Launch, *, quoted: bo
 def _undone(
     home: Path,
     program: Program,
-    found: Found,
+    found: ConfigFileState,
     written: tuple[FileWritten, ...],
     wanted: tuple[Wanted, ...],
     replace: bool,
@@ -475,7 +477,7 @@ def _about(path: Path, program: str) -> Iterator[None]:
         ) from None
 
 
-def _missing_folders(found: Found) -> tuple[str, ...]:
+def _missing_folders(found: ConfigFileState) -> tuple[str, ...]:
     missing: list[str] = []
     folder = found.real.parent
     while not folder.exists() and folder != folder.parent:

@@ -34,7 +34,7 @@ def difference(
     head = (f"--- {_called(name, before)}", f"+++ {_called(name, after)}")
     if by_line:
         return "\n".join((*head, *_lines(old.splitlines(), new.splitlines(), ours)))
-    shown = _Shown(old, new, ours)
+    shown = _JsonDifference(old, new, ours)
     return "\n".join((*head, *shown.between(read(old) or _NOTHING, read(new) or _NOTHING, ())))
 
 
@@ -42,7 +42,7 @@ def _called(name: str, data: bytes | None) -> str:
     return "/dev/null" if data is None else name
 
 
-class _Shown:
+class _JsonDifference:
     """Two texts of JSON, and what is shown of them."""
 
     def __init__(self, old: str, new: str, ours: Collection[str]) -> None:

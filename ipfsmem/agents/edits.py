@@ -23,7 +23,7 @@ _MARK = "\ufeff"
 _GROUP = "hooks"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One wanted entry of a JSON file. `mark`: words that identify an item of an array as ours."""
 
     path: tuple[str, ...]
@@ -40,7 +40,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     program_keys: tuple[str, ...] = ()
 
 
-Wanted = Entry | Table | YamlEntry
+Wanted = ConfigEntry | Table | YamlEntry
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -164,7 +164,7 @@ def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
     found: list[Wanted] = []
     for one in done:
         if one.entry is not None:
-            found.append(Entry(path=one.entry.path, value=one.entry.value, mark=one.mark))
+            found.append(ConfigEntry(path=one.entry.path, value=one.entry.value, mark=one.mark))
         elif one.block is not None:
             block = one.block
             found.append(Table(table=block.table, body=block.body, program_keys=block.program_keys))
@@ -244,7 +244,7 @@ def _name(one: Done) -> str:
     return "" if one.inserted is None else ".".join(one.inserted.entry.path)
 
 
-def _known(one: Entry) -> Done:
+def _known(one: ConfigEntry) -> Done:
     there = len(one.path) - (
         2 if one.path[-1] == APPEND else 1
     )  # an otherwise empty array is removed with the item

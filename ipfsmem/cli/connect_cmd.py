@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import clean, clean_lines, is_terminal, moment, style,
 from ipfsmem.cli.project_commands import bind_project, connect_projects, refuse_wrong_projects
 
 if TYPE_CHECKING:
-    from ipfsmem.agents.connecting import Plan
+    from ipfsmem.agents.connecting import ConnectionPlan
     from ipfsmem.agents.programs.program import Program, Surroundings
     from ipfsmem.results import Connected, ProgramState
 
@@ -147,7 +147,7 @@ def print_notes(answer: Connected) -> None:
 
 
 def carry_out(
-    context: CommandContext, plan: Plan, *, dry_run: bool, say_nothing_written: bool = True
+    context: CommandContext, plan: ConnectionPlan, *, dry_run: bool, say_nothing_written: bool = True
 ) -> Connected:
     """Show the difference, then write it, unless it is a dry run. With --json the answer is printed when all is done.
     `say_nothing_written`: a dry run says so at its end; not where more than these settings is shown."""

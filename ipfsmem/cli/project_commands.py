@@ -20,7 +20,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipfsmem.agents.adoption import NotPlanned, Plan
+    from ipfsmem.agents.adoption import AdoptionPlan, NotPlanned
     from ipfsmem.agents.claude_folders import ClaudeHome
     from ipfsmem.device.project_folders import ProjectFolder
     from ipfsmem.memory import Memory
@@ -216,7 +216,7 @@ def _adopted(adopted: dict[str, str]) -> str:
     return ", ".join(adopted.values()) or "its folder"
 
 
-def _show(plans: list[Plan], left: list[NotPlanned]) -> None:
+def _show(plans: list[AdoptionPlan], left: list[NotPlanned]) -> None:
     for plan in plans:
         click.echo(f"{style(clean(str(plan.project.folder)), bold=True)}")
         kind = "the new scope" if plan.choice.new else "the scope"
@@ -231,7 +231,7 @@ def _show(plans: list[Plan], left: list[NotPlanned]) -> None:
         click.echo("Claude Code knows no project on this device.")
 
 
-def _say_connected(plans: list[Plan], failed: list[ProjectLeft]) -> None:
+def _say_connected(plans: list[AdoptionPlan], failed: list[ProjectLeft]) -> None:
     gone = {one.folder for one in failed}
     for plan in plans:
         if (folder := str(plan.project.folder)) not in gone:
@@ -239,7 +239,7 @@ def _say_connected(plans: list[Plan], failed: list[ProjectLeft]) -> None:
             click.echo(f"{clean(folder)} {state}.")
 
 
-def _agree(plans: list[Plan], yes: bool) -> None:
+def _agree(plans: list[AdoptionPlan], yes: bool) -> None:
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm
 
@@ -252,7 +252,7 @@ def _agree(plans: list[Plan], yes: bool) -> None:
     confirm(f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", "not connected")
 
 
-def _carry_out(memory: Memory, plans: list[Plan]) -> list[ProjectLeft]:
+def _carry_out(memory: Memory, plans: list[AdoptionPlan]) -> list[ProjectLeft]:
     from ipfsmem.agents.adoption import carry_out
     from ipfsmem.results import ProjectLeft
 
@@ -270,7 +270,7 @@ def _carry_out(memory: Memory, plans: list[Plan]) -> list[ProjectLeft]:
 
 
 def _answer(
-    plans: list[Plan], left: list[NotPlanned], failed: list[ProjectLeft], *, dry_run: bool
+    plans: list[AdoptionPlan], left: list[NotPlanned], failed: list[ProjectLeft], *, dry_run: bool
 ) -> ProjectsConnected:
     from ipfsmem.results import ProjectLeft, ProjectsConnected
 
@@ -285,7 +285,7 @@ def _answer(
     )
 
 
-def _facts(plan: Plan) -> ProjectFacts:
+def _facts(plan: AdoptionPlan) -> ProjectFacts:
     from ipfsmem.results import ProjectFacts
 
     return ProjectFacts(
@@ -299,7 +299,7 @@ def _facts(plan: Plan) -> ProjectFacts:
     )
 
 
-def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[Plan]) -> list[str]:
+def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[AdoptionPlan]) -> list[str]:
     from ipfsmem.agents.adoption import left_beside
 
     attached = {one.path for one in memory.folders.list()}
@@ -310,6 +310,6 @@ def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[Plan]) -> list[
     ]
 
 
-def _remarks(memory: Memory, plans: list[Plan]) -> list[str]:
+def _remarks(memory: Memory, plans: list[AdoptionPlan]) -> list[str]:
     paths = {str(plan.folder) for plan in plans}
     return [text for one in memory.folders.list() if one.path in paths for text in one.remarks]

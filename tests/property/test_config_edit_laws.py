@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.agents import block_edits, edits, json_edits
-from ipfsmem.agents.edits import Entry, Table
+from ipfsmem.agents.edits import ConfigEntry, Table
 from ipfsmem.agents.json_edits import APPEND
 from ipfsmem.agents.json_text import read, value_of
 from ipfsmem.errors import FormatError
@@ -124,11 +124,11 @@ def test_in_and_out_again_is_the_same_text() -> None:
 
 def test_several_entries_in_and_out_again_are_the_same_bytes() -> None:
     wanted = (
-        Entry(path=("mcpServers", "ipfsmem"), value={"command": "x"}),
-        Entry(
+        ConfigEntry(path=("mcpServers", "ipfsmem"), value={"command": "x"}),
+        ConfigEntry(
             path=("hooks", "SessionStart", APPEND), value={"hooks": [{"command": "hook a"}]}, mark="hook a"
         ),
-        Entry(path=("hooks", "Stop", APPEND), value={"command": "hook b"}, mark="hook b"),
+        ConfigEntry(path=("hooks", "Stop", APPEND), value={"command": "hook b"}, mark="hook b"),
     )
 
     @many

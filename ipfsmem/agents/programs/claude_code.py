@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import (
     NAME,
     ConfigFile,
@@ -38,7 +38,7 @@ def _state(around: Surroundings) -> Path:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    server = Entry(path=("mcpServers", NAME), value={"type": "stdio", **stdio(launch)})
+    server = ConfigEntry(path=("mcpServers", NAME), value={"type": "stdio", **stdio(launch)})
     return (
         ConfigFile(path=_state(around), wanted=(server,)),
         ConfigFile(

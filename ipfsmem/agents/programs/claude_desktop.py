@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
 
 
@@ -15,7 +15,7 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    server = Entry(path=("mcpServers", NAME), value=stdio(launch))
+    server = ConfigEntry(path=("mcpServers", NAME), value=stdio(launch))
     return (ConfigFile(path=_folder(around) / "claude_desktop_config.json", wanted=(server,)),)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
 from ipfsmem.agents.yaml_edits import YamlEntry
 
@@ -22,7 +22,7 @@ def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
         # Its extensions read both: an earlier one is removed.
         both = (ConfigFile(path=settings, wanted=(listed,)), ConfigFile(path=ours, wanted=()))
         return both if ours.exists() else both[:1]
-    server = Entry(path=("mcpServers", NAME), value=stdio(launch))
+    server = ConfigEntry(path=("mcpServers", NAME), value=stdio(launch))
     return (ConfigFile(path=ours, wanted=(server,)),)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
 
 
@@ -16,7 +16,7 @@ def _folder(around: Surroundings) -> Path:
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
     value = {"type": "local", **stdio(launch), "tools": ["*"]}
-    server = Entry(path=("mcpServers", NAME), value=value)
+    server = ConfigEntry(path=("mcpServers", NAME), value=value)
     return (ConfigFile(path=_folder(around) / "mcp-config.json", wanted=(server,)),)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, hook_entries, stdio
 
 _NAME: Final = "cursor"
@@ -28,7 +28,7 @@ def _hook(command: str, timeout: int) -> Any:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    server = Entry(path=("mcpServers", NAME), value={"type": "stdio", **stdio(launch)})
+    server = ConfigEntry(path=("mcpServers", NAME), value={"type": "stdio", **stdio(launch)})
     return (
         ConfigFile(path=_folder(around) / "mcp.json", wanted=(server,)),
         ConfigFile(

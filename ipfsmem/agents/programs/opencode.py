@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ipfsmem.agents import config_files, json_edits
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings
 from ipfsmem.errors import IpfsmemError
 
@@ -28,9 +28,9 @@ def _settings(around: Surroundings) -> Path:
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
     path = _settings(around)
     value: dict[str, Any] = {"type": "local", "command": [*launch.server()]}
-    entry = Entry(path=("mcp", NAME), value={**value, "enabled": True})
+    entry = ConfigEntry(path=("mcp", NAME), value={**value, "enabled": True})
     if _is_of_version_2(path):
-        entry = Entry(path=("mcp", "servers", NAME), value=value)
+        entry = ConfigEntry(path=("mcp", "servers", NAME), value=value)
     return (ConfigFile(path=path, wanted=(entry,), seed=_SEED),)
 
 

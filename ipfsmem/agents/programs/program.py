@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.agents.command_line import Launch, hook_mark
-from ipfsmem.agents.edits import Entry, Wanted
+from ipfsmem.agents.edits import ConfigEntry, Wanted
 from ipfsmem.agents.json_edits import APPEND
 from ipfsmem.config import expanded
 
@@ -74,10 +74,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 def hook_entries(
     launch: Launch, program: str, events: Mapping[str, tuple[str, int]], item: Callable[[str, int], Any]
-) -> tuple[Entry, ...]:
+) -> tuple[ConfigEntry, ...]:
     """Return an item in the array of each event below `hooks`. `events`: the program's event, ours, and its timeout."""
     return tuple(
-        Entry(
+        ConfigEntry(
             path=("hooks", event, APPEND),
             value=item(launch.hook(ours, program), timeout),
             mark=hook_mark(ours, program),
@@ -95,7 +95,7 @@ def settings_json(
     folder: Path, launch: Launch, program: str, events: Mapping[str, tuple[str, int]]
 ) -> tuple[ConfigFile, ...]:
     """Return servers and hooks in one `settings.json`, as in Gemini CLI and its forks. `events`: as in `hook_entries`."""
-    server = Entry(path=("mcpServers", NAME), value=stdio(launch))
+    server = ConfigEntry(path=("mcpServers", NAME), value=stdio(launch))
     hooks = hook_entries(launch, program, events, group_of_one)
     return (ConfigFile(path=folder / "settings.json", wanted=(server, *hooks)),)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
 
 
@@ -16,7 +16,7 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    server = Entry(path=("servers", NAME), value={"type": "stdio", **stdio(launch)})
+    server = ConfigEntry(path=("servers", NAME), value={"type": "stdio", **stdio(launch)})
     return (ConfigFile(path=_folder(around) / "mcp.json", wanted=(server,)),)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
 
 
@@ -19,7 +19,7 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    server = Entry(path=("context_servers", NAME), value={**stdio(launch), "env": {}})
+    server = ConfigEntry(path=("context_servers", NAME), value={**stdio(launch), "env": {}})
     return (ConfigFile(path=_folder(around) / "settings.json", wanted=(server,)),)
 
 
