@@ -12,7 +12,7 @@ from typing import Final, get_args
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.compat import initrunner_texts as texts
 from ipfsmem.compat.entries import created_at, own_readings, write_entry
-from ipfsmem.compat.initrunner_texts import Entry, Form
+from ipfsmem.compat.initrunner_texts import AnswerEntry, Form
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.query_words import MAX_HITS
@@ -205,5 +205,7 @@ def _listed(desk: Desk, given: JSON, form: Form) -> str:
     return texts.listed(form, map(_entry, found[: max(0, given.get("limit", 20))]))
 
 
-def _entry(reading: MemoryRecord) -> Entry:
-    return Entry(reading.readable.body, category_of(reading), type_of(reading.readable), created_at(reading))
+def _entry(reading: MemoryRecord) -> AnswerEntry:
+    return AnswerEntry(
+        reading.readable.body, category_of(reading), type_of(reading.readable), created_at(reading)
+    )

@@ -22,7 +22,7 @@ _imitates = re.compile(r"^(?=\s*(?:-{3,}\s*$|\[(?:Category|Type): ))", re.MULTIL
 _other = re.compile(r"[^a-z0-9]+")
 
 
-class Entry(NamedTuple):
+class AnswerEntry(NamedTuple):
     """One text of an answer. `type`: `semantic`, `episodic` or `procedural`; `score`: 0 to 1, or a cosine."""
 
     body: str
@@ -37,7 +37,7 @@ def category(text: str) -> str:
     return _other.sub("_", text.lower()).strip("_") or "general"
 
 
-def recalled(form: Form, found: Iterable[Entry]) -> str:
+def recalled(form: Form, found: Iterable[AnswerEntry]) -> str:
     """Return the answer of `recall`."""
     blocks = []
     for one in found:
@@ -47,7 +47,7 @@ def recalled(form: Form, found: Iterable[Entry]) -> str:
     return _BETWEEN.join(blocks) or NOTHING_FOUND
 
 
-def listed(form: Form, found: Iterable[Entry]) -> str:
+def listed(form: Form, found: Iterable[AnswerEntry]) -> str:
     """Return the answer of `list_memories`: a line for each."""
     lines = []
     for one in found:
