@@ -22,9 +22,9 @@ from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.write_request import OF_THE_PERSON
 from ipfsmem.tools.definition import Definition
-from ipfsmem.tools.desk import Desk, one_line
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext, one_line
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -287,7 +287,7 @@ def _snippet(body: str, query: str) -> str:
 # -- tools ---------------------------------------------------------------------------------------------------
 
 
-def _files(desk: Desk, given: JSON) -> Files:
+def _files(desk: ToolContext, given: JSON) -> Files:
     return Files(desk.memory, desk.scope_of({}))
 
 
@@ -295,7 +295,7 @@ def _answer(said: str) -> ToolResult:
     return ToolResult(said, {"result": said})
 
 
-def _write(desk: Desk, given: JSON) -> ToolResult:
+def _write(desk: ToolContext, given: JSON) -> ToolResult:
     fields = {name: given.get(name, "") for name in ("name", "description", "agent_name")}
     made, new = _files(desk, given).write(
         given["filename"], given["type"], given["content"], fields, given.get("scope", "")
@@ -310,31 +310,31 @@ def _write(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _read(desk: Desk, given: JSON) -> ToolResult:
+def _read(desk: ToolContext, given: JSON) -> ToolResult:
     found = _files(desk, given).read(given["filename"], given.get("scope", ""))
     return _answer(clean_text(document(found.reading.readable)))
 
 
-def _list(desk: Desk, given: JSON) -> ToolResult:
+def _list(desk: ToolContext, given: JSON) -> ToolResult:
     return _answer(_files(desk, given).index(given.get("scope", "")) or "No memories found.")
 
 
-def _delete(desk: Desk, given: JSON) -> ToolResult:
+def _delete(desk: ToolContext, given: JSON) -> ToolResult:
     gone = _files(desk, given).delete(given["filename"], given.get("scope", ""))
     return _answer(f"Deleted {gone.filename} ({gone.scope})")
 
 
-def _search(desk: Desk, given: JSON) -> ToolResult:
+def _search(desk: ToolContext, given: JSON) -> ToolResult:
     found = _files(desk, given).search(given["query"], given.get("scope", ""), given.get("limit", HITS))
     lines = [f"{index_line(file)} ({file.scope})\n  {snippet}" for file, _, snippet in found]
     return _answer("\n".join(lines) or "No memories found.")
 
 
-def _health(desk: Desk, given: JSON) -> ToolResult:
+def _health(desk: ToolContext, given: JSON) -> ToolResult:
     return _answer(msgspec.json.format(msgspec.json.encode(_files(desk, given).health()), indent=2).decode())
 
 
-def _history(desk: Desk, given: JSON) -> ToolResult:
+def _history(desk: ToolContext, given: JSON) -> ToolResult:
     found = _files(desk, given).history(
         given.get("operation", ""), given.get("since", ""), given.get("limit", ENTRIES)
     )
@@ -355,7 +355,7 @@ def _tool(
     name: str,
     title: str,
     said: str,
-    run: Callable[[Desk, JSON], ToolResult],
+    run: Callable[[ToolContext, JSON], ToolResult],
     parameters: JSON,
     *,
     reads: bool,

@@ -12,16 +12,16 @@ import msgspec
 from ipfsmem.compat.entries import write_entry
 from ipfsmem.facts.categories import CLOSED, MAX_FACT, sanitised
 from ipfsmem.tools.definition import Definition
-from ipfsmem.tools.desk import Desk
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, text
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext
 
 PROGRAM: Final = "infraware"
 SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "service_state", "discovery")
 _RESULT: Final = answer(saved={"type": "boolean"}, message={"type": "string"})
 
 
-def _save(desk: Desk, given: JSON) -> ToolResult:
+def _save(desk: ToolContext, given: JSON) -> ToolResult:
     fact, category = sanitised(given["fact"]), given["category"]
     if not fact:
         return _saved(False, "Empty fact, nothing saved")
@@ -31,7 +31,7 @@ def _save(desk: Desk, given: JSON) -> ToolResult:
     return _saved(True, f"Remembered: {fact}")
 
 
-def _save_session(desk: Desk, given: JSON) -> ToolResult:
+def _save_session(desk: ToolContext, given: JSON) -> ToolResult:
     fact = sanitised(given["fact"])
     if not fact:
         return _saved(False, "Empty fact, nothing saved")

@@ -18,9 +18,9 @@ from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.query_words import MAX_HITS
 from ipfsmem.recall.recipe import WEIGHTS
 from ipfsmem.tools.definition import Definition
-from ipfsmem.tools.desk import Desk
 from ipfsmem.tools.schema import JSON, answer, arguments, text
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext
 
 PROGRAM: Final = "initrunner"
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
@@ -51,10 +51,10 @@ def category_of(reading: MemoryRecord) -> str:
 def tools(form: Form) -> tuple[Definition, ...]:
     """Return the tools, which answer in one of the two forms."""
 
-    def recall(desk: Desk, given: JSON) -> ToolResult:
+    def recall(desk: ToolContext, given: JSON) -> ToolResult:
         return _answer(_recalled(desk, given, form))
 
-    def listing(desk: Desk, given: JSON) -> ToolResult:
+    def listing(desk: ToolContext, given: JSON) -> ToolResult:
         return _answer(_listed(desk, given, form))
 
     kinds = {"type": "string", "enum": list(TYPES)}
@@ -126,7 +126,7 @@ def tools(form: Form) -> tuple[Definition, ...]:
 def _writer(name: str, title: str, description: str, kind: str, label: str) -> Definition:
     """Return a tool that stores a text as an entry of a type. `label`: the beginning of its answer."""
 
-    def run(desk: Desk, given: JSON) -> ToolResult:
+    def run(desk: ToolContext, given: JSON) -> ToolResult:
         return _written(desk, given, kind, label)
 
     return Definition(
@@ -149,7 +149,7 @@ def _answer(said: str) -> ToolResult:
     return ToolResult(said, {"result": said})
 
 
-def _written(desk: Desk, given: JSON, kind: str, label: str) -> ToolResult:
+def _written(desk: ToolContext, given: JSON, kind: str, label: str) -> ToolResult:
     category = texts.category(given.get("category", GENERAL))
     written = write_entry(
         desk.there(given),
@@ -165,14 +165,14 @@ def _written(desk: Desk, given: JSON, kind: str, label: str) -> ToolResult:
     return _answer(f"{label} (id={_number(desk, given, written.key)}, category={category})")
 
 
-def _number(desk: Desk, given: JSON, key: str) -> int:
+def _number(desk: ToolContext, given: JSON, key: str) -> int:
     """Return the place of an entry by date, from 1."""
     items = [item for item in desk.memory.stack(desk.scope_of(given)).list() if item.own]
     items.sort(key=lambda item: (item.file.created, item.key))
     return next((place for place, item in enumerate(items, 1) if item.key == key), len(items))
 
 
-def _recalled(desk: Desk, given: JSON, form: Form) -> str:
+def _recalled(desk: ToolContext, given: JSON, form: Form) -> str:
     memory, scope = desk.memory, desk.scope_of(given)
     kinds, limit = given.get("memory_types"), given.get("top_k", 5)
     if limit < 1:
@@ -191,7 +191,7 @@ def _recalled(desk: Desk, given: JSON, form: Form) -> str:
     return texts.recalled(form, entries)
 
 
-def _listed(desk: Desk, given: JSON, form: Form) -> str:
+def _listed(desk: ToolContext, given: JSON, form: Form) -> str:
     readings = own_readings(desk.memory, desk.scope_of(given))
     if not readings:
         return texts.NOTHING_STORED

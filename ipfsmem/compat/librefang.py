@@ -12,10 +12,10 @@ from typing import Final
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.value_file import as_json
 from ipfsmem.tools.definition import Definition
-from ipfsmem.tools.desk import Desk, one_line
 from ipfsmem.tools.graph import matches
 from ipfsmem.tools.schema import JSON, answer, anything, arguments, number, text
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext, one_line
 
 #: Entries of one page of keys.
 PAGE: Final = 100
@@ -32,7 +32,7 @@ def _answer(said: str) -> ToolResult:
     return ToolResult(said, {"result": said})
 
 
-def _store(desk: Desk, given: JSON) -> ToolResult:
+def _store(desk: ToolContext, given: JSON) -> ToolResult:
     values, name = desk.there(given).values, one_line(given["key"])
     before = values.get(given["key"])
     made = values.set(given["key"], given["value"])
@@ -46,14 +46,14 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     return _answer(said)
 
 
-def _recall(desk: Desk, given: JSON) -> ToolResult:
+def _recall(desk: ToolContext, given: JSON) -> ToolResult:
     found = desk.there(given).values.get(given["key"])
     if found is None or not found.own:
         return _answer(f"No value found for key '{one_line(given['key'])}'.")
     return _answer(clean_text(as_json(found.value)))
 
 
-def _list(desk: Desk, given: JSON) -> ToolResult:
+def _list(desk: ToolContext, given: JSON) -> ToolResult:
     keys = [one.key for one in desk.there(given).values.list() if one.own]
     limit, offset = given.get("limit", PAGE), given.get("offset", 0)
     shown = keys[offset : offset + limit]
@@ -68,7 +68,7 @@ def _list(desk: Desk, given: JSON) -> ToolResult:
     return _answer(said)
 
 
-def _add_entity(desk: Desk, given: JSON) -> ToolResult:
+def _add_entity(desk: ToolContext, given: JSON) -> ToolResult:
     said = [
         f"{name}: {value if isinstance(value, str) else as_json(value)}"
         for name, value in given.get("properties", {}).items()
@@ -77,7 +77,7 @@ def _add_entity(desk: Desk, given: JSON) -> ToolResult:
     return _answer(f"Entity '{one_line(given['name'])}' added with ID: {made.key}")
 
 
-def _add_relation(desk: Desk, given: JSON) -> ToolResult:
+def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
     graph = desk.there(given).graph
     ends = []
     for name in (given["source"], given["target"]):
@@ -89,7 +89,7 @@ def _add_relation(desk: Desk, given: JSON) -> ToolResult:
     return _answer(f"Relation '{source}' --[{relation}]--> '{target}' added with ID: {ident}")
 
 
-def _query(desk: Desk, given: JSON) -> ToolResult:
+def _query(desk: ToolContext, given: JSON) -> ToolResult:
     found = matches(desk.there(given).graph, given)
     if not found:
         return _answer("No matching knowledge graph entries found.")

@@ -12,9 +12,9 @@ from ipfsmem.compat import agh, infraware, initrunner, librefang
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.advising import texts_in
 from ipfsmem.tools.definition import Definition
-from ipfsmem.tools.desk import Desk, Session
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import Tool, ToolResult
+from ipfsmem.tools.tool_context import Session, ToolContext
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -56,7 +56,7 @@ def program_tools(
 ) -> list[Tool]:
     """Return a program's tools on a vault; the arguments are those of `toolset`."""
     source = memory if callable(memory) else lambda: memory
-    desk = Desk(source, scope, session or Session())
+    desk = ToolContext(source, scope, session or Session())
     wanted = [one for one in definitions(program) if one.read_only or not read_only]
     return [(_bounded(one) if one.read_only else _warning(one)).at(desk) for one in wanted]
 
@@ -64,7 +64,7 @@ def program_tools(
 def _bounded(one: Definition) -> Definition:
     """Return the same tool with answers cut after `MAX_ANSWER` bytes, with a note."""
 
-    def run(desk: Desk, given: JSON) -> ToolResult:
+    def run(desk: ToolContext, given: JSON) -> ToolResult:
         result = one.run(desk, given)
         data = result.text.encode()
         if len(data) <= MAX_ANSWER:
@@ -83,7 +83,7 @@ def _bounded(one: Definition) -> Definition:
 def _warning(one: Definition) -> Definition:
     """Wrap a tool so that its answer warns of a likely secret."""
 
-    def run(desk: Desk, given: JSON) -> ToolResult:
+    def run(desk: ToolContext, given: JSON) -> ToolResult:
         result = one.run(desk, given)
         said = " ".join(secret_in("\n".join(texts_in(given))))
         if not said:

@@ -29,9 +29,9 @@ from ipfsmem.mcp.lines import HALF_A_CHARACTER, NOT_JSON, TOO_LONG
 from ipfsmem.mcp.roots import Projects, folders_of
 from ipfsmem.parts.audit import acting, acting_as, hearing, with_doubts
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
-from ipfsmem.tools.desk import Session
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import refusal
+from ipfsmem.tools.tool_context import Session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -421,7 +421,7 @@ class MemoryServer:
     def _text_of(self, uri: str) -> str:
         from ipfsmem.memories.context_layouts import MOST_TOKENS
         from ipfsmem.memories.writers import Writers
-        from ipfsmem.tools.desk import fenced
+        from ipfsmem.tools.tool_context import fenced
 
         scope, key = parts(uri)
         memory = self.holder.memory()

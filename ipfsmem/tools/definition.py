@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from ipfsmem.tools.desk import Desk
 from ipfsmem.tools.lenient import MAX_KEY
 from ipfsmem.tools.schema import JSON, text
 from ipfsmem.tools.tool import Tool, ToolResult
+from ipfsmem.tools.tool_context import ToolContext
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,14 +20,14 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     parameters: JSON
     returns: JSON
-    run: Callable[[Desk, JSON], ToolResult]
+    run: Callable[[ToolContext, JSON], ToolResult]
     #: Arguments of any type that become text.
     side: frozenset[str] = frozenset()
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
 
-    def at(self, desk: Desk) -> Tool:
+    def at(self, desk: ToolContext) -> Tool:
         """The tool for one memory."""
         run = self.run
         return Tool(

@@ -10,9 +10,9 @@ import msgspec
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text
 from ipfsmem.operation import Operation, Parameter
 from ipfsmem.tools.definition import SCOPE, Definition
-from ipfsmem.tools.desk import Desk
 from ipfsmem.tools.schema import JSON, arguments
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext
 
 if TYPE_CHECKING:
     from ipfsmem.operation import View
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Told(NamedTuple):
+class RenderedAnswer(NamedTuple):
     """The answer for a model: a text, and the part of the result that the text shows. `more`: values about the text, such as the position of
     its next page."""
 
@@ -31,9 +31,9 @@ class Told(NamedTuple):
 
 def tool(
     op: Operation[..., R],
-    tell: Callable[[Desk, R, JSON], Told] | None = None,
+    tell: Callable[[ToolContext, R, JSON], RenderedAnswer] | None = None,
     *,
-    run: Callable[[Desk, JSON], ToolResult] | None = None,
+    run: Callable[[ToolContext, JSON], ToolResult] | None = None,
     further: Mapping[str, JSON] = {},
     more: Mapping[str, JSON] = {},
     returns: JSON | None = None,
@@ -45,7 +45,7 @@ def tool(
     declared = op.declared
     given = op.parameters("mcp")
 
-    def call(desk: Desk, said: JSON) -> ToolResult:
+    def call(desk: ToolContext, said: JSON) -> ToolResult:
         assert tell is not None
         asked = {one.name: _asked(one, said) for one in given}
         result = op.run(_view(op, desk, said), {**asked, **ask(said)}, "mcp")
@@ -66,12 +66,12 @@ def tool(
     )
 
 
-def answered(told: Told) -> ToolResult:
+def answered(told: RenderedAnswer) -> ToolResult:
     """The answer of a tool."""
     return ToolResult(told.text, {**_values(told.shown), **told.more})
 
 
-def _view(op: Operation[..., Any], desk: Desk, said: JSON) -> View:
+def _view(op: Operation[..., Any], desk: ToolContext, said: JSON) -> View:
     if op.declared.about == "stack":
         return desk.memory.stack(desk.scope_of(said, must_exist=True))._view()
     return desk.there(said)._view()

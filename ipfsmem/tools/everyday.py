@@ -38,12 +38,12 @@ from ipfsmem.operations.read import read
 from ipfsmem.operations.recall import FoundMoment, Recalled, RecallHit, recall
 from ipfsmem.operations.write import MAX_BODY, write
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
-from ipfsmem.tools.derived import Told, answered, tool
-from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, one_line, place, whose
+from ipfsmem.tools.derived import RenderedAnswer, answered, tool
 from ipfsmem.tools.paging import ANSWER, beginning, page_end, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, yes
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
+from ipfsmem.tools.tool_context import TEXT_SCHEMA, ToolContext, as_values, fenced, one_line, place, whose
 from ipfsmem.wording import count
 
 #: Characters of one recalled text that one answer shows, bytes that an answer keeps for each further one, and for its last lines.
@@ -64,7 +64,7 @@ _SEEN = text("The seen value of the text shown.", least=8, most=64)
 # -- remember ------------------------------------------------------------------------------------------------
 
 
-def _remember(desk: Desk, given: JSON) -> ToolResult:
+def _remember(desk: ToolContext, given: JSON) -> ToolResult:
     desk.memory  # noqa: B018 - a locked memory is said before anything else
     key, seen = given["key"], given.get("seen")
     body, tags = given.get("body"), _tags(given.get("tags"))
@@ -158,7 +158,7 @@ def _says_all(shown: MemoryRecord, tags: list[str] | None, fields: dict[str, str
     )
 
 
-def _namesake(desk: Desk, written: MemoryRecord) -> str:
+def _namesake(desk: ToolContext, written: MemoryRecord) -> str:
     """A word on the memory of the same key that a new one of a scope hides."""
     below = (
         desk.memory.read(written.key, counts=False) if written.scope and not desk.memory.in_scope else None
@@ -183,7 +183,7 @@ def _is_there(
 
 
 def shown_instead(
-    desk: Desk, shown: MemoryRecord, error: ChangedError, *, more: Mapping[str, Any] | None = None
+    desk: ToolContext, shown: MemoryRecord, error: ChangedError, *, more: Mapping[str, Any] | None = None
 ) -> ToolResult:
     """A refusal that shows what stands there, with its `seen` where that is all of it."""
     item, text, seen, end = first_page(desk, shown)
@@ -210,7 +210,7 @@ def _read_on(shown: MemoryRecord, end: int) -> str:
 _FIELDS_CUT: Final = "Its name, description or tags are too long to be shown here, so only the person changes it: ipfsmem write {key}"
 
 
-def first_page(desk: Desk, reading: MemoryRecord, around: int = 0) -> tuple[Quoted, str, str, int]:
+def first_page(desk: ToolContext, reading: MemoryRecord, around: int = 0) -> tuple[Quoted, str, str, int]:
     """The beginning of a text, its fence, its `seen` where that is all of it, and where the page ends. `around`: bytes that the
     answer needs for itself."""
     item, text, end, whole = _page(desk, reading, 0, around=around)
@@ -218,7 +218,7 @@ def first_page(desk: Desk, reading: MemoryRecord, around: int = 0) -> tuple[Quot
 
 
 def _page(
-    desk: Desk, reading: MemoryRecord, start: int, *, copy: str = "", around: int = 0
+    desk: ToolContext, reading: MemoryRecord, start: int, *, copy: str = "", around: int = 0
 ) -> tuple[Quoted, str, int, bool]:
     """A page of a text: as values, in its fence, its end, and whether its fields stand there whole."""
     file, writers, most = reading.readable, desk.writers(), MAX_ATTRIBUTE
@@ -243,7 +243,9 @@ def _elsewhere(reading: MemoryRecord) -> str:
     return f'It stands in {where}: call again with scope="{reading.scope}".'
 
 
-def _written(desk: Desk, written: MemoryRecord, what: str, *, known: bool, beside: str = "") -> ToolResult:
+def _written(
+    desk: ToolContext, written: MemoryRecord, what: str, *, known: bool, beside: str = ""
+) -> ToolResult:
     """The answer of a write; `known`: whether the caller knows all that stands there now, so that it gets its `seen`."""
     known = known or desk.session.was_shown(written)
     if known:
@@ -279,7 +281,7 @@ def _written(desk: Desk, written: MemoryRecord, what: str, *, known: bool, besid
 # -- read, list ----------------------------------------------------------------------------------------------
 
 
-def _read(desk: Desk, reading: MemoryRecord | None, given: JSON) -> Told:
+def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> RenderedAnswer:
     key, start, copy = given["key"], given.get("start", 0), given["conflict"] or ""
     if reading is None:
         raise _no_memory(desk, key, given)
@@ -309,10 +311,12 @@ def _read(desk: Desk, reading: MemoryRecord | None, given: JSON) -> Told:
         text += f"\nTexts beside it: {beside} (read_memory with copy, or resolve_conflict)\n"
     shown = replace(reading, fields=_fenced_fields(file.fields), body=item.body, text="", seen=seen, token=())
     by = {name: clean_text(getattr(item, name)) for name in ("by", "member", "written")}
-    return Told(text, shown, {**by, "start": start, "next": 0 if ends else end, "characters": len(file.body)})
+    return RenderedAnswer(
+        text, shown, {**by, "start": start, "next": 0 if ends else end, "characters": len(file.body)}
+    )
 
 
-def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
+def _no_memory(desk: ToolContext, key: str, given: JSON) -> NotFoundError:
     from difflib import get_close_matches
 
     scope = desk.scope_of(given)
@@ -324,7 +328,7 @@ def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
     return NotFoundError(f"there is no memory {key}" + (f" in {scope}" if scope else ""), hint=advice)
 
 
-def _list(desk: Desk, found: MemoryPage, given: JSON) -> Told:
+def _list(desk: ToolContext, found: MemoryPage, given: JSON) -> RenderedAnswer:
     lines, room = list[str](), ANSWER - _TAIL - weight(NOTICE)
     scopes = _scopes(desk)
     room -= weight(scopes)
@@ -341,10 +345,12 @@ def _list(desk: Desk, found: MemoryPage, given: JSON) -> Told:
     listed = tagged("memory-list", {"scope": desk.scope_of(given)}, "\n".join(lines)) if shown else ""
     text = f"{said} {NOTICE}\n\n{listed}{more}{scopes}" if shown else f"{said}{scopes}"
     shown = tuple(replace(item, fields=_fenced_fields(item.fields, "updated")) for item in shown)
-    return Told(text, replace(found, memories=shown, next=following), {"project": desk.session.project})
+    return RenderedAnswer(
+        text, replace(found, memories=shown, next=following), {"project": desk.session.project}
+    )
 
 
-def _scopes(desk: Desk) -> str:
+def _scopes(desk: ToolContext) -> str:
     """The scopes that a call can name, and which one is meant without; empty where there is only everybody's."""
     usual = desk.usual_scope
     named = [one.token for one in desk.memory.scopes.list() if one.token != usual]
@@ -388,7 +394,7 @@ def _short(text: str) -> str:
 # -- forget, note --------------------------------------------------------------------------------------------
 
 
-def _forget(desk: Desk, given: JSON) -> ToolResult:
+def _forget(desk: ToolContext, given: JSON) -> ToolResult:
     key, confirm = given["key"], given.get("confirm")
     there, reading = desk.found(key, given)
     if reading is None:
@@ -399,17 +405,17 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
     values = {"confirm": reading.seen, "shown": as_values(item)}
     if not seen and not known:
         text = f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced_text}\n{_end_first(reading, end)}"
-        return answered(Told(text, kept, {**values, "confirm": ""}))
+        return answered(RenderedAnswer(text, kept, {**values, "confirm": ""}))
     if confirm is None:
         text = (
             f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced_text}\n"
             f"To do it: forget with key={key} and confirm={reading.seen}."
         )
-        return answered(Told(text, kept, values))
+        return answered(RenderedAnswer(text, kept, values))
     if confirm.lower() != reading.seen:
         error = ChangedError(f"{place(reading)} is not what was shown, so nothing was forgotten")
         error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
-        return refusal(error, text=fenced_text, more=answered(Told("", kept, values)).structured)
+        return refusal(error, text=fenced_text, more=answered(RenderedAnswer("", kept, values)).structured)
     asked = {"key": key, "reason": given.get("reason", ""), "seen": reading}
     if not (done := forget.run(there._view(), asked, "mcp")):
         raise _no_memory(desk, key, given)
@@ -417,7 +423,7 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
         " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
     )
     text = f"{place(reading)} is forgotten here, and on every other device with the next sync.{beside}"
-    return answered(Told(text, done, {**values, "confirm": ""}))
+    return answered(RenderedAnswer(text, done, {**values, "confirm": ""}))
 
 
 def _end_first(reading: MemoryRecord, end: int) -> str:
@@ -428,7 +434,7 @@ def _end_first(reading: MemoryRecord, end: int) -> str:
     return f"Read on with read_memory and start={end} to its end; forget gives the confirm then."
 
 
-def _note(desk: Desk, given: JSON) -> ToolResult:
+def _note(desk: ToolContext, given: JSON) -> ToolResult:
     data = dict(given.get("data", {}))
     if "text" in given:
         if "text" in data:
@@ -445,7 +451,7 @@ def _note(desk: Desk, given: JSON) -> ToolResult:
 # -- recall, context -----------------------------------------------------------------------------------------
 
 
-def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
+def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
     among = {"event": "event", "message": "message", "all": "entry"}.get(asked["kind"], "memory")
     how = "by words and meaning" if found.by_meaning else "by words, without a model,"
     said = f"Ranked {how} among {count(found.searched, among)}"
@@ -498,7 +504,7 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
             for part in (f"{said}.", known, related, noted, "\n".join(tail), "\n".join(reasons), left_out)
             if part
         )
-    return Told(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
+    return RenderedAnswer(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
 
 
 def _quoted(hit: RecallHit, body: str) -> Quoted:
@@ -557,7 +563,7 @@ def _reasons(hit: RecallHit) -> str:
     return f"{hit.key}: {total:.3f} = {parts}; has: {', '.join(hit.words or ()) or 'none of the words'}"
 
 
-def _context(desk: Desk, given: JSON) -> ToolResult:
+def _context(desk: ToolContext, given: JSON) -> ToolResult:
     layout = given.get("layout", "index")
     most = given.get("max_tokens", context_tokens(layout))
     facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
@@ -578,7 +584,7 @@ def _context(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _session_facts(desk: Desk, most: int) -> tuple[str, int]:
+def _session_facts(desk: ToolContext, most: int) -> tuple[str, int]:
     """The facts of the session in at most so many tokens, the newest of them, and how many were left out."""
     facts = [f"- [{category}] {fact}" for category, fact in desk.session.facts]
     said = "Facts of this connection only; they are gone when it ends."

@@ -13,10 +13,10 @@ from ipfsmem.bundle.fence import NOTICE, clean_text, quote, unquote
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.graph.entity import entity_key, is_made, observation
 from ipfsmem.tools.definition import SCOPE, Definition
-from ipfsmem.tools.desk import Desk, place
 from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, number, text, texts
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext, place
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _objects(description: str) -> JSON:
     return {"type": "array", "description": description, "items": {"type": "object"}, "maxItems": MOST}
 
 
-def _graph(desk: Desk, given: JSON) -> MemoryGraph:
+def _graph(desk: ToolContext, given: JSON) -> MemoryGraph:
     return desk.there(given).graph
 
 
@@ -83,7 +83,7 @@ def _observations(one: dict[str, Any], name: str) -> list[str]:
     return [observation(said) for said in _list_of(one, name)]
 
 
-def _create_entities(desk: Desk, given: JSON) -> ToolResult:
+def _create_entities(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [
         (_texts_of(one, "name", "entityType"), _observations(one, "observations"))
         for one in given["entities"]
@@ -102,7 +102,7 @@ def _create_entities(desk: Desk, given: JSON) -> ToolResult:
     return shown(graph, made.values(), [], f"{count(len(made), 'entity')} made{more}")
 
 
-def _create_relations(desk: Desk, given: JSON) -> ToolResult:
+def _create_relations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
     _all_there(graph, (name for begin, _, end in wanted for name in (begin, end)))
@@ -114,7 +114,7 @@ def _create_relations(desk: Desk, given: JSON) -> ToolResult:
     return _done(len(new), f"{count(len(new), 'relation')} added.", relations=relations)
 
 
-def _add_observations(desk: Desk, given: JSON) -> ToolResult:
+def _add_observations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [
         (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in given["observations"]
     ]
@@ -136,7 +136,7 @@ def _all_there(graph: MemoryGraph, names: Iterable[str]) -> None:
             raise NotFoundError(f"there is no entity {name[:80]}", hint="create_entities makes one.")
 
 
-def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
+def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:
     there, graph = desk.there(given), _graph(desk, given)
     for name in given["entityNames"]:
         node = graph.get(name)
@@ -151,32 +151,32 @@ def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
     return _gone(gone, f"{count(gone, 'entity')} taken away; the person can bring them back.")
 
 
-def _delete_observations(desk: Desk, given: JSON) -> ToolResult:
+def _delete_observations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in given["deletions"]]
     graph = _graph(desk, given)
     gone = sum(len(graph.unobserve(name, said)) for name, said in wanted if graph.get(name) is not None)
     return _gone(gone, f"{count(gone, 'observation')} taken away.")
 
 
-def _delete_relations(desk: Desk, given: JSON) -> ToolResult:
+def _delete_relations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
     gone = sum(graph.unrelate(*one) for one in wanted)
     return _gone(gone, f"{count(gone, 'relation')} taken away.")
 
 
-def _read_graph(desk: Desk, given: JSON) -> ToolResult:
+def _read_graph(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
     found = graph.all(limit=MOST)
     return shown(graph, found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
 
 
-def _search_nodes(desk: Desk, given: JSON) -> ToolResult:
+def _search_nodes(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
     return _nodes(graph, graph.search(given["query"], limit=MOST + 1))
 
 
-def _open_nodes(desk: Desk, given: JSON) -> ToolResult:
+def _open_nodes(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
     return _nodes(graph, graph.named(given["names"]))
 
@@ -218,7 +218,7 @@ def matches(graph: MemoryGraph, given: JSON) -> list[Match]:
     ]
 
 
-def _query(desk: Desk, given: JSON) -> ToolResult:
+def _query(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
     found = matches(graph, given)[:_EDGES]
     nodes = {node.key: node for one in found for node in (one.begin, one.end)}
@@ -230,13 +230,13 @@ def _query(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _add_entity(desk: Desk, given: JSON) -> ToolResult:
+def _add_entity(desk: ToolContext, given: JSON) -> ToolResult:
     said = [f"{name}: {value}" for name, value in given.get("properties", {}).items()]
     graph = _graph(desk, given)
     return shown(graph, [graph.add(given["name"], given["entity_type"], said)], [], "1 entity")
 
 
-def _add_relation(desk: Desk, given: JSON) -> ToolResult:
+def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
     new = _graph(desk, given).relate(given["source"], given["relation"], given["target"])
     return _done(int(new), "The relation is added." if new else "The relation is there already.")
 
@@ -314,7 +314,7 @@ def _one(
     name: str,
     title: str,
     description: str,
-    run: Callable[[Desk, JSON], ToolResult],
+    run: Callable[[ToolContext, JSON], ToolResult],
     parameters: JSON,
     *,
     changes: bool = False,

@@ -21,12 +21,12 @@ from ipfsmem.operations.sessions.list import SessionPage
 from ipfsmem.operations.sessions.list import list_ as list_sessions
 from ipfsmem.operations.sessions.messages import SessionMessage, SessionMessages, messages
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
-from ipfsmem.tools.derived import Told, tool
-from ipfsmem.tools.desk import Desk, one_line, whose
+from ipfsmem.tools.derived import RenderedAnswer, tool
 from ipfsmem.tools.graph import shown as shown_graph
 from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, yes
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import ToolContext, one_line, whose
 from ipfsmem.wording import count, moment
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _DAY: Final = "UTC day, such as 2026-04-14."
 # -- facts ---------------------------------------------------------------------------------------------------
 
 
-def _add_fact(desk: Desk, given: JSON) -> ToolResult:
+def _add_fact(desk: ToolContext, given: JSON) -> ToolResult:
     made = desk.there(given).facts.add(
         given["text"],
         given.get("category", GENERAL),
@@ -103,7 +103,7 @@ def _fact_values(one: Fact) -> dict[str, Any]:
     }
 
 
-def _list_facts(desk: Desk, given: JSON) -> ToolResult:
+def _list_facts(desk: ToolContext, given: JSON) -> ToolResult:
     facts, limit, after = desk.there(given).facts, given.get("limit", 50), given.get("after", "")
     kind, category = given.get("kind"), given.get("category")
     page = facts.page(kind, category, limit=limit, cursor=after)
@@ -160,14 +160,14 @@ def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
     return ToolResult(said, {"notice": NOTICE, "texts": values, "more": left})
 
 
-def _fact_history(desk: Desk, given: JSON) -> ToolResult:
+def _fact_history(desk: ToolContext, given: JSON) -> ToolResult:
     facts = desk.there(given).facts
     if "key" not in given:
         return _earlier(facts.deleted(), "No facts were deleted.")
     return _earlier(facts.history(given["key"]), f"{given['key']} has no earlier text.")
 
 
-def _restore_fact(desk: Desk, given: JSON) -> ToolResult:
+def _restore_fact(desk: ToolContext, given: JSON) -> ToolResult:
     made = desk.there(given).facts.restore(
         given["key"], given.get("number", 1), seen=given.get("seen", "").lower()
     )
@@ -177,7 +177,7 @@ def _restore_fact(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _delete_fact(desk: Desk, given: JSON) -> ToolResult:
+def _delete_fact(desk: ToolContext, given: JSON) -> ToolResult:
     gone = desk.there(given).facts.delete(
         given["key"], reason=given.get("reason", ""), seen=given["seen"].lower()
     )
@@ -187,7 +187,7 @@ def _delete_fact(desk: Desk, given: JSON) -> ToolResult:
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-def _list_sessions(desk: Desk, found: SessionPage, given: JSON) -> Told:
+def _list_sessions(desk: ToolContext, found: SessionPage, given: JSON) -> RenderedAnswer:
     lines, room = list[str](), ANSWER - _AROUND
     for one in found:
         title = f"{one_line(one.title)[:200]}{whose(one.own)}"
@@ -200,10 +200,10 @@ def _list_sessions(desk: Desk, found: SessionPage, given: JSON) -> Told:
     lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
     total = len(found) + found.older + len(found.problems)
     said = f"{count(total, 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No sessions."
-    return Told("\n\n".join([said, *(one_line(one.detail) for one in found.problems)]), found)
+    return RenderedAnswer("\n\n".join([said, *(one_line(one.detail) for one in found.problems)]), found)
 
 
-def _read_session(desk: Desk, found: SessionMessages | None, given: JSON) -> Told:
+def _read_session(desk: ToolContext, found: SessionMessages | None, given: JSON) -> RenderedAnswer:
     session = given["session"]
     if found is None:
         raise NotFoundError(
@@ -243,13 +243,13 @@ def _read_session(desk: Desk, found: SessionMessages | None, given: JSON) -> Tol
     before = f"({count(more, 'message')} before these)\n" if more else ""
     # Who saw a part of a session has not seen it.
     part = replace(found, before=more, messages=tuple(shown), summary=summary, seen="")
-    return Told(f"{notice}\n\n{told}{before}" + "\n".join(fenced), part)
+    return RenderedAnswer(f"{notice}\n\n{told}{before}" + "\n".join(fenced), part)
 
 
 # -- the graph -----------------------------------------------------------------------------------------------
 
 
-def _find_path(desk: Desk, given: JSON) -> ToolResult:
+def _find_path(desk: ToolContext, given: JSON) -> ToolResult:
     graph = desk.there(given).graph
     found = graph.path(given["begin"], given["end"])
     if found is None:
@@ -265,7 +265,7 @@ def _find_path(desk: Desk, given: JSON) -> ToolResult:
 # -- dreams --------------------------------------------------------------------------------------------------
 
 
-def _dream_status(desk: Desk, given: JSON) -> ToolResult:
+def _dream_status(desk: ToolContext, given: JSON) -> ToolResult:
     found = desk.there(given).dreams.status()
     said = [
         f"By itself: {'not now, ' + found.waits_for if found.waits_for else 'when it is time'}.",
@@ -293,12 +293,12 @@ def _dream_status(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _dream(desk: Desk, given: JSON) -> ToolResult:
+def _dream(desk: ToolContext, given: JSON) -> ToolResult:
     there = desk.there(given)
     return _proposal(there, there.dreams.propose())
 
 
-def _show_dream(desk: Desk, given: JSON) -> ToolResult:
+def _show_dream(desk: ToolContext, given: JSON) -> ToolResult:
     there = desk.there(given)
     found = there.dreams.proposed()
     if found is None:
@@ -364,7 +364,7 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
     )
 
 
-def _apply_dream(desk: Desk, given: JSON) -> ToolResult:
+def _apply_dream(desk: ToolContext, given: JSON) -> ToolResult:
     done = desk.there(given).dreams.apply(given["proposal"].lower())
     skipped = [one_line(why) for why in done.skipped]
     said = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} taken away."
@@ -378,7 +378,7 @@ def _apply_dream(desk: Desk, given: JSON) -> ToolResult:
     )
 
 
-def _undo_dream(desk: Desk, given: JSON) -> ToolResult:
+def _undo_dream(desk: ToolContext, given: JSON) -> ToolResult:
     undone = desk.there(given).dreams.undo(given["dream"].lower())
     stay = [*undone.changed, *undone.lost]
     said = f"{count(len(undone.back), 'memory')} as before." + (
@@ -397,7 +397,7 @@ def _day(said: str | None) -> str | None:
         raise UsageError(f"a day is like 2026-04-14, not {said!a:.40}") from None
 
 
-def _usage(desk: Desk, given: JSON) -> ToolResult:
+def _usage(desk: ToolContext, given: JSON) -> ToolResult:
     since, until = (_day(given.get(name)) for name in ("since", "until"))
     days = (since or "0001-01-01", until or "9999-12-31") if since or until else None
     found = desk.there(given).usage.totals(given.get("by", "model"), days)
@@ -419,7 +419,7 @@ def _usage(desk: Desk, given: JSON) -> ToolResult:
     return ToolResult(said, {"notice": NOTICE, "totals": values})
 
 
-def _note_usage(desk: Desk, given: JSON) -> ToolResult:
+def _note_usage(desk: ToolContext, given: JSON) -> ToolResult:
     made = desk.there(given).usage.add(
         provider=given.get("provider", ""),
         model=given.get("model", ""),
@@ -438,7 +438,7 @@ def _one(
     name: str,
     title: str,
     description: str,
-    run: Callable[[Desk, JSON], ToolResult],
+    run: Callable[[ToolContext, JSON], ToolResult],
     parameters: JSON,
     returns: JSON,
     *,

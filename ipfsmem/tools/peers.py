@@ -24,11 +24,11 @@ from ipfsmem.facts.categories import (
 from ipfsmem.memories.memory_records import first_own
 from ipfsmem.memories.values import Value
 from ipfsmem.tools.definition import SCOPE, Definition
-from ipfsmem.tools.desk import Desk, one_line, place, whose
 from ipfsmem.tools.everyday import shown_instead
 from ipfsmem.tools.paging import ANSWER, page_end, weight
 from ipfsmem.tools.schema import JSON, answer, anything, arguments, choice, text
 from ipfsmem.tools.tool import ToolResult, refusal
+from ipfsmem.tools.tool_context import ToolContext, one_line, place, whose
 from ipfsmem.wording import count
 
 SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "service_state", "discovery")
@@ -42,7 +42,7 @@ _AROUND: Final = 800
 _string, _flag = {"type": "string"}, {"type": "boolean"}
 
 
-def _save_memory(desk: Desk, given: JSON) -> ToolResult:
+def _save_memory(desk: ToolContext, given: JSON) -> ToolResult:
     fact, category = sanitised(given["fact"]), given["category"]
     if not fact:
         return _saved(False, "The fact is empty, nothing saved")
@@ -64,15 +64,15 @@ def _save_memory(desk: Desk, given: JSON) -> ToolResult:
     return _saved(True, f"Remembered: {fact}")
 
 
-def _learn_procedure(desk: Desk, given: JSON) -> ToolResult:
+def _learn_procedure(desk: ToolContext, given: JSON) -> ToolResult:
     return _entry(desk, given, "procedure", "Learned procedure")
 
 
-def _record_episode(desk: Desk, given: JSON) -> ToolResult:
+def _record_episode(desk: ToolContext, given: JSON) -> ToolResult:
     return _entry(desk, given, "episode", "Recorded episode")
 
 
-def _entry(desk: Desk, given: JSON, kind: Kind, done: str) -> ToolResult:
+def _entry(desk: ToolContext, given: JSON, kind: Kind, done: str) -> ToolResult:
     made = desk.there(given).facts.add(given["content"], given.get("category", GENERAL), kind=kind)
     if made is None:
         raise UsageError("the text is empty, so nothing was saved")
@@ -85,7 +85,7 @@ def _entry(desk: Desk, given: JSON, kind: Kind, done: str) -> ToolResult:
     return ToolResult(said, {"id": key, "category": category, "action": made.action})
 
 
-def _save_session_context(desk: Desk, given: JSON) -> ToolResult:
+def _save_session_context(desk: ToolContext, given: JSON) -> ToolResult:
     fact = sanitised(given["fact"])
     if not fact:
         return _saved(False, "The fact is empty, nothing saved")
@@ -98,7 +98,7 @@ def _saved(saved: bool, message: str) -> ToolResult:
     return ToolResult(message, {"saved": saved, "message": message})
 
 
-def _store(desk: Desk, given: JSON) -> ToolResult:
+def _store(desk: ToolContext, given: JSON) -> ToolResult:
     name, value = given["key"], given["value"]
     there = desk.there(given)
     found = there.values.get(name)
@@ -142,7 +142,7 @@ def _stored(name: str) -> ToolResult:
     )
 
 
-def _recall(desk: Desk, given: JSON) -> ToolResult:
+def _recall(desk: ToolContext, given: JSON) -> ToolResult:
     name = given["key"]
     scope = desk.scope_of(given, must_exist=True)
     found = first_own(desk.memory.scope(one).values.get(name) for one in dict.fromkeys((scope, "")))
@@ -167,7 +167,7 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
     return ToolResult(text, {**values, "value": clean_text(value), "truncated": truncated, "own": found.own})
 
 
-def _delete(desk: Desk, given: JSON) -> ToolResult:
+def _delete(desk: ToolContext, given: JSON) -> ToolResult:
     gone = desk.there(given).values.delete(given["key"])
     return ToolResult(
         f"Deleted the value under key '{one_line(gone.key)}'. It stays in the history of the key.",
@@ -181,7 +181,7 @@ def _page(value: str) -> tuple[str, bool]:
     return value[:end], end < len(value)
 
 
-def _list(desk: Desk, given: JSON) -> ToolResult:
+def _list(desk: ToolContext, given: JSON) -> ToolResult:
     scope = desk.scope_of(given, must_exist=True)
     prefix, after = given.get("prefix", ""), given.get("after", "")
     found: dict[str, Value] = {}

@@ -13,10 +13,10 @@ from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, FormatError, NotFoundError, UsageError
 from ipfsmem.memories.memory_records import Conflict, MemoryRecord
-from ipfsmem.tools.desk import Desk, as_values, fenced
 from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import ToolResult, refusal
+from ipfsmem.tools.tool_context import ToolContext, as_values, fenced
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -28,7 +28,7 @@ _AROUND: Final = 1_200
 _LEAST: Final = 300
 
 
-def resolve_conflict(desk: Desk, given: JSON) -> ToolResult:
+def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
     """Without a key the conflicts that there are, with one its texts and their `seen`, and with that the settling of it."""
     if given.get("key") is None:
         return _conflicts(desk, given)
@@ -69,7 +69,7 @@ def resolve_conflict(desk: Desk, given: JSON) -> ToolResult:
     return _settled(there, given, settled, "shows your text now" if body is not None else kept)
 
 
-def _conflicts(desk: Desk, given: JSON) -> ToolResult:
+def _conflicts(desk: ToolContext, given: JSON) -> ToolResult:
     found = [item for there in _places(desk, given) for item in there.conflicts()]
     keys = [f"{item.key} (scope {item.scope})" if item.scope else item.key for item in found]
     named = ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
@@ -77,21 +77,21 @@ def _conflicts(desk: Desk, given: JSON) -> ToolResult:
     return ToolResult(said, {"settled": False, "keys": [item.key for item in found], "seen": "", "texts": []})
 
 
-def _places(desk: Desk, given: JSON) -> list[Memory]:
+def _places(desk: ToolContext, given: JSON) -> list[Memory]:
     """Where a call looks: in the scope that it names, else in the usual one and in everybody's."""
     usual = desk.scope_of(given)
     scopes = (usual,) if "scope" in given else tuple(dict.fromkeys((usual, "")))
     return [desk.memory.scope(one) for one in scopes]
 
 
-def _place(desk: Desk, given: JSON) -> Memory:
+def _place(desk: ToolContext, given: JSON) -> Memory:
     """Where the conflict of a key is, else where one is looked for first."""
     places = _places(desk, given)
     here = (there for there in places if any(one.key == given["key"] for one in there.conflicts()))
     return next(here, places[0])
 
 
-def _conflict(desk: Desk, given: JSON) -> Conflict:
+def _conflict(desk: ToolContext, given: JSON) -> Conflict:
     """The conflict of the key that was given. Raises NotFoundError, which says where the key has one instead."""
     key = given["key"]
     item = next((one for one in _place(desk, given).conflicts() if one.key == key), None)
@@ -134,7 +134,7 @@ def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str
     )
 
 
-def _texts_of(desk: Desk, item: Conflict, *, to_settle: bool) -> tuple[ToolResult, str]:
+def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[ToolResult, str]:
     """All texts of a conflict as an answer, and the hash that stands for them; empty where they are not shown `to_settle` it, or
     only in part."""
     writers = desk.writers()
@@ -182,7 +182,7 @@ def _texts_of(desk: Desk, item: Conflict, *, to_settle: bool) -> tuple[ToolResul
     return ToolResult("\n".join(lines), values), seen
 
 
-def _merged(desk: Desk, item: Conflict, body: str) -> bytes:
+def _merged(desk: ToolContext, item: Conflict, body: str) -> bytes:
     """A new body under the header of what is shown, else of the first copy."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
     stamps = {"updated": desk.memory.replica.world.today().isoformat()}

@@ -9,7 +9,6 @@ import msgspec
 
 from ipfsmem.errors import UsageError
 from ipfsmem.tools.definition import Definition
-from ipfsmem.tools.desk import Desk, Session
 from ipfsmem.tools.everyday import EVERYDAY as _EVERYDAY
 from ipfsmem.tools.everyday import TIMELINE
 from ipfsmem.tools.graph import GRAPH as _GRAPH
@@ -17,6 +16,7 @@ from ipfsmem.tools.life import GROUPS
 from ipfsmem.tools.life import LIFE as _LIFE
 from ipfsmem.tools.peers import PEERS as _PEERS
 from ipfsmem.tools.tool import Tool
+from ipfsmem.tools.tool_context import Session, ToolContext
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -90,7 +90,7 @@ def toolset(
     for an unknown name, KeyNameError.
     """
     source = memory if callable(memory) else lambda: memory
-    desk = Desk(source, scope, session or Session(), by_type=by_type)
+    desk = ToolContext(source, scope, session or Session(), by_type=by_type)
     wanted = [_definition(name) for name in (EVERYDAY if names is None else names_of(names))]
     tools = [one.at(desk) for one in wanted if one.read_only or not read_only]
     return [tool if tool.read_only else msgspec.structs.replace(tool, advises=True) for tool in tools]

@@ -10,8 +10,8 @@ import pytest
 from ipfsmem.bundle.fence import clean_text, unquote
 from ipfsmem.memory import Memory
 from ipfsmem.tools import ToolResult, toolset
-from ipfsmem.tools.desk import Session
 from ipfsmem.tools.paging import ANSWER, beginning, page_end, weight
+from ipfsmem.tools.tool_context import Session
 from tests.support.device_lab import Lab
 from tests.support.tools_lab import Model, others
 

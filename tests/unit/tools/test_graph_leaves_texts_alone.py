@@ -5,8 +5,8 @@ from __future__ import annotations
 from ipfsmem.compat.programs import program_tools
 from ipfsmem.memory import Memory
 from ipfsmem.tools import toolset
-from ipfsmem.tools.desk import Session
 from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.tool_context import Session
 from tests.support.hints import hinted
 
 

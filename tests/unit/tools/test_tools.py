@@ -11,7 +11,7 @@ from ipfsmem.bundle.fence import NOTICE
 from ipfsmem.errors import KeyNameError, PassphraseError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, LIFE, PEERS, Tool, toolset
-from ipfsmem.tools.desk import Session
+from ipfsmem.tools.tool_context import Session
 from tests.support.device_lab import Lab, of_another
 from tests.support.hints import hinted
 from tests.support.tools_lab import Model

@@ -48,7 +48,7 @@ TEXT_SCHEMA = answer(
 )
 
 
-class Shown(Protocol):
+class ShownText(Protocol):
     """A text that an answer showed."""
 
     @property
@@ -76,7 +76,7 @@ class Session:
         #: Of the text that was begun last in each place: its `seen`, and how far it was shown from its beginning.
         self._read: dict[_Place, tuple[str, int]] = {}
 
-    def show(self, reading: Shown, copy: str = "") -> None:
+    def show(self, reading: ShownText, copy: str = "") -> None:
         """Remember that this text was shown whole, or written."""
         place = reading.scope, reading.key, copy
         self._shown.pop(place, None)
@@ -113,7 +113,7 @@ class Session:
         return not self._shared and self._shown.get((reading.scope, reading.key, copy)) == reading.seen
 
 
-class Desk:
+class ToolContext:
     """One set of tools over one memory."""
 
     def __init__(
