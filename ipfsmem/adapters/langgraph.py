@@ -26,5 +26,5 @@ def store(memory: Memory) -> BaseStore:
     if the extra `langgraph` is not installed.
     """
     with extra("langgraph"):
-        from ipfsmem.adapters.langgraph_store import MemoryStore
-    return MemoryStore(memory)
+        from ipfsmem.adapters.langgraph_store import LangGraphStore
+    return LangGraphStore(memory)

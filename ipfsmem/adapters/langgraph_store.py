@@ -39,7 +39,7 @@ from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memory import Memory
 
 
-class MemoryStore(BaseStore):
+class LangGraphStore(BaseStore):
     """Items are the memories of one scope that have the header line of an item."""
 
     supports_ttl = False
