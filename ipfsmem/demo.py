@@ -55,7 +55,7 @@ class Claim(msgspec.Struct, frozen=True):
     held: bool
 
 
-class Step(msgspec.Struct, frozen=True):
+class DemoStep(msgspec.Struct, frozen=True):
     """One step: what was done (`text`, and details in `facts`), how many seconds it took, and its claims."""
 
     title: str
@@ -95,7 +95,7 @@ class DemoResult(Answer, frozen=True, kw_only=True):
     steps: list[StepResult]
 
     @classmethod
-    def of(cls, steps: list[Step], roots: dict[str, str | None], folder: str | None) -> DemoResult:
+    def of(cls, steps: list[DemoStep], roots: dict[str, str | None], folder: str | None) -> DemoResult:
         """The result of these steps."""
         return cls(
             held=all(step.held for step in steps),
@@ -148,7 +148,7 @@ class Demo:
         self._a: Memory
         self._b: Memory
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[DemoStep]:
         """Run every step. An error of ours becomes a claim that did not hold, and its step is the last."""
         actions: list[tuple[str, Callable[[], tuple[str, dict[str, Any]]]]] = [
             ("A makes a wallet", self._make_wallet),
@@ -171,9 +171,9 @@ class Demo:
                     text, facts = action()
                 except IpfsmemError as error:
                     failed = Claim(f"{type(error).__name__}: {error}", False)
-                    yield Step(title, "it failed", (*self._claims, failed), time.perf_counter() - started)
+                    yield DemoStep(title, "it failed", (*self._claims, failed), time.perf_counter() - started)
                     return
-                yield Step(title, text, tuple(self._claims), time.perf_counter() - started, facts)
+                yield DemoStep(title, text, tuple(self._claims), time.perf_counter() - started, facts)
         finally:
             for memory in (getattr(self, "_a", None), getattr(self, "_b", None)):
                 if memory is not None:

@@ -21,7 +21,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.demo import Step
+    from ipfsmem.demo import DemoStep
 
 #: Columns before the text of a step; with its text a row of the sample fits in 80.
 _LEFT = 36
@@ -65,7 +65,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
     logging.getLogger("ipfsmem").addHandler(logging.NullHandler())
     place = _folder(folder)
     started = time.perf_counter()
-    steps: list[Step] = []
+    steps: list[DemoStep] = []
     try:
         demo = Demo(place, blob, source=Path(source).name if source is not None else "the sample")
         for number, step in enumerate(demo.steps(), 1):
@@ -102,7 +102,7 @@ def _folder(chosen: str | None) -> Path:
     return place
 
 
-def _show(number: int, step: Step) -> None:
+def _show(number: int, step: DemoStep) -> None:
     """One line a step, its broken claims below it; folded under its own column where the window is narrow."""
     mark = style("✓", fg="green", bold=True) if step.held else style("✗", fg="red", bold=True)
     time_ = seconds(step.seconds).rjust(7)

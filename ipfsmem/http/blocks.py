@@ -92,17 +92,17 @@ class _Cids(msgspec.Struct):
     cids: list[str]
 
 
-class _Entry(msgspec.Struct):
+class _PinEntry(msgspec.Struct):
     cid: str
     name: str
     handle: str = ""
 
 
 class _Unpin(msgspec.Struct):
-    pins: list[_Entry]
+    pins: list[_PinEntry]
 
 
-class _PinRequest(msgspec.Struct):
+class _PinCall(msgspec.Struct):
     cid: str
     name: str
 
@@ -362,7 +362,7 @@ class _Blocks:
 
     async def pin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        asked = await _body_of(request, _PinRequest, "a pin is asked for with cid and name")
+        asked = await _body_of(request, _PinCall, "a pin is asked for with cid and name")
         return json(_as_json(await self._store.pin(parse_cid(asked.cid), asked.name)))
 
     async def unpin(self, request: web.Request) -> web.StreamResponse:
