@@ -92,7 +92,7 @@ def _number(begin: bytes, end: bytes) -> str | int | None:
     return number
 
 
-class _Numbered(msgspec.Struct):
+class _RequestId(msgspec.Struct):
     id: str | int
 
 
@@ -108,7 +108,7 @@ def _answerable(line: str) -> str:
         pass
     if half:
         with contextlib.suppress(msgspec.DecodeError):  # something else is wrong with it
-            number = read_json(_half.sub(r"\\ufffd", line), type=_Numbered).id
+            number = read_json(_half.sub(r"\\ufffd", line), type=_RequestId).id
             return _in_place_of(number, HALF_A_CHARACTER) + "\n"
     data = line.encode("utf-8", "replace")
     found = _number(data[:_LOOKED_AT], data[-_LOOKED_AT:])
