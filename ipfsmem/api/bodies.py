@@ -64,13 +64,13 @@ class EventBody(Body, frozen=True, kw_only=True):
 
 class ContextBody(Body, frozen=True, kw_only=True):
     """What a model is to be given. A token is counted as three bytes. `preview`: say also in which lines something secret seems to stand.
-    `without`: the `marks` of earlier answers; what they stand for is not given again."""
+    `exclude`: the `marks` of earlier answers; what they stand for is not given again."""
 
     query: str | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=200, le=200_000)] | None = None
     layout: Layout = "index"
     preview: bool = False
-    without: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)] = ()
+    exclude: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)] = ()
 
 
 class ExportBody(Body, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     locked: bool = False
 
 
-class Numbered(msgspec.Struct, frozen=True):
+class NumberedChange(msgspec.Struct, frozen=True):
     """A change and the cursor behind it."""
 
     cursor: str
@@ -88,14 +88,14 @@ class Feed:
         except ValueError:
             return None
 
-    def since(self, after: int) -> Iterator[Numbered]:
+    def since(self, after: int) -> Iterator[NumberedChange]:
         """What came after a number; first a reset where some of it is not kept any more."""
         oldest = self._kept[0][0] if self._kept else self._number + 1
         if after < oldest - 1:
-            yield Numbered(self.cursor(), Change(what="reset"))
+            yield NumberedChange(self.cursor(), Change(what="reset"))
             return
         newer = [(number, change) for number, change in self._kept if number > after]
-        yield from (Numbered(self.cursor(number), change) for number, change in newer)
+        yield from (NumberedChange(self.cursor(number), change) for number, change in newer)
 
 
 class Comparison:
@@ -172,7 +172,7 @@ def for_caller(change: Change, scopes: frozenset[str] | None) -> bool:
     )
 
 
-def as_event(numbered: Numbered) -> bytes:
+def as_event(numbered: NumberedChange) -> bytes:
     """A change as it stands in a stream of server-sent events."""
     data: bytes = msgspec.json.encode(numbered.change)
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (

@@ -7,13 +7,13 @@ from typing import Final
 from ipfsmem.api.bodies import PAGE
 from ipfsmem.api.calls import Call, Refused, Reply
 from ipfsmem.api.life_bodies import (
+    ChangedKeys,
     EarlierFacts,
     EditBody,
     FactBody,
     Hiddens,
     HiddenText,
     HideBody,
-    Keys,
     RestoreFactBody,
 )
 from ipfsmem.api.routes import Route
@@ -93,14 +93,14 @@ def _hidden(call: Call) -> Hiddens:
     return Hiddens(hidden=[HiddenText.of(one) for one in call.memory.hidden.list()])
 
 
-def _hide(call: Call) -> Keys:
+def _hide(call: Call) -> ChangedKeys:
     given: HideBody = call.body
-    return Keys(keys=call.memory.hidden.add(given.keys))
+    return ChangedKeys(keys=call.memory.hidden.add(given.keys))
 
 
-def _bring_back(call: Call) -> Keys:
+def _bring_back(call: Call) -> ChangedKeys:
     given: HideBody = call.body
-    return Keys(keys=call.memory.hidden.bring_back(given.keys))
+    return ChangedKeys(keys=call.memory.hidden.bring_back(given.keys))
 
 
 _ONE: Final = "/v1/facts/{key}"
@@ -192,7 +192,7 @@ ROUTES: Final = (
         "hide",
         "Leave memories out of lists, recall and context on this device",
         _hide,
-        Keys,
+        ChangedKeys,
         right="write",
         body=HideBody,
     ),
@@ -202,7 +202,7 @@ ROUTES: Final = (
         "bring_back",
         "Have memories in sight again",
         _bring_back,
-        Keys,
+        ChangedKeys,
         right="write",
         body=HideBody,
     ),

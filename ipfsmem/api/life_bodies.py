@@ -179,7 +179,7 @@ class HiddenText(msgspec.Struct, frozen=True, kw_only=True):
         return cls(scope=one.scope, key=one.key, at=one.at, why=one.why)
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The memories that changed sides."""
 
     keys: list[str]

@@ -47,7 +47,7 @@ def _context(call: Call) -> ContextText:
     asked: ContextBody = call.body
     read = call.whole.stack(*call.stack) if call.stack else call.memory
     block = read.context(
-        asked.query, max_tokens=asked.max_tokens, layout=asked.layout, exclude=frozenset(asked.without)
+        asked.query, max_tokens=asked.max_tokens, layout=asked.layout, exclude=frozenset(asked.exclude)
     )
     if not asked.preview:
         return ContextText.of(block)

@@ -33,7 +33,7 @@ PREFIX: Final = "ipfsmem_"
 _ID_DIGITS: Final = 12
 
 
-class Token(Answer, frozen=True, kw_only=True):
+class AccessToken(Answer, frozen=True, kw_only=True):
     """A token without its secret. `scopes` None: all of them; "" is the nameless one. `made`: milliseconds since 1970, UTC."""
 
     id: str
@@ -49,7 +49,7 @@ class TokenMade(Answer, frozen=True, kw_only=True):
     SAID_ONCE = ("secret",)
 
     secret: str
-    token: Token
+    token: AccessToken
 
 
 class TokenRevoked(Answer, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Meant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hash: str
-    token: Token
+    token: AccessToken
 
 
 _decode = msgspec.json.Decoder(_Meant).decode
@@ -88,7 +88,9 @@ def make_token(
             check_scope(scope)
     secret = PREFIX + b64encode(replica.world.random(32), b"-_").decode().rstrip("=")
     digest = _digest(secret)
-    token = Token(id=digest[:_ID_DIGITS], name=name, right=right, scopes=scopes, made=replica.world.now())
+    token = AccessToken(
+        id=digest[:_ID_DIGITS], name=name, right=right, scopes=scopes, made=replica.world.now()
+    )
     row = replica.codec.seal_row(msgspec.json.encode(_Meant(digest, token)))
     with file_lock(folder / "tokens.lock"):
         known = _read(folder)
@@ -105,9 +107,9 @@ def token_id(digest: str) -> str:
     return digest[:_ID_DIGITS]
 
 
-def tokens_of(replica: Replica, folder: Path) -> list[Token]:
+def tokens_of(replica: Replica, folder: Path) -> list[AccessToken]:
     """The tokens of a memory, the oldest first. One whose row does not open lets nobody do anything, and has no name here."""
-    nothing = Token(id="", name="(cannot be read: it opens nothing)", right="read", scopes=(), made=0)
+    nothing = AccessToken(id="", name="(cannot be read: it opens nothing)", right="read", scopes=(), made=0)
     return [
         _opened(replica, row) or msgspec.structs.replace(nothing, id=row.hash[:_ID_DIGITS])
         for row in _read(folder).tokens
@@ -131,7 +133,7 @@ class KeptTokens:
         self._folder = folder
         self._mark: tuple[int, ...] | None = None
         self._rows: dict[str, _Row] = {}
-        self._opened: dict[str, Token] = {}
+        self._opened: dict[str, AccessToken] = {}
 
     def __bool__(self) -> bool:
         self._look()
@@ -148,7 +150,7 @@ class KeptTokens:
         self._look()
         return digest in self._rows
 
-    def meant(self, digest: str, replica: Replica) -> Token | None:
+    def meant(self, digest: str, replica: Replica) -> AccessToken | None:
         """What a token that was found lets its holder do, by this memory's keys; None when it is gone or does not open."""
         row = self._rows.get(digest)
         if row is not None and digest not in self._opened and (token := _opened(replica, row)) is not None:
@@ -176,7 +178,7 @@ def _digest(secret: str) -> str:
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _opened(replica: Replica, row: _Row) -> Token | None:
+def _opened(replica: Replica, row: _Row) -> AccessToken | None:
     try:
         meant = _decode(replica.codec.open_row(b64decode(row.sealed, validate=True)))
     except (IpfsmemError, msgspec.MsgspecError, ValueError):

@@ -242,7 +242,7 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         asked_for = {"query": "brief", "preview": True}
         given = await do("post", "/v1/context", "/v1/context", json=asked_for)
         assert given["marks"] and given["shown"] and given["repeated"] == 0
-        again = {**asked_for, "without": given["marks"]}
+        again = {**asked_for, "exclude": given["marks"]}
         anew = await do("post", "/v1/context", "/v1/context", json=again)
         assert (anew["text"], anew["shown"], anew["repeated"]) == ("", [], len(given["marks"]))
         await _conflict(home)
