@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -192,3 +193,21 @@ def test_opening_a_memory_imports_no_wallet() -> None:
     code = "import sys, ipfsmem.memory; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not HEAVY & set(out.split())
+
+
+def _public_classes() -> Iterator[tuple[str, float, str]]:
+    """Yield name, floor and module of each public class; all providers are one floor of their own."""
+    for top in (PACKAGE, PROVIDERS):
+        for path in sorted(top.rglob("*.py")):
+            room = path.relative_to(top).parts[0].removesuffix(".py")
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    yield node.name, FLOOR[room] if top == PACKAGE else len(FLOORS) + 1, str(path)
+
+
+def test_public_class_names_differ_on_a_floor_and_its_neighbours() -> None:
+    seen: dict[str, list[tuple[float, str]]] = {}
+    for name, floor, module in _public_classes():
+        twins = [other for near, other in seen.get(name, []) if abs(near - floor) <= 1]
+        assert not twins, f"class {name} of {module} is also in {', '.join(twins)}"
+        seen.setdefault(name, []).append((floor, module))
