@@ -22,9 +22,10 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
+GROUPS = ("sessions",)
 PARTS = (
     "timeline",
-    "sessions",
+    *GROUPS,
     "dreams",
     "facts",
     "values",
@@ -47,8 +48,13 @@ ALWAYS = {"close", "aclose", "load", "aload", "create", "recover", "reach", "ope
 
 
 def public(owner: type) -> list[str]:
+    """Its own methods, and those generated for its declared operations."""
     return [
-        name for name, what in vars(owner).items() if not name.startswith("_") and inspect.isfunction(what)
+        name
+        for kind in owner.__mro__
+        if kind is owner or kind.__name__.endswith("Methods")
+        for name, what in vars(kind).items()
+        if not name.startswith("_") and inspect.isfunction(what)
     ]
 
 
@@ -57,7 +63,8 @@ def methods() -> Iterator[str]:
         if name not in ALWAYS:
             yield name
     for part in PARTS:
-        import_module(f"ipfsmem.parts.{part}")  # a memory imports them when they are asked for
+        # A memory imports them when they are asked for.
+        import_module("ipfsmem.groups" if part in GROUPS else f"ipfsmem.parts.{part}")
     kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in MemoryPart.__subclasses__()}
     for part in PARTS:
         yield from (f"{part}.{name}" for name in public(kinds[part]))

@@ -88,6 +88,7 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "context": lambda texts: [texts.context("tea milk", layout="full", max_tokens=50_000)],
     "index": lambda texts: texts.index(),
     "conflicts": lambda texts: texts.conflicts(),
+    "history": lambda texts: [asked(texts.history, key) for key in KEYS],
     "candidates": lambda texts: texts.candidates(),
     "files": lambda texts: texts.files(),
 }
