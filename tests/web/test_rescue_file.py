@@ -161,7 +161,7 @@ _TITLES = """(async () => {
   document.querySelector('[name=words]').value = WORDS
   document.querySelector('unlock-form form').requestSubmit()
   const rows = () => [...document.querySelectorAll('.row .title')].map(one => one.textContent)
-  for (let turn = 0; turn < 200 && rows().length < 2; turn++) await new Promise(done => setTimeout(done, 50))
+  for (let turn = 0; turn < 2400 && rows().length < 2; turn++) await new Promise(done => setTimeout(done, 50))
   return rows()
 })()"""
 

@@ -584,7 +584,7 @@ def test_a_key_of_pinata_that_is_typed_into_the_page_publishes_there_and_a_route
 
 _IN_FIREFOX = """(async () => {
   const type = (where, text) => { const field = document.querySelector(where); field.value = text; field.dispatchEvent(new Event('input')) }
-  const until = async found => { for (let turn = 0; turn < 400 && !found(); turn++) await new Promise(done => setTimeout(done, 50)); return found() }
+  const until = async found => { for (let turn = 0; turn < 2400 && !found(); turn++) await new Promise(done => setTimeout(done, 50)); return found() }
   await until(() => document.querySelector("[aria-label='Place 2']"))
   type("[aria-label='Place 1']", PLACE)
   type("[aria-label='Place 2']", '')
