@@ -78,12 +78,20 @@ class SetAside:
     def let_go_of(self, key: str | None) -> None:
         """Delete all files set aside of a forgotten memory, and of the index, which named it; None: of all memories and days of a
         forgotten scope."""
+        self._delete(
+            lambda row: (
+                key is None or (not row.file.startswith(TIMELINE) and name_of(row.file, key)[0] == key)
+            )
+        )
+
+    def let_go_of_forgotten(self, forgotten: Callable[[ReplacedFile], bool]) -> None:
+        """Delete the files set aside of which `forgotten` says so, and with them those of the index."""
+        if any(map(forgotten, self._renders.asides())):
+            self._delete(forgotten)
+
+    def _delete(self, wanted: Callable[[ReplacedFile], bool]) -> None:
         for row in list(self._renders.asides()):
-            if (
-                key is None
-                or row.file == INDEX_FILE
-                or (not row.file.startswith(TIMELINE) and name_of(row.file, key)[0] == key)
-            ):
+            if row.file == INDEX_FILE or wanted(row):
                 if not self._check_aside(row):
                     if row.file == INDEX_FILE and self._copy.shared_index:
                         continue  # it has others' lines

@@ -23,16 +23,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ipfsmem.bundle.index_block import INDEX_KEY
-from ipfsmem.bundle.keys import INDEX_FILE, is_key
+from ipfsmem.bundle.keys import INDEX_FILE, is_key, key_of_spelling
 from ipfsmem.canonical import read_json
+from ipfsmem.causal.value import FORGOTTEN
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
 from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
-from ipfsmem.device.tables.tracked_files import Missing
+from ipfsmem.device.tables.tracked_files import Missing, ReplacedFile
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, LinkedFolder
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
-from ipfsmem.files.folder import HIDDEN, MISSING_FOR, FolderListing, PlainFolder
+from ipfsmem.files.file_names import name_of
+from ipfsmem.files.folder import HIDDEN, MISSING_FOR, TIMELINE, FolderListing, PlainFolder
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.wording import count
@@ -353,7 +355,33 @@ class WorkingCopy:
     def render(self) -> bool:
         """Update every file. True if a change came in meanwhile that needs a scan."""
         self._index_stale = False
-        return self._run(lambda rendering: rendering.everything(), whole=True)
+        needs_look = self._run(lambda rendering: rendering.everything(), whole=True)
+        self._forget_elsewhere()
+        return needs_look
+
+    def _forget_elsewhere(self) -> None:
+        """Delete the files set aside of memories that another device forgot."""
+        with self._using():
+            try:
+                if not self._is_ready() or self.copy.paused:
+                    return
+                with self._replica.reading():
+                    if not any(map(self._is_forgotten, self._renders.asides())):
+                        return
+                with writing(self._replica) as change:
+                    self._scanner(change).set_aside.let_go_of_forgotten(self._is_forgotten)
+            except StorageError as error:
+                self._say("disk", f"the plain files could not be brought up to date: {error}")
+
+    def _is_forgotten(self, row: ReplacedFile) -> bool:
+        """Return whether a file was set aside of a forgotten text; a text next to the forget is shown as a conflict."""
+        if row.file == INDEX_FILE or row.file.startswith(TIMELINE):
+            return False
+        for key in {name_of(row.file)[0], key_of_spelling(row.file).key}:
+            entry = self._memories.entry(key).values()
+            if any(value.kind == FORGOTTEN for value in entry):
+                return all(value.body is None or bytes.fromhex(value.body) != row.text for value in entry)
+        return False
 
     def is_in_step(self) -> bool:
         """Return whether nothing has changed since everything was rendered."""

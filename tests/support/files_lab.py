@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipfsmem.device.identity import Device, new_device
 from ipfsmem.device.replica import Environment
@@ -13,6 +16,9 @@ from ipfsmem.ring.operations import enrol, enrollee_of
 from ipfsmem.testing import SeededRandom
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import stored_root
+
+if TYPE_CHECKING:
+    from ipfsmem.device.writing import Writing
 
 START_MS = 1_776_000_000_000
 
@@ -104,13 +110,23 @@ class Lab:
 
     def remote(self, key: str, data: bytes, replaces: tuple[str, ...]) -> None:
         """A text of another device that has seen `replaces`, joined here."""
+        with self._on_phone() as change:
+            change.put(f"m/{key}", data, replaces)
+
+    def remote_forget(self, key: str, replaces: tuple[str, ...]) -> None:
+        """A forget of another device that has seen `replaces`, joined here."""
+        with self._on_phone() as change:
+            change.forget(f"m/{key}", replaces)
+
+    @contextmanager
+    def _on_phone(self) -> Iterator[Writing]:
         from ipfsmem.device.writing import writing
 
         replica = self.memory.replica
         mine, replica.device = replica.device, self._phone()
         try:
             with writing(replica) as change:
-                change.put(f"m/{key}", data, replaces)
+                yield change
         finally:
             replica.device = mine
 

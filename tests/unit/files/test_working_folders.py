@@ -974,6 +974,39 @@ def test_forgetting_takes_what_was_set_aside_in_all_folders(lab: Lab, tmp_path: 
     assert left == []
 
 
+def test_forget_of_another_device_takes_what_was_set_aside(lab: Lab, tmp_path: Path) -> None:
+    """The sync that learns of it deletes the copies of the forgotten text, in all folders, and no others."""
+    second = tmp_path / "second"
+    lab.memory.folders.attach(second)
+    for key in ("role", "My Notes"):
+        (lab.dir / f"{key}.md").write_bytes(b"CANARY\n")
+    (lab.dir / "other.md").write_bytes(b"before\n")
+    lab.look()
+    lab.memory.write_text("other", b"after\n")
+    notes = next(one.key for one in lab.memory.list() if one.key not in ("role", "other"))
+    for key in ("role", notes):
+        lab.remote_forget(key, lab.memory.read(key).token)
+    lab.memory.folders.render()
+    left = [
+        path.read_bytes()
+        for place in (lab.dir, second)
+        for path in place.rglob("*")
+        if path.is_file() and (b"CANARY" in path.read_bytes() or path.parent.name == "aside")
+    ]
+    assert left == [b"before\n"] * 2
+
+
+def test_edit_next_to_a_forget_of_another_device_stays_set_aside(lab: Lab) -> None:
+    """It is another text than the forgotten one, and an editor may still write into its file."""
+    forgotten = lab.memory.read("role").token
+    (lab.dir / "role.md").write_bytes(b"edited\n")
+    lab.memory.folders.scan()
+    lab.remote_forget("role", forgotten)
+    lab.look()
+    assert not (lab.dir / "role.md").exists() and b"edited\n" in lab.texts()
+    assert b"edited\n" in [path.read_bytes() for path in (lab.dir / ".ipfsmem" / "aside").iterdir()]
+
+
 # -- texts of others (rule 31) -----------------------------------------------------------------------------------------------
 
 
