@@ -26,6 +26,7 @@ from ipfsmem.errors import ChangedError, ConfigError, IpfsmemError, NotFoundErro
 from ipfsmem.memories.sessions_here import named_sessions_here
 from ipfsmem.parts.providers import leading_providers
 from ipfsmem.parts.versions import are_members_unpublished, is_unpublished
+from ipfsmem.provider.contract import shown_spec
 from ipfsmem.results import VaultHere
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.progress import Progress, no_progress
@@ -82,7 +83,7 @@ def vaults_here(home: Path) -> list[VaultHere]:
                 folder=str(folder),
                 mode=config.mode if config is not None else None,
                 label=config.label if config is not None else "",
-                providers=list(config.providers) if config is not None else [],
+                providers=[*map(shown_spec, config.providers)] if config is not None else [],
                 vault_id=vault.tag if vault is not None else "",
                 wallet=(vault.address or "") if vault is not None else "",
                 protected=protected,

@@ -23,7 +23,7 @@ from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.provider.choice import specs_of
-from ipfsmem.provider.contract import Provider, lasting_spec
+from ipfsmem.provider.contract import Provider, lasting_spec, shown_spec
 from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe
 from ipfsmem.published.layout import Layout
@@ -85,7 +85,11 @@ class MemoryProviders(MemoryPart):
 
     def list(self) -> list_[ProviderInfo]:
         """The providers in use, what each can do, and what this device placed there last."""
-        return providers_in_use(self._replica, self._syncing)
+        found = providers_in_use(self._replica, self._syncing)
+        return [
+            msgspec.structs.replace(one, spec=shown_spec(one.spec), name=shown_spec(one.name))
+            for one in found
+        ]
 
     def add(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
@@ -99,13 +103,15 @@ class MemoryProviders(MemoryPart):
     def remove(self, spec: str) -> None:
         """Do not publish there any more. What is there stays there. Raises ConfigError when it is not one of ours."""
         known = [*self._replica.config.providers]
-        spec = spec if spec in known else lasting_spec(spec)
-        if spec not in known:
+        named = [one for one in known if one in (spec, lasting_spec(spec))] or [
+            one for one in known if shown_spec(one) == spec
+        ]
+        if len(named) != 1:
             raise ConfigError(
-                f"{spec} is not a provider of this memory",
-                hint=f"Its providers: {', '.join(known) or 'none'}",
+                f"{shown_spec(spec)} is {'more than one' if named else 'not a'} provider of this memory",
+                hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}",
             )
-        known.remove(spec)
+        known.remove(named[0])
         self._remember(known)
         self._syncing.places = self._syncing.pool.open(known)
 
@@ -169,8 +175,8 @@ class MemoryProviders(MemoryPart):
         known = list_(self._replica.config.providers) or [one.name for one in self._syncing.places.open]
         if source not in known and lasting_spec(source) not in known:
             raise ConfigError(
-                f"{source} is not a provider of this memory",
-                hint=f"Its providers: {', '.join(known) or 'none'}. Or move without --from, to leave all of them (in Python: source=None).",
+                f"{shown_spec(source)} is not a provider of this memory",
+                hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}. Or move without --from, to leave all of them (in Python: source=None).",
             )
         if isinstance(target, str) and lasting_spec(source) == lasting_spec(target):
             raise UsageError("a move goes from one provider to another, not to the same")

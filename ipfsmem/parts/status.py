@@ -19,6 +19,7 @@ from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.parts.versions import what_waits
+from ipfsmem.provider.contract import shown_spec
 from ipfsmem.results import Status
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
@@ -79,7 +80,8 @@ class MemoryStatus(MemoryPart):
             unpublished=bool(waiting),
             waiting=waiting,
             root=root.decode() if root else None,
-            providers=list(self._replica.config.providers) or [provider.name for provider in places.open],
+            providers=[*map(shown_spec, self._replica.config.providers)]
+            or [provider.name for provider in places.open],
             vault=self._replica.config.vault,
             members=[f"{p.id} {p.role} {p.label}" for p in self._members.list()],
             notices=[

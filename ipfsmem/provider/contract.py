@@ -32,6 +32,7 @@ import msgspec
 from ipfsmem.config import expanded
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
+from ipfsmem.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -367,6 +368,14 @@ def _embedders(kind: str) -> Callable[[Mapping[str, Any]], Embedder]:
     return cast("Callable[[Mapping[str, Any]], Embedder]", found)
 
 
+#: What is shown in place of a secret in an address.
+HIDDEN: Final = "..."
+#: Between the URLs of a list.
+_NEXT_URL: Final = lazy_pattern(r",(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
+#: What a URL begins with behind its scheme: a host; the name of one.
+_HOST: Final = lazy_pattern(r"(\[[0-9A-Za-z:.%~_-]*\]?|[^/?#:\[]*)(:[0-9]*)?([/?#]|$)")
+_NAME: Final = lazy_pattern(r"[^/?#@:,]+(/|$)")
+_QUERY: Final = lazy_pattern(r"[?#](?s:.*)")
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 
 
@@ -382,7 +391,7 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     """
     if not spec.isprintable() and any("\ud800" <= char <= "\udfff" for char in spec):
         raise ConfigError(
-            f"the provider {spec!a} is not Unicode text, and cannot be written down",
+            f"the provider {shown_spec(spec)!a} is not Unicode text, and cannot be written down",
             hint="Rename the folder.",
         )
     kind, colon, rest = spec.partition(":")
@@ -391,7 +400,7 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     if point is None or (not colon and kind == "directory"):
         if not _is_folder(spec):
             raise ConfigError(
-                f"no provider {spec!r}",
+                f"no provider {shown_spec(spec)!r}",
                 hint=f"A folder's path, or one of: {', '.join(sorted(known)) or 'none installed'}.",
             )
         point, rest = known.get("directory"), spec
@@ -403,6 +412,29 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
         raise ConfigError(f"provider {point.name} cannot be loaded: {error}") from error
     # The cost of a silent provider is bounded over all its connections (http/bounds.py).
     return opener(rest, {**(settings or {}), "silence": {}})
+
+
+def shown_spec(spec: str) -> str:
+    """Return a spec or URL as people are shown it: without user, password, query and fragment of its URLs. A mistyped URL is shown
+    without everything that may be one of these; the path of a folder is unchanged."""
+    kind = spec.partition(":")[0]
+    if spec.startswith(_PATHS) or kind == "directory" or (len(kind) == 1 and "://" not in spec):
+        return spec
+    return ",".join(map(_without_secrets, _NEXT_URL.split(spec)))
+
+
+def _without_secrets(url: str) -> str:
+    before, mark, rest = url.partition("://") if "://" in url else url.partition(":")
+    if not mark:
+        before, rest = "", url
+    slashes = rest[: len(rest) - len(rest.lstrip("/"))]
+    rest = rest[len(slashes) :]
+    _, at, after = rest.rpartition("@")
+    if at and not (mark == "://" and _NAME.match(rest)):
+        rest = f"{HIDDEN}@{after}"
+    elif not _HOST.match(rest):
+        rest = HIDDEN
+    return f"{before}{mark}{slashes}{_QUERY.sub(HIDDEN, rest)}"
 
 
 @functools.cache

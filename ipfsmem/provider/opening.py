@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.device.namespaces import namespaces
 from ipfsmem.errors import ConfigError, ProviderRefused
-from ipfsmem.provider.contract import Provider, open_provider
+from ipfsmem.provider.contract import Provider, open_provider, shown_spec
 
 #: Tasks without a waiter: an event loop holds its tasks only weakly.
 _CLOSING: set[asyncio.Task[None]] = set()
@@ -32,9 +32,14 @@ class NotOpened(msgspec.Struct, frozen=True):
     problem: str
     hint: str = ""
 
+    @property
+    def shown(self) -> str:
+        """Return the spec without secrets."""
+        return shown_spec(self.spec)
+
     def error(self) -> ProviderRefused:
         """Return the error for callers that need this provider."""
-        return ProviderRefused(f"{self.spec} cannot be used: {self.problem}", hint=self.hint)
+        return ProviderRefused(f"{self.shown} cannot be used: {self.problem}", hint=self.hint)
 
 
 class Providers(msgspec.Struct, frozen=True):

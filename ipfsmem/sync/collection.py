@@ -232,7 +232,7 @@ async def collect_roots(run: SyncContext, rings: Set[CID], rules: Rules) -> Coll
     here = judge_known_roots(run, rings, rules, guards)
     collected = _collect_here(run, here, rules, dropped)
     freed = await _collect_at_providers(run, problems) if not rules.dry_run else {}
-    reasons = {one.spec: one.error().in_a_line() for one in run.not_opened}
+    reasons = {one.shown: one.error().in_a_line() for one in run.not_opened}
     reasons |= {name: error.in_a_line() for name, error in problems.items()}
     return Collection(verdicts, here, collected, freed, reasons, guard_list)
 

@@ -231,7 +231,7 @@ async def _pull(run: SyncContext) -> Joined:
     for one in run.not_opened:
         if not run.providers:
             raise one.error()
-        run.notices.say("not-opened", one.error().in_a_line(), provider=one.spec)
+        run.notices.say("not-opened", one.error().in_a_line(), provider=one.shown)
     found = await discover(run)
     admitted = admit(run, found)
     joined = await join_found(run, admitted)
@@ -402,7 +402,7 @@ async def check(
             )
             for provider in providers
             if provider.capabilities.put or provider.capabilities.pin
-        ] + [Presence(one.spec, "unchecked", text=one.error().in_a_line()) for one in not_opened]
+        ] + [Presence(one.shown, "unchecked", text=one.error().in_a_line()) for one in not_opened]
 
 
 async def leading(
@@ -552,7 +552,7 @@ def _report(run: SyncContext, joined: Joined, published: Published, started: flo
     """Assemble the report from the results of the steps. `started`: by the monotonic clock, in seconds."""
     sending, fetcher, silent = run.sending, run.fetcher, sorted(joined.silent)
     fresh = joined.found.fresh
-    not_opened = [one.spec for one in run.not_opened]
+    not_opened = [one.shown for one in run.not_opened]
     return SyncReport(
         root=str(published.root) if published.root is not None else None,
         published=published.new,

@@ -19,6 +19,7 @@ from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta
 from ipfsmem.mode import Mode
+from ipfsmem.provider.contract import HIDDEN, shown_spec
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import pin_name
 from ipfsmem.vault.recovery import Words, words_of
@@ -44,10 +45,6 @@ _PREFIX: Final[Mapping[str, tuple[str, ...]]] = {
     "web3storage": ("W3UP_",),
 }
 _SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|JWT|AUTH|PROOF|PRINCIPAL|PASS")
-_USER: Final = re.compile(r"(?<=//)[^/?#\s]*@")
-_QUERY: Final = re.compile(r"[?#][^,\s]*")
-#: Replaces an omitted part of a provider's address.
-HIDDEN: Final = "..."
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -221,9 +218,7 @@ def public_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
 
 def without_secrets(spec: str, secrets: Iterable[str]) -> str:
     """Return a spec without these secrets and without URL parts that may hold one: user, password, query, fragment."""
-    public = spec
-    if "://" in spec:
-        public = _QUERY.sub(HIDDEN, _USER.sub(HIDDEN + "@", spec))
+    public = shown_spec(spec)
     for secret in secrets:
         if len(secret) >= 6:
             public = public.replace(secret, HIDDEN)

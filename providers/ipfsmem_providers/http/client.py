@@ -49,7 +49,7 @@ import msgspec
 from yarl import URL
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.provider.contract import told_of_pauses
+from ipfsmem.provider.contract import shown_spec, told_of_pauses
 from ipfsmem_providers.http import addresses
 from ipfsmem_providers.http import errors as http_errors
 from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
@@ -282,7 +282,9 @@ class Http:
         if blocked is not None:
             return addresses.refused(blocked.host, blocked.address)
         if isinstance(error, aiohttp.InvalidURL):
-            return ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
+            return ProviderRefused(
+                self.redact(f"{self.service}: {shown_spec(str(url))} is no URL that can be asked")
+            )
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return _ConnectTimedOut(self.redact(f"{self.service}: no connection to {url.host} in time"))
         if isinstance(error, TimeoutError):
@@ -440,12 +442,12 @@ class Http:
                 return target
         except (ValueError, TypeError):
             pass
-        raise ProviderRefused(self.redact(f"{self.service}: {url} is no http URL"))
+        raise ProviderRefused(self.redact(f"{self.service}: {shown_spec(str(url))} is no http URL"))
 
     def _configured(self, url: str) -> Origin:
         origin = origin_of(url)
         if origin is None:
-            raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
+            raise ConfigError(self.redact(f"{self.service}: {shown_spec(url)!r} is not an http or https URL"))
         return origin
 
 
@@ -485,7 +487,9 @@ def urls_of(given: str | Iterable[str], what: str) -> list[str]:
         except ValueError:
             usable = False
         if not usable or parts.query or parts.fragment:
-            raise ConfigError(f"{url!r} is no URL of a {what}", hint="For instance https://example.com")
+            raise ConfigError(
+                f"{shown_spec(url)!r} is no URL of a {what}", hint="For instance https://example.com"
+            )
     return urls
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from yarl import URL
 
 from ipfsmem.errors import ConfigError, FormatError
+from ipfsmem.provider.contract import shown_spec
 from ipfsmem_providers.settings import setting
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.shards import SHARD_BYTES
@@ -34,13 +35,13 @@ def service_url(rest: str, settings: Mapping[str, Any]) -> str:
     try:
         url = URL(rest)
     except ValueError:
-        raise ConfigError(f"web3storage: {rest!r} is no URL") from None
+        raise ConfigError(f"web3storage: {shown_spec(rest)!r} is no URL") from None
     if url.host == "api.web3.storage" or (token and not (rest and setting(settings, "W3UP_PRINCIPAL"))):
         raise ConfigError(_ENDED, hint=_WHERE_TO)
     if not rest:
         raise ConfigError("web3storage needs the URL of a service that speaks w3up", hint=_WHERE_TO)
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError(f"web3storage: {rest!r} is no http or https URL")
+        raise ConfigError(f"web3storage: {shown_spec(rest)!r} is no http or https URL")
     return rest
 
 
