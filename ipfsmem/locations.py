@@ -14,6 +14,8 @@ from ipfsmem.lazy_pattern import lazy_pattern
 DEFAULT_NAMESPACE: Final = "default"
 #: In the folder of a vault: held by the process that makes vectors.
 VECTORS_LOCK: Final = "vectors.lock"
+#: The same for the background sync.
+BACKGROUND_LOCK: Final = "background.lock"
 _is_namespace = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 #: Where Linux has settings and data: the variable of the XDG Base Directory Specification, and the folder of the home without it.

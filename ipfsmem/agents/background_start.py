@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ipfsmem.locations import expanded
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.locations import BACKGROUND_LOCK, expanded, namespace_folder
 
 
 def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
@@ -24,6 +25,9 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
 
 def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
     """Start a process that syncs when this one releases it or ends in any way. Arguments as for `start`. Raises OSError."""
+    if passphrase:  # `lock` deletes it
+        with contextlib.suppress(OSError, IpfsmemError):
+            (namespace_folder(home, namespace) / BACKGROUND_LOCK).touch(0o600)
     return start_apart("background", namespace, home, folder=folder, passphrase=passphrase or "")
 
 

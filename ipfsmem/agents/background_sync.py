@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ipfsmem.agents.vectors_apart import end_when_locked, is_at
 from ipfsmem.canonical import read_json
 from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import IpfsmemError, LockedError, NotFoundError, PassphraseError
-from ipfsmem.locations import namespace_folder
+from ipfsmem.locations import BACKGROUND_LOCK, namespace_folder
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -30,7 +32,7 @@ PATIENCE = 120.0
 _END = 400.0
 #: Maximum syncs in a row, if hooks request more meanwhile.
 _MOST = 3
-_LOCK, _AGAIN = "background.lock", "background.again"
+_AGAIN = "background.again"
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
@@ -42,12 +44,14 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end.daemon = True
     end.start()
     folder, passphrase = said_in(given, "folder"), said_in(given, "passphrase") or None
-    again = place / _AGAIN
+    again, lock = place / _AGAIN, place / BACKGROUND_LOCK
     for _ in range(_MOST):
+        if passphrase is not None and not lock.exists():
+            break  # locked since it was started
         with contextlib.suppress(OSError):
             again.touch(0o600)
         try:
-            with file_lock(place / _LOCK, wait=0):
+            with file_lock(lock, wait=0), _ending_when_locked(lock):
                 if again.exists():
                     again.unlink(missing_ok=True)
                     _once(namespace, home, place, folder, passphrase)
@@ -58,6 +62,18 @@ def run(namespace: str, home: Path, given: bytes) -> None:
         if not again.exists():
             break
     end.cancel()
+
+
+@contextlib.contextmanager
+def _ending_when_locked(lock: Path) -> Iterator[None]:
+    """End this process if `ipfsmem lock` deletes the lock file while the block runs."""
+    mine, done = lock.stat().st_ino, threading.Event()
+    watching = (lambda: is_at(lock, mine), lambda: os._exit(PassphraseError.exit_code), done)
+    threading.Thread(target=end_when_locked, args=watching, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def said_in(given: bytes, name: str) -> str:

@@ -57,7 +57,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
                 opened = memory._view().opened
 
                 def still_unlocked() -> bool:
-                    return opened.still_unlocked() and _is_at(path, mine)
+                    return opened.still_unlocked() and is_at(path, mine)
 
                 watching = (still_unlocked, lambda: os._exit(PassphraseError.exit_code), done)
                 threading.Thread(target=end_when_locked, args=watching, daemon=True).start()
@@ -68,7 +68,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end.cancel()
 
 
-def _is_at(path: Path, inode: int) -> bool:
+def is_at(path: Path, inode: int) -> bool:
     """Return whether the lock file is still there: `lock` deletes it, as keys that came with a passphrase have no other watch."""
     try:
         return path.stat().st_ino == inode

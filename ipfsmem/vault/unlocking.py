@@ -23,7 +23,7 @@ from ipfsmem.device.unlocked import (
     require_place,
 )
 from ipfsmem.errors import PassphraseError, UsageError
-from ipfsmem.locations import VECTORS_LOCK
+from ipfsmem.locations import BACKGROUND_LOCK, VECTORS_LOCK
 
 #: Default and maximum duration in seconds.
 USUALLY: Final = 8 * 3600
@@ -65,11 +65,12 @@ def refuse_open_keys(folder: Path) -> None:
 def lock_device(folder: Path) -> bool:
     """Remove what `unlock_device` holds, in whatever state; return whether there was something.
 
-    A process that makes vectors with the passphrase ends too. Running processes drop their keys within a second. Raises StorageError for what could not be removed;
+    A process that syncs or makes vectors in the background, with the passphrase, ends too. Running processes drop their keys within a second. Raises StorageError for what could not be removed;
     NotFoundError, ConfigError when there is no such vault and nothing was held for one.
     """
-    with contextlib.suppress(OSError):
-        (folder / VECTORS_LOCK).unlink()
+    for name in (VECTORS_LOCK, BACKGROUND_LOCK):
+        with contextlib.suppress(OSError):
+            (folder / name).unlink()
     was_unlocked = drop(folder)
     if not was_unlocked:
         require_config(folder)
