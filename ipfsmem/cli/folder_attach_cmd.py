@@ -67,10 +67,15 @@ def command(
     else:
         _show_made(made, notices, stood)
     if left:
-        raise IncompleteError(
-            "; ".join(left),
-            hint="The rest was taken in, and the folder is attached. Put these files right: the next command takes them in.",
-        )
+        raise left_alone_error(left)
+
+
+def left_alone_error(left: list[str]) -> IncompleteError:
+    """The error about files of a new linked folder that were left alone."""
+    return IncompleteError(
+        "; ".join(left),
+        hint="The rest was taken in, and the folder is attached. Put these files right: the next command takes them in.",
+    )
 
 
 def _show_made(made: FolderFacts, notices: list[str], stood: bool) -> None:

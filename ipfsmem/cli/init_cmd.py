@@ -22,6 +22,7 @@ from ipfsmem.cli.new_memory import (
     by_vault_name,
     device_passphrase,
     end,
+    files_left_alone,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -139,7 +140,8 @@ def command(context: CommandContext, request: InitRequest) -> None:
         vaults = memory.vaults.list() if found is not None else others
         made = _Result(memory, found is not None, report, keystore, opens, vaults)
         _print_json(context, made) if context.json else _print_text(made)
-    end(report, error)
+        left = files_left_alone(memory)
+    end(report, error or left)
     if not context.json:
         step = "ipfsmem list" if found is not None else "ipfsmem write KEY --body TEXT"
         click.echo(style(advice(f"Next: {step}"), dim=True), err=True)

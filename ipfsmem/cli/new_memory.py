@@ -19,7 +19,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import label_option, not_empty, provider_option, root_option
 from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import restored_exit_code, saying_nothing_was_made
 from ipfsmem.wording import count
@@ -230,6 +230,14 @@ def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
             ),
             err=True,
         )
+
+
+def files_left_alone(memory: Memory) -> IncompleteError | None:
+    """The error about files of --memory-dir that were left alone; None without such files."""
+    from ipfsmem.cli.folder_attach_cmd import left_alone_error
+
+    left = [text for one in memory.folders.list() for text in memory.folders.left_alone(one.path)]
+    return left_alone_error(left) if left else None
 
 
 def end(report: SyncReport | None, error: BaseException | None) -> None:

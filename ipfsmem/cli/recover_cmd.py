@@ -16,6 +16,7 @@ from ipfsmem.cli.new_memory import (
     by_vault_name,
     device_passphrase,
     end,
+    files_left_alone,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -82,6 +83,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     with contextlib.closing(_bring_back(context, request, settings, unlock)) as memory:
         report = publish_restored(memory, context, request.yes_public)
         status, vaults = memory.status(), memory.vaults.list()
+        left = files_left_alone(memory)
     if context.json:
         from ipfsmem.results import Recovered
 
@@ -94,7 +96,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
         if report is not None and report.notices:
             print_report(report)
         print_vaults(memory.unlisted, vaults)
-    end(report, None if request.damaged else incomplete_restore_error(memory.restored))
+    end(report, (None if request.damaged else incomplete_restore_error(memory.restored)) or left)
 
 
 def _bring_back(

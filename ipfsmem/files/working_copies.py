@@ -267,7 +267,9 @@ class WorkingCopies:
         brought: list[str] = []
         left: list[str] = []
         if not gone:
-            if not copy.copy.paused:
+            if copy.copy.paused:
+                left = copy.differing()
+            else:
                 copy.scan()
                 left = copy.left_alone()
             try:

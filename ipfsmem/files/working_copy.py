@@ -33,8 +33,8 @@ from ipfsmem.device.tables.tracked_files import Missing, ReplacedFile
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, LinkedFolder
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
-from ipfsmem.files.file_names import name_of
-from ipfsmem.files.folder import HIDDEN, MISSING_FOR, TIMELINE, FolderListing, PlainFolder
+from ipfsmem.files.file_names import longest, name_of
+from ipfsmem.files.folder import HIDDEN, MISSING_FOR, TIMELINE, FolderListing, NotPlainError, PlainFolder
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.wording import count
@@ -531,6 +531,31 @@ class WorkingCopy:
         """Stop reading in and writing until a person decides which side is valid."""
         with self._replica.transaction():
             self._pause(why)
+
+    def differing(self) -> list[str]:
+        """Return the files of a paused folder that nothing was taken in of, each with the reason."""
+        with self._using():
+            try:
+                if not self._is_ready():
+                    return []
+                found = self.folder.list_files()
+                self._leave_alone(found)
+                changed = self._renders.differences(found.files).changed
+                texts = [file for file in changed if self._is_unseen(file)]
+            except StorageError as error:
+                return [f"{self.folder.path}: the plain files could not be read: {error}"]
+        said = dict.fromkeys(texts, "was left alone: the folder is paused")
+        left = {file: f"{file} {why}" for file, why in said.items()} | self._problems
+        return [f"{self.folder.path}: {left[file]}" for file in sorted(left)]
+
+    def _is_unseen(self, file: str) -> bool:
+        """Return whether a file holds something else than what this device last saw in it."""
+        row = self._renders.get(file)
+        try:
+            found = self.folder.read(file, longest(file))
+        except NotPlainError:
+            return True
+        return found is not None and (row is None or row.body != found.sha)
 
     def put_back(self) -> int:
         """Have the next rendering restore every file from the state. Returns how many files differed.

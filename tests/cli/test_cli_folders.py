@@ -336,6 +336,25 @@ def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_
     assert cli.ok("read", "latin", "--body").out == "Latin.\n"
 
 
+@pytest.mark.parametrize("command", ["init", "recover"])
+def test_new_vault_with_files_left_alone_ends_with_7(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """The vault is there, and its other files are memories."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "one.md").write_text("First.\n")
+    (folder / "latin.md").write_bytes(b"caf\xe9\n")
+    device = bare
+    if command == "recover":
+        bare.ok("init", "--unprotected-keys", key=KEY)
+        bare.ok("sync")
+        device = Cli(tmp_path / "second", monkeypatch)
+    made = device(command, "--unprotected-keys", "--memory-dir", str(folder), key=KEY)
+    assert made.code == 7 and "latin.md was left alone" in made.err, made
+    assert device.ok("read", "one", "--body").out == "First.\n"
+
+
 def test_commands_say_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()

@@ -426,6 +426,11 @@ def unreadable_file(place: Place) -> None:
     (place.folder / "latin.md").write_bytes(b"caf\xe9\n")
 
 
+def paused_edit(place: Place) -> None:
+    paused(place)
+    (place.folder / "new.md").write_bytes(b"new\n")
+
+
 def paused_unreadable(place: Place) -> None:
     paused(place)
     unreadable_file(place)
@@ -639,6 +644,7 @@ ROWS: tuple[Row, ...] = (
     Row("demo", "a claim did not hold", 1, "demo", "none", prepare=no_wallet_can_be_made),
     Row("demo", "its folder is not empty", 2, "demo --keep --dir PLAIN", "none"),
     Row("init", "made", 0, "init --mode local", "none"),
+    Row("init", "made, and a file of its folder was left alone", 7, "init --mode local --memory-dir PLAIN", "none", prepare=unreadable_file),
     Row("init", "made and published", 0, "init --unprotected-keys KEY", "none"),
     Row("init", "the wallet's memory is brought back", 0, "init --home BASE/new --unprotected-keys KEY", "sealed"),
     Row("init", "the wallet has no vault of that name, but its first one", 43, "init --home BASE/new --vault work --unprotected-keys KEY", "sealed"),
@@ -650,6 +656,7 @@ ROWS: tuple[Row, ...] = (
     Row("init", "it is not said whose it is", 2, "init --unprotected-keys", "none"),
     Row("recover", "it is back", 0, "recover --home BASE/new --unprotected-keys KEY", "sealed", SAID),
     Row("recover", "it is back, and a text of it could not be had", 44, "recover --home BASE/new --unprotected-keys KEY", "sealed", prepare=damaged_text),
+    Row("recover", "it is back, and a file of its folder was left alone", 7, "recover --home BASE/new --memory-dir PLAIN --unprotected-keys KEY", "sealed", prepare=unreadable_file),
     Row("recover", "these words belong to no memory there", 43, f"recover --unprotected-keys < {WORDS}", "none"),
     Row("recover", "what was typed are no recovery words", 10, "recover --unprotected-keys < one two three", "none"),
     Row("recover", "the provider cannot be reached: nothing is made", 41, "recover --unprotected-keys KEY", "none", prepare=unplug),
@@ -954,6 +961,7 @@ ROWS: tuple[Row, ...] = (
     Row("folder attach", "attached, and a file in it could not be taken in", 7, "folder attach PLAIN", prepare=unreadable_file),
     Row("folder attach", "--dry-run: a file would be left alone", 7, "folder attach PLAIN --dry-run", prepare=unreadable_file),
     Row("folder detach", "detached, and an edit in it could not be taken in", 7, "folder detach PLAIN", before=("folder attach PLAIN",), prepare=unreadable_file),
+    Row("folder detach", "detached while paused, and an edit in it was not taken in", 7, "folder detach PLAIN", before=("folder attach PLAIN",), prepare=paused_edit),
     Row("folder detach", "detached", 0, "folder detach PLAIN", before=("folder attach PLAIN",)),
     Row("folder detach", "it is no working copy of this memory", 4, "folder detach PLAIN"),
     Row("folder list", "listed", 0, "folder list"),

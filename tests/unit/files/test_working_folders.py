@@ -919,6 +919,26 @@ def test_detach_names_an_edit_that_it_could_not_take_in(lab: Lab) -> None:
     assert lab.memory.read("tone").data == b"calm\n"  # type: ignore[union-attr]
 
 
+def test_detach_of_paused_folder_names_edits_that_it_did_not_take_in(lab: Lab) -> None:
+    lab.memory.write_text("tone", b"calm\n")
+    lab.memory.folders.pause(lab.dir)
+    (lab.dir / "role.md").write_bytes(b"edited\n")
+    (lab.dir / "new.md").write_bytes(b"new\n")
+    texts = lab.texts()
+    done = lab.memory.folders.detach(lab.dir)
+    assert [text.partition(": ")[2] for text in done.left_alone] == [
+        "new.md was left alone: the folder is paused",
+        "role.md was left alone: the folder is paused",
+    ]
+    assert lab.texts() == texts and lab.memory.folders.list() == []
+
+
+def test_detach_of_paused_folder_without_edits_names_nothing(lab: Lab) -> None:
+    lab.memory.folders.pause(lab.dir)
+    (lab.dir / "role.md").touch()
+    assert lab.memory.folders.detach(lab.dir).left_alone == []
+
+
 def test_detach_that_fails_leaves_a_folder_whose_later_edits_are_taken_in(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
