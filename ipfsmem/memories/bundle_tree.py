@@ -149,11 +149,13 @@ def base_files(
 # -- in ------------------------------------------------------------------------------------------------------------
 
 
-def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) -> dict[str, BundleScope]:
+def read_tree(
+    names: Iterable[str], read: ReadFile, said: Iterable[str] = (), texts: tuple[str, ...] = ()
+) -> dict[str, BundleScope]:
     """Return the scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
 
     A tree without `memory/` and without `scopes/<scope>/memory/` is a single base. Problems are in the blobs, including those
-    `said` before. Raises LimitError.
+    `said` before. `texts`: further extensions of files that are memories; each has a key of its whole name. Raises LimitError.
     """
     listed = sorted(names)
     if len(listed) > MAX_NAMES:
@@ -178,7 +180,7 @@ def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) ->
         raise LimitError(f"there are {len(found) - 1:,} scopes in it, at most {MAX_SCOPES:,} are allowed")
     room = Room()
     return {
-        scope: _part(scope, inside, beside.get(scope), read, room, problems.get(scope, []))
+        scope: _part(scope, inside, beside.get(scope), read, room, problems.get(scope, []), (".md", *texts))
         for scope, inside in sorted(found.items())
     }
 
@@ -218,6 +220,7 @@ def _part(
     read: ReadFile,
     room: Room,
     problems: list[str],
+    endings: tuple[str, ...],
 ) -> BundleScope:
     """Return one scope, within the quota that the others left."""
     texts: list[tuple[str, bytes]] = []
@@ -226,10 +229,10 @@ def _part(
     where = f"{scope}/" if scope else ""
     for relative, name in inside:
         ending = relative.lower()
-        if not ending.endswith((".md", ".jsonl")) or relative == INDEX_FILE:
+        if not ending.endswith((".jsonl", *endings)) or relative == INDEX_FILE:
             continue
         try:
-            data = read(name, MAX_FILE if ending.endswith(".md") else MAX_BYTES)
+            data = read(name, MAX_BYTES if ending.endswith(".jsonl") else MAX_FILE)
         except IpfsmemError as error:
             problems.append(f"{where}{_shown(relative)} was left out: {error}")
             unread.add(_key_in(relative))

@@ -38,8 +38,13 @@ _EMPTY_ZIP = b"PK\x05\x06"
 _ENCRYPTED = 0x1
 #: macOS's own files in a zip, without content of a user.
 _FINDER = "__MACOSX/"
-#: Extensions of notes in a folder or zip that are not read, and so are reported.
-NOTES = (".txt", ".text", ".markdown", ".mdown", ".mdwn", ".mkd", ".mkdn", ".mdx")
+#: Extensions of notes in plain text besides `.md`: memories in a folder or zip of notes, reported in an export.
+TEXTS = (
+    *(".txt", ".text", ".markdown", ".mdown", ".mdwn", ".mkd", ".mkdn", ".mdx"),
+    *(".org", ".rst", ".adoc", ".asciidoc", ".textile"),
+)
+#: Extensions of further notes, which are never read, and so are reported.
+NOTES = (*TEXTS, ".html", ".htm", ".rtf", ".tex", ".doc", ".docx", ".odt", ".pdf", ".epub", ".canvas")
 #: Prefix of each file's entry in the directory of a zip.
 _DIRECTORY = b"PK\x01\x02"
 
@@ -74,12 +79,15 @@ def read_folder(folder: Path) -> dict[str, BundleScope]:
             return True
         if top and tops:
             return False
-        if _is_other_note(name) and not name.startswith("."):
+        lower = name.lower()
+        if not tops and lower.endswith(TEXTS):
+            return True
+        if lower.endswith(NOTES) and not name.startswith("."):
             notes.append(name)
-        return name.lower().endswith((".md", ".jsonl"))
+        return lower.endswith((".md", ".jsonl"))
 
     names, read = folder_files(folder, wanted, _most, said, tops)
-    return _read(folder, names, read, said, notes)
+    return _read(folder, names, read, said, notes, texts=not tops)
 
 
 def folder_files(
@@ -125,25 +133,25 @@ def _read(
     read: ReadFile,
     said: Sequence[str] = (),
     notes: Sequence[str] = (),
+    *,
+    texts: bool = False,
 ) -> dict[str, BundleScope]:
     """Read the tree of a place that a user named, as `read_tree`. Raises FormatError if it has no file of a memory: most often it
-    is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out."""
-    if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
+    is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out; `texts`:
+    files with the extensions `TEXTS` are memories too."""
+    endings = TEXTS if texts else ()
+    if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE, *endings)) for name in names):
         raise FormatError(f"there are no memories in {place}")
-    return read_tree(names, read, [*said, *_told_of_notes(notes)])
+    return read_tree(names, read, [*said, *_told_of_notes(notes, texts=texts)], endings)
 
 
-def _is_other_note(name: str) -> bool:
-    """Return whether a file is most likely a person's note in a format that is not read here."""
-    return name.lower().endswith(NOTES)
-
-
-def _told_of_notes(names: Sequence[str]) -> list[str]:
+def _told_of_notes(names: Sequence[str], *, texts: bool) -> list[str]:
     if not names:
         return []
     shown = ", ".join(ascii(name)[1:-1][:60] for name in names[:3])
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return [f"of a folder or zip only files that end in .md are read: left out {shown}{more}"]
+    read = "of a folder or zip only plain text is" if texts else "of an export only files that end in .md are"
+    return [f"{read} read: left out {shown}{more}"]
 
 
 def _is_folder(path: Path) -> bool:
@@ -153,7 +161,13 @@ def _is_folder(path: Path) -> bool:
 def _most(name: str) -> int:
     """Return the maximum bytes of a file with this name."""
     lower = name.lower()
-    return MAX_FILE if lower.endswith(".md") else MAX_BYTES if lower.endswith(".jsonl") else MAX_SCOPE_FILE
+    return (
+        MAX_FILE
+        if lower.endswith((".md", *TEXTS))
+        else MAX_BYTES
+        if lower.endswith(".jsonl")
+        else MAX_SCOPE_FILE
+    )
 
 
 def _files(
@@ -198,9 +212,11 @@ def read_zip(path: Path) -> dict[str, BundleScope]:
         notes = [
             name
             for name in sorted(names)
-            if _is_other_note(name) and not _hidden(name) and (name.startswith(inside) or not whole)
+            if name.lower().endswith(NOTES if whole else NOTES[len(TEXTS) :])
+            and not _hidden(name)
+            and (name.startswith(inside) or not whole)
         ]
-        return _read(path, names, read, said, notes)
+        return _read(path, names, read, said, notes, texts=not whole)
 
 
 @contextlib.contextmanager

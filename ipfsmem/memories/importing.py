@@ -33,7 +33,7 @@ from ipfsmem.device.state import StateStore
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.bundle_tree import MAX_BYTES, BundleScope, collect_files
-from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
+from ipfsmem.memories.containers import TEXTS, is_car, is_zip, opened, read_folder, read_plain_car, read_zip
 from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memories.part_guard import check_incoming
@@ -130,7 +130,7 @@ def import_files(
             hint=_NO_PRUNING,
         )
     if prune and not any(
-        blob.files or blob.more or blob.others or blob.forgotten
+        blob.more or blob.others or blob.forgotten or not all(map(_is_text_note, blob.files.values()))
         for blob in (part.blob for part in parts.values())
     ):
         raise UsageError(
@@ -170,6 +170,11 @@ def import_files(
         dry_run=dry_run,
         found=_found(parts),
     )
+
+
+def _is_text_note(data: bytes) -> bool:
+    """Return whether a text was a file that any folder may have, such as `a.txt`: alone they are most likely the wrong place."""
+    return readable_file(data).fields.get("origin_name", "").lower().endswith(TEXTS)
 
 
 class _TakenBackError(Exception):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, UsageError
 from ipfsmem.exchange import json_input, places
 from ipfsmem.memories import importing
 from ipfsmem.memory import Memory
@@ -107,16 +107,14 @@ def test_file_with_capital_ending_is_imported(
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_notes_with_other_endings_are_named(kind: str, memory: Memory, tmp_path: Path) -> None:
-    files = {"a.md": "a\n", "b.txt": "b\n", "sub/c.Markdown": "c\n", ".d.txt": "d\n", "e.png": "e"}
+def test_documents_are_named(kind: str, memory: Memory, tmp_path: Path) -> None:
+    files = {"a.md": "a\n", "b.pdf": "b\n", "sub/c.Docx": "c\n", ".d.pdf": "d\n", "e.png": "e"}
     tree(tmp_path / "vault", files)
     place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
     taken = memory.bundles.import_(place)
     assert [one.key for one in memory.list()] == ["a"]
     (problem,) = taken.problems
-    assert (
-        "b.txt" in problem and "c.Markdown" in problem and "d.txt" not in problem and "e.png" not in problem
-    )
+    assert "b.pdf" in problem and "c.Docx" in problem and "d.pdf" not in problem and "e.png" not in problem
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
@@ -128,12 +126,12 @@ def test_file_beside_an_exported_tree_is_not_named(kind: str, memory: Memory, tm
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_notes_with_other_endings_alone_are_no_memory(kind: str, memory: Memory, tmp_path: Path) -> None:
+def test_notes_with_other_endings_alone_prune_nothing(kind: str, memory: Memory, tmp_path: Path) -> None:
     memory.write("mine", "kept")
     files = {"b.txt": "b\n"}
     tree(tmp_path / "vault", files)
     place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
-    with pytest.raises(FormatError, match="no memories"):
+    with pytest.raises(UsageError, match="no memory"):
         memory.bundles.import_(place, strategy="replace", prune=True)
     assert [one.key for one in memory.list()] == ["mine"]
 

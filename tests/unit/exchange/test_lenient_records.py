@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.timeline import as_foreign
 from ipfsmem.device.events import Timeline
@@ -567,7 +568,7 @@ def test_saved_memories_of_chatgpt_with_a_value_come_in(tmp_path: Path) -> None:
     ] and not found.problems
 
 
-NOTES = ("a.markdown", "b.MDX", "deep/c.txt", "d.mkd")
+NOTES = ("a.markdown", "b.MDX", "deep/c.txt", "d.mkd", "e.org", "f.rst", "g.adoc", "h.pdf")
 
 
 @pytest.mark.parametrize("program", ["agh", "basic-memory", "claude-code", "okf", "three-ws"])
@@ -580,8 +581,36 @@ def test_note_of_another_ending_in_a_folder_is_named(tmp_path: Path, program: st
     assert sorted(one.partition(" was left out")[0] for one in found.problems) == sorted(NOTES)
 
 
-def test_note_of_another_ending_in_a_plain_folder_is_named(memory: Memory, tmp_path: Path) -> None:
-    taken = memory.bundles.import_(tree(tmp_path / "f", {"a.mdx": "Likes jam", "tea.md": "Likes tea"}))
+TEXTS = ("a.md", "a.txt", "a.TEXT", "b/c.markdown", "d.mdx", "e.org", "f.rst", "g.adoc", "e/e.org")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_plain_text_notes_come_in_and_other_documents_are_named(
+    memory: Memory, tmp_path: Path, packed: bool
+) -> None:
+    """Each under a key of its whole name, so that equal stems do not meet; the same again adds nothing."""
+    files = {name: f"Likes {name}" for name in TEXTS}
+    files |= {"h.pdf": "x", "deep/i.docx": "x", ".hidden.txt": "x", "photo.png": "x"}
+    place = zipped(tmp_path / "f.zip", files) if packed else tree(tmp_path / "f", files)
+    taken = memory.bundles.import_(place)
+    assert taken.added == len(TEXTS) and len(taken.problems) == 1
+    assert "h.pdf" in taken.problems[0] and "i.docx" in taken.problems[0]
+    shown = {one.key: memory.read(one.key) for one in memory.list()}
+    assert {one.body for one in shown.values() if one} == {f"Likes {name}" for name in TEXTS}
+    found = shown["a"], shown[key_of_foreign_name("a.txt").key]
+    assert all(found) and found[1].fields["origin_name"] == "a.txt"  # type: ignore[union-attr]
+    assert memory.bundles.import_(place).unchanged == len(TEXTS)
+
+
+def test_folder_of_texts_without_markdown_comes_in(memory: Memory, tmp_path: Path) -> None:
+    assert memory.bundles.import_(tree(tmp_path / "f", {"a.txt": "Likes jam"})).added == 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_note_of_another_ending_in_an_export_is_named(memory: Memory, tmp_path: Path, packed: bool) -> None:
+    files = {"memory/a.mdx": "Likes jam", "memory/tea.md": "Likes tea"}
+    place = zipped(tmp_path / "f.zip", files) if packed else tree(tmp_path / "f", files)
+    taken = memory.bundles.import_(place)
     assert taken.added == 1 and len(taken.problems) == 1 and "a.mdx" in taken.problems[0]
 
 
