@@ -18,7 +18,7 @@ from ipfsmem_providers.packs.object_store import FileInfo, Head, ObjectStore
 from ipfsmem_providers.packs.pins import PackPins, tag_of
 
 from ipfsmem.bundle import timeline
-from ipfsmem.bundle.blob import read_blob
+from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.front_matter import front_matter
 from ipfsmem.bundle.header import parse_tags, render_tags, write_header
 from ipfsmem.bundle.header_edit import edit_memory
@@ -37,6 +37,7 @@ from ipfsmem.content.cid import decode_cid, ipns_name, parse_cid, public_of_ipns
 from ipfsmem.content.dagpb import decode_node, decode_unixfs
 from ipfsmem.errors import FormatError, SignatureError, SignerError
 from ipfsmem.memories.bundle_tree import read_tree
+from ipfsmem.memories.importing import read_given
 from ipfsmem.memories.sessions import entries_of_files
 from ipfsmem.published import ipns_data
 from ipfsmem.published.ipns_record import value_target, verify_record
@@ -130,7 +131,15 @@ def _event(given: str) -> Any:
 
 
 def _blob(given: str) -> Any:
-    read = read_blob(given.encode())
+    return _as_lists(read_blob(given.encode()))
+
+
+def _export(given: str) -> Any:
+    """An export that a person imports: its texts always come in."""
+    return _as_lists(read_given(given)[""].blob)
+
+
+def _as_lists(read: Blob) -> Any:
     files = sorted([key, body.decode()] for key, body in read.files.items())
     more, others = ([[key, body.decode()] for key, body in texts] for texts in (read.more, read.others))
     events = [timeline.event_line(event).decode() for event in read.events]
@@ -277,6 +286,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "canonical": lambda given: decode_canonical(unb64(given), "it") is not ...,
     "event": _event,
     "blob": _blob,
+    "export": _export,
     "session": _session,
     "node": _node,
     "unixfs": _unixfs,
@@ -706,7 +716,7 @@ def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
                 "utf-8", "replace"
             )
         )
-    if parser == "blob":
+    if parser in ("blob", "export"):
         text = r.choice(seeds["blob"])
         try:
             value = json.loads(text)

@@ -33,6 +33,12 @@ def test_readers_agree_on_headers_of_pieces_of_yaml(tmp_path: Path) -> None:
     assert found[:5] == []
 
 
+def test_texts_of_drawn_exports_come_in_in_both_languages(tmp_path: Path) -> None:
+    node, count = need_program("node"), cases(2_000, 30_000)
+    found = differences(node, built_web() / "parsers.js", tmp_path, 2029, count, ("export",))
+    assert found[:5] == []
+
+
 @pytest.mark.parametrize("byte", [0, 1, 4, 255])
 def test_pack_with_megabytes_of_garbage_behind_it_is_read_in_one_pass(tmp_path: Path, byte: int) -> None:
     file = tmp_path / "inputs.jsonl"

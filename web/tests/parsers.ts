@@ -2,7 +2,7 @@
 
 import { CORE_SCHEMA, load, YAML11_SCHEMA } from 'js-yaml'
 import { readFileSync, writeSync } from 'node:fs'
-import { readBlob } from '../src/core/blob_reading.ts'
+import { readBlob, readExport } from '../src/core/blob_reading.ts'
 import { base64url, byCodePoints, type Bytes, fromBase64url, join, parseCanonical, refuse, Refused, utf8 } from '../src/core/bytes.ts'
 import { parseCard } from '../src/core/cards.ts'
 import { readCar, writeCar } from '../src/core/car.ts'
@@ -120,11 +120,11 @@ const parsers: Readonly<Record<string, Parser>> = {
   session: ([one, other]) =>
     partItems('chat', [['0', one], ['1', other]].map(([i, body]) => ({ key: `session-chat-00aabbccddeeff11-${i}`, file: utf8(`---\ntype: session\nsession: chat\n---\n\n${body}\n`) })))
       .map(({ place, item }) => [place, item]),
-  blob: input => {
-    const read = readBlob(input)
-    return [[...read.files].sort(), read.more, read.others, read.events.map(lineOf), read.index, read.problems.length]
-  }
+  blob: input => asLists(readBlob(input)),
+  export: input => asLists(readExport(input))
 }
+
+const asLists = (read: ReturnType<typeof readBlob>): unknown => [[...read.files].sort(), read.more, read.others, read.events.map(lineOf), read.index, read.problems.length]
 
 async function judged(parser: string, input: unknown): Promise<unknown> {
   try {

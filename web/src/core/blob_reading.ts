@@ -25,8 +25,11 @@ export type Blob = {
 
 type Found = { readonly key: string; readonly text: string; readonly isForeign: boolean; readonly isCopy: boolean }
 
-function textsIn(value: unknown, what: string, problems: string[], unread: Set<string>): Found[] {
-  need(value === undefined || value === null || isObject(value), 'format', `the ${what} of an export are not an object of names and texts`)
+function textsIn(value: unknown, what: string, problems: string[], wrong: string[], unread: Set<string>): Found[] {
+  if (value !== undefined && value !== null && !isObject(value)) {
+    wrong.push(`the ${what} of an export are not an object of names and texts`)
+    return []
+  }
   const out: Found[] = []
   for (const [name, text] of Object.entries(value ?? {})) {
     if (name === INDEX_FILE) continue
@@ -49,8 +52,8 @@ export function fileOf(name: string, text: unknown): Omit<Found, 'isCopy'> {
   return { key, text, isForeign: false }
 }
 
-/** An export, or the value that a browser keeps, which has no version. */
-export function readBlob(source: string): Blob {
+/** An export, or the value that a browser keeps, which has no version. `lenient`: a field of a wrong type is only a problem if others could be read. */
+export function readBlob(source: string, { lenient = false } = {}): Blob {
   const json = source.replace(/^\ufeff/, '')
   let value: unknown
   try {
@@ -62,32 +65,37 @@ export function readBlob(source: string): Blob {
   const members = spansOf(json)
   const inside = (name: string): string => members.find(one => one.name === name)?.text ?? ''
   for (const one of [json, inside('files'), inside('others')]) need(!hasNameTwice(one), 'format', 'a name stands twice in the export')
-  need((value.version ?? BLOB_VERSION) === BLOB_VERSION && value.version !== null, 'format', 'an export of another version')
+  const version = value.version === undefined ? BLOB_VERSION : value.version
+  const wrong = version === BLOB_VERSION ? [] : ['an export of another version']
+  need(wrong.length === 0 || typeof version !== 'string', 'format', 'an export of another version')
   const index = isObject(value.index) ? value.index.text : value.index
   const problems: string[] = []
   const files = new Map<string, string>()
   const more: Text[] = []
   const unread = new Set<string>()
-  const found = textsIn(value.files, 'files', problems, unread)
+  const found = textsIn(value.files, 'files', problems, wrong, unread)
   for (const one of found) if (!one.isCopy && !one.isForeign) files.set(one.key, one.text)
   for (const one of [...found.filter(one => one.isForeign && !one.isCopy), ...found.filter(one => one.isCopy)]) {
     const held = files.get(one.key)
     if (held === undefined) files.set(one.key, one.text)
     else if (held !== one.text) more.push([one.key, one.text])
   }
-  const others = textsIn(value.others, 'texts of others', problems, new Set()).map(({ key, text }): Text => [key, text])
-  need(value.timeline === undefined || value.timeline === null || Array.isArray(value.timeline), 'format', 'the timeline of an export is not a list')
-  const events = spansOf(inside('timeline')).map(one => one.text)
+  const others = textsIn(value.others, 'texts of others', problems, wrong, new Set()).map(({ key, text }): Text => [key, text])
+  const isList = Array.isArray(value.timeline)
+  if (!isList && value.timeline !== undefined && value.timeline !== null) wrong.push('the timeline of an export is not a list')
+  const events = isList ? spansOf(inside('timeline')).map(one => one.text) : []
   const short = events.filter(line => utf8(line).length <= MOST_LINE)
   if (short.length < events.length) problems.push(`${events.length - short.length} of the timeline was left out, too long for a line`)
-  return { files, more, others, events: union([short.map(eventOf)]), index: typeof index === 'string' ? index : '', problems, unread }
+  const isAnyRead = files.size > 0 || others.length > 0 || short.length > 0
+  need(wrong.length === 0 || (lenient && isAnyRead), 'format', wrong[0] ?? '')
+  return { files, more, others, events: union([short.map(eventOf)]), index: typeof index === 'string' ? index : '', problems: [...problems, ...wrong], unread }
 }
 
 const NAMES = new Set(['version', 'index', 'files', 'others', 'timeline'])
 
-/** Such an export; other JSON is refused instead of read as an export without a text. */
+/** Such an export, whose texts always come in; other JSON is refused instead of read as an export without a text. */
 export function readExport(source: string): Blob {
-  const read = readBlob(source)
+  const read = readBlob(source, { lenient: true })
   const names = Object.keys(JSON.parse(source.replace(/^\ufeff/, '')) as object)
   need(names.some(name => NAMES.has(name)), 'format', 'this is not an export of a memory')
   return read
