@@ -243,6 +243,11 @@ def finish_earlier(home: Path, asked: str, *, plain_files: bool = False) -> list
     return left
 
 
+def leaves_plain_files(home: Path, name: str) -> bool:
+    """Whether an interrupted removal of a vault has its folder of plain files. They are deleted by name alone then."""
+    return any(of == name and (away / "memory").is_dir() for away, of in _interrupted(home))
+
+
 def _interrupted(home: Path) -> list[tuple[Path, str]]:
     """The folders of interrupted removals, each with the name of its vault."""
     found = sorted(home.glob(_AWAY.format(name="*", random="*")))

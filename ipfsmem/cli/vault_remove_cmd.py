@@ -40,6 +40,13 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
     folder = context.folder
     # Nobody has agreed yet to more than the earlier removal, where a vault has the name again.
     again = vaults_here.holds_vault(folder)
+    if files and not again and vaults_here.leaves_plain_files(context.home, name):
+        if not force:
+            raise UsageError(
+                f"the removal of {name} was interrupted: which plain files show a text of it is not known any more",
+                hint=f"Keep all: ipfsmem vault remove {name}. Delete each .md file: ipfsmem vault remove {name} --files --force.",
+            )
+        _agree(context, None, yes)
     finished = vaults_here.finish_earlier(context.home, name, plain_files=files and not again)
     if not again:
         if finished is not None:

@@ -277,6 +277,31 @@ def test_remove_goes_on_with_what_an_interrupted_removal_left(
     sealed.fails(4, "vault", "remove", "default", "--yes", "--force")
 
 
+def test_remove_with_files_keeps_what_an_interrupted_removal_cannot_tell_from_the_vaults_files(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which files show a text of the vault is known no more, and each .md file went, also one that was never taken in."""
+    bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("sync", "--yes-public")
+    (bare.home / "default" / "memory" / "mine.md").write_bytes(b"not UTF-8: \xff")
+
+    def interrupted() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(vaults_here, "_delete", _killed)
+            with pytest.raises(KeyboardInterrupt), Memory.load(home=bare.home, passphrase=False) as memory:
+                vaults_here.remove_copy(memory, plain_files=True)
+
+    interrupted()
+    (away,) = bare.home.glob(".removed-default-*")
+    told = bare.fails(2, "vault", "remove", "default", "--files", "--yes").err
+    assert "--files --force" in told and (away / "memory" / "mine.md").exists()
+    assert "--yes" in bare.fails(2, "vault", "remove", "default", "--files", "--force").err
+    assert (away / "memory" / "mine.md").exists()
+    assert "stays: " in bare.ok("vault", "remove", "default").out
+    assert (bare.home / "default" / "memory" / "mine.md").exists()
+
+
 def test_remove_puts_nothing_of_an_interrupted_removal_into_a_new_vault(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

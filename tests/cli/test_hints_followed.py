@@ -211,6 +211,10 @@ def unreadable(place: Place) -> None:
     (place.stick / "packs").mkdir()
 
 
+def interrupted_removal(place: Place) -> None:
+    (place.cli.home / "default").rename(place.cli.home / ".removed-default-0123456789abcdef")
+
+
 def link_in_the_way(place: Place) -> None:
     (place.stick / "packs").rename(place.base / "real packs")
     (place.stick / "packs").symlink_to(place.base / "real packs")
@@ -370,6 +374,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Name a folder that does not exist yet.", "demo --keep --dir PLAIN", ("format cid BASE/note.md",), "format cid BASE/note.md", "none"),
     Hint("VALUE To delete it all the same: ipfsmem vault remove VALUE --force.", "vault remove default --yes", ("sync",), "vault remove default --yes", "sealed", before=("write more --body x",)),
     Hint("Publish it: ipfsmem sync. Then once more: ipfsmem vault remove VALUE.", "vault remove default --yes", ("sync",), "vault list", "sealed", SAID, written_before_removal),
+    Hint("Keep all: ipfsmem vault remove VALUE. Delete each .md file: ipfsmem vault remove VALUE --files --force.", "vault remove default --files --yes", (), "vault remove default --files --force --yes", before=HAS, prepare=interrupted_removal),
     Hint("VALUE To delete it unopened: ipfsmem vault remove VALUE --force", "vault remove default --yes --passphrase-fd WEAKFD", (), "vault remove default --yes --force --passphrase-fd WEAKFD", "sealed", prepare=with_passphrase),
     Hint("Name a file in a folder that exists, or unset IPFSMEM_LOG.", "list", (log_to_a_file,), prepare=log_to_no_folder),
     Hint("See what is: ipfsmem vault compact --dry-run", "vault compact --drop-guarded nobody", ("vault compact --dry-run",), "vault compact", "sealed", SAID),
