@@ -39,7 +39,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sync": ("ipfsmem sync", "ipfsmem sync --every 5m", "ipfsmem sync --provider ~/sync/memory"),
     "status": ("ipfsmem status", "ipfsmem status --json"),
     "conflicts": ("ipfsmem conflicts", "ipfsmem conflicts tone"),
-    "resolve": ("ipfsmem resolve tone --keep", "ipfsmem resolve tone --file merged.md"),
+    "resolve": (
+        "ipfsmem resolve tone --keep --seen 3f786850",
+        "ipfsmem resolve tone --file merged.md --seen 3f786850",
+    ),
     "restore": ("ipfsmem restore tone --text 3f786850", "ipfsmem restore tone --root bafybeig"),
     "approve": (
         "ipfsmem approve --list",
@@ -156,7 +159,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "scope show": ("ipfsmem scope show website",),
     "scope make": ('ipfsmem scope make website --title "Company website"',),
     "scope title": ('ipfsmem scope title website "New website"',),
-    "scope into": ("ipfsmem scope into old-website website", "ipfsmem scope into old-website website --stay"),
+    "scope into": ("ipfsmem scope into old-website website", "ipfsmem scope into old-website --stay"),
     "scope clear": ("ipfsmem scope clear --scope website --sessions-only",),
     "scope forget": ("ipfsmem scope forget website",),
     "scope restore": ("ipfsmem scope restore website --root bafybeig",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import click
 import pytest
@@ -85,6 +86,26 @@ def test_examples_of_a_command_are_valid_calls_of_it() -> None:
             assert command is not None
             words = shlex.split(call.removeprefix(f"ipfsmem {path}"))
             command.make_context(path, words, parent=click.Context(app.group, info_name="ipfsmem"))
+
+
+#: Commands that need no vault, or stay until they are ended.
+NO_VAULT = re.compile(
+    r"(config|disconnect|format|help|plugin|serve|service) ?|(connect|demo|init|key derive|open|provider test|recover|ui|vault list|version)$"
+)
+
+
+def test_no_example_is_refused_for_its_options(
+    bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a vault a command that accepts them all says that there is none, and asks for nothing but words and passphrases."""
+    monkeypatch.chdir(tmp_path)
+    for file in ("trip.md", "merged.md"):
+        Path(file).write_text("A text.\n")
+    for path, examples in EXAMPLES.items():
+        for example in () if NO_VAULT.match(path) else examples:
+            call = re.sub(r"^.*?(?=ipfsmem )| [<>] \S+$", "", example)
+            done = bare(*shlex.split(call)[1:], stdin=b"{}")
+            assert done.code in (4, 10, 22), (example, done)
 
 
 def test_help_of_a_command_has_its_examples(bare: Cli) -> None:
