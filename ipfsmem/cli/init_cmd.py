@@ -361,7 +361,7 @@ def _print_text(made: _Result) -> None:
             ("folder", clean(status.folder or "")),
             ("device", status.device),
             ("wallet", address or "none" if status.vault else ""),
-            ("vault", vault_text(status.vault)),
+            ("vault", vault_text(status)),
             ("keystore", f"{made.keystore}{keep}" if made.keystore else ""),
             ("provider", clean(", ".join(status.providers))),
             ("published", status.root or ""),

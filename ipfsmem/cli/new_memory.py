@@ -26,7 +26,6 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.bundle.program_events import FurtherVault
-    from ipfsmem.config import VaultConfig
     from ipfsmem.memory import Memory
     from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
@@ -210,9 +209,12 @@ def print_remarks(status: Status) -> None:
         click.echo(style("note: ", fg="yellow") + advice(remark))
 
 
-def vault_text(vault: VaultConfig | None) -> str:
-    """Which vault of the wallet it is, where that is not the first one."""
-    if vault is None or vault.address is None or (vault.name, vault.key_number) == ("default", 1):
+def vault_text(status: Status) -> str:
+    """Which vault of the wallet it is, where that is not the first one, or where that has another name here."""
+    vault = status.vault
+    if vault is None or vault.address is None:
+        return ""
+    if (vault.name, vault.key_number) == ("default", 1) and status.namespace == "default":
         return ""
     return f"{vault.name}, key number {vault.key_number}"
 

@@ -28,6 +28,7 @@ from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, facts, style
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
+from ipfsmem.device.namespaces import FIRST
 from ipfsmem.errors import NoVaultError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.audit import acting_as
@@ -102,10 +103,18 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
 def _bring_back(
     context: CommandContext, request: RecoverRequest, settings: dict[str, Any], unlock: Unlock | RootKeys
 ) -> Memory:
-    """The memory. A wallet may know the vault by the name that --vault says, or as `default` where it was its first."""
+    """The memory. A wallet may know the vault by the name that --vault says, or as `default` where it was its first. Raises NoVaultError
+    also where it is not certain that there is none of that name: another one would come back under it."""
     if (named := by_vault_name(context, unlock)) is not None:
-        with contextlib.suppress(NoVaultError):
+        try:
             return bring_back(context, settings, named, request.root, damaged_ok=request.damaged)
+        except NoVaultError as error:
+            if error.doubt:
+                error.hint = (
+                    "Try again later, or with another provider. If it is the first vault of the wallet: "
+                    f"ipfsmem recover --vault {context.namespace} --wallet-vault {FIRST} with the same wallet."
+                )
+                raise
     return bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
 
 
@@ -114,7 +123,7 @@ def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list
         ("namespace", context.namespace),
         ("folder", clean(status.folder or "")),
         ("device", status.device),
-        ("vault", vault_text(status.vault)),
+        ("vault", vault_text(status)),
         ("provider", clean(", ".join(status.providers))),
         ("version", status.root or ""),
         ("vault id", status.vault.tag if with_vault_id and status.vault else ""),

@@ -110,6 +110,26 @@ def test_recover_finds_a_vault_under_the_name_that_its_wallet_knows_it_by(
     assert other.ok("read", "tone", "--vault", "bob", "--body").out == "of bob\n"
 
 
+def test_recover_brings_no_other_vault_back_where_the_named_one_cannot_be_read(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first vault came back under the name of another one, whose pins alone could be read."""
+    sealed.ok("write", "tone", "--body", "of the first")
+    sealed.ok("sync")
+    before = {*stick.rglob("*")}
+    sealed.ok("init", "--vault", "work", "--unprotected-keys", key=KEY)
+    sealed.ok("sync", "--vault", "work")
+    for kind in ("names", "packs"):
+        for file in {*(stick / kind).iterdir()} - before:
+            file.unlink()
+    other = Cli(tmp_path / "other", monkeypatch)
+    told = other.fails(43, "recover", "--vault", "work", "--unprotected-keys", key=KEY).err
+    assert "--vault work --wallet-vault default" in told and not (other.home / "work").exists()
+    given = ("--vault", "work", "--wallet-vault", "default", "--unprotected-keys")
+    assert "vault      default" in other.ok("recover", *given, key=KEY).out
+    assert other.ok("read", "tone", "--vault", "work", "--body").out == "of the first\n"
+
+
 @pytest.mark.parametrize("command", ["init", "recover"])
 def test_vault_of_a_name_that_no_wallet_has_is_looked_for_as_default(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

@@ -215,6 +215,17 @@ def interrupted_removal(place: Place) -> None:
     (place.cli.home / "default").rename(place.cli.home / ".removed-default-0123456789abcdef")
 
 
+def unreadable_work(place: Place) -> None:
+    place.ok("init --vault work --unprotected-keys KEY", "sync --vault work")
+    unreadable(place)
+
+
+def readable_again(place: Place) -> None:
+    (place.stick / "packs").rmdir()
+    for name in ("names", "packs"):
+        (place.base / name).rename(place.stick / name)
+
+
 def link_in_the_way(place: Place) -> None:
     (place.stick / "packs").rename(place.base / "real packs")
     (place.stick / "packs").symlink_to(place.base / "real packs")
@@ -550,6 +561,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION", "init --home BASE/new --no-wallet --unprotected-keys --root ROOT", (), "init --home BASE/new --unprotected-keys --root ROOT KEY", "sealed", SAID),
     Hint("--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION", "init --home BASE/new --no-wallet --unprotected-keys --root ROOT", ("recover --home BASE/new --root ROOT --unprotected-keys KEY",), "list --home BASE/new", "sealed", SAID),
     Hint("Nothing was made on this device. VALUE", "init --home BASE/new --unprotected-keys KEY", (plug_in,), "init --home BASE/new --unprotected-keys KEY", "sealed", SAID, unplug),
+    Hint("Try again later, or with another provider. If it is the first vault of the wallet: ipfsmem recover --vault VALUE --wallet-vault VALUE with the same wallet.", "recover --home BASE/new --vault work --unprotected-keys KEY", (readable_again, "recover --home BASE/new --vault work --wallet-vault default --unprotected-keys KEY"), "read tone --home BASE/new --vault work", "sealed", SAID, unreadable_work),
     Hint("Nothing was made on this device. If it is that vault: ipfsmem recover --vault VALUE with the same wallet. For a vault of its own: --create.", "init --home BASE/new --vault work --unprotected-keys KEY", ("recover --home BASE/new --vault work --unprotected-keys KEY",), "read tone --home BASE/new --vault work", "sealed", SAID),
     Hint("Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; to make a new memory all the same: --create (in Python: Memory.create).", "init --home BASE/new --unprotected-keys KEY", (), "init --home BASE/new --unprotected-keys --create KEY", "sealed", SAID, unreadable),
     Hint("Then: ipfsmem sync, and to revoke the older ones: ipfsmem member revoke ID.", "key phrase --revoke-old KEY", (both_back, "sync", revoke_older), "status", "sealed", ("key phrase KEY",), second_provider_gone),
