@@ -31,7 +31,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "recall": (
         'ipfsmem recall "how to give feedback"',
         'ipfsmem recall "release date" --kind all --since 7d',
-        "ipfsmem recall deploy --why",
+        "ipfsmem recall deploy --explain",
     ),
     "forget": ("ipfsmem forget tone", 'ipfsmem forget trip --reason "cancelled"'),
     "undo": ("ipfsmem undo", "ipfsmem undo --json"),
