@@ -44,6 +44,7 @@ _OURS: Final = re.compile(
 )
 #: Where a vault's folder is while it is deleted: no vault has such a name.
 _AWAY: Final = ".removed-{name}-{random}"
+_MOVED: Final = re.compile(r"\.removed-(.+)-[0-9a-f]{16}")
 #: The files of ours in a folder of plain files that show no text.
 _MARKS: Final = ((".ipfsmem", "marker"), (".ipfsmem", ".gitignore"))
 
@@ -250,8 +251,8 @@ def leaves_plain_files(home: Path, name: str) -> bool:
 
 def _interrupted(home: Path) -> list[tuple[Path, str]]:
     """The folders of interrupted removals, each with the name of its vault."""
-    found = sorted(home.glob(_AWAY.format(name="*", random="*")))
-    return [(away, away.name.removeprefix(".removed-").rpartition("-")[0]) for away in found]
+    found = ((away, _MOVED.fullmatch(away.name)) for away in sorted(home.glob(".removed-*")) if away.is_dir())
+    return [(away, match[1]) for away, match in found if match is not None and is_namespace(match[1])]
 
 
 def _move_away(folder: Path) -> Path:

@@ -302,6 +302,17 @@ def test_remove_with_files_keeps_what_an_interrupted_removal_cannot_tell_from_th
     assert (bare.home / "default" / "memory" / "mine.md").exists()
 
 
+def test_remove_leaves_folders_that_no_removal_of_ours_made(cli: Cli) -> None:
+    """A vault that somebody moved aside under such a name was deleted by the next removal of any vault."""
+    aside = cli.home / ".removed-default-keep"
+    (cli.home / "default").rename(aside)
+    (cli.home / ".removed-a-0123456789abcdef").write_text("a file")
+    assert cli.ok("vault", "list", "--json").json == []
+    cli.fails(4, "vault", "remove", "default", "--yes", "--force")
+    aside.rename(cli.home / "default")
+    assert cli.ok("list").code == 0
+
+
 def test_remove_puts_nothing_of_an_interrupted_removal_into_a_new_vault(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
