@@ -485,12 +485,13 @@ class SessionMethods:
     def compact(self, session: str | None = None, *, now: bool = False, model: bool = False, summarise: Callable[[Sequence[Message], int], str] | None = None, by: str = 'a summariser') -> SessionsCompacted:
         """Summarise the older messages of a session: `resume` then returns the summary instead of them.
 
-        Nothing is deleted: export and search have every message. A session that is not longer than the settings allow is left as it is.
-        Without a model the summary consists of sentences of the session. If the summariser raises, that session is left as it was.
+        Nothing is deleted: export and search have every message. Without a model the summary consists of sentences of the session. If no
+        summary can be made, the session is left as it was.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters; without one all sessions.
-            now: Cover all but the last messages, however short the session is.
+            now: Cover all but the last messages, however short the session is; otherwise only a session that is
+                longer than the settings allow is compacted.
             model: Let the model of the settings write the summary; it receives the messages.
             summarise: A function that receives the messages and the maximum number of characters, and returns the
                 summary.

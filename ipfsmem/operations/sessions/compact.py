@@ -75,7 +75,9 @@ def compact(
     *,
     now: Annotated[
         bool,
-        Meta(description="Cover all but the last messages, however short the session is."),
+        Meta(
+            description="Cover all but the last messages, however short the session is; otherwise only a session that is longer than the settings allow is compacted."
+        ),
         Http(query=True),
         Except(("cli",)),
     ] = False,
@@ -99,8 +101,8 @@ def compact(
 ) -> SessionsCompacted:
     """Summarise the older messages of a session: `resume` then returns the summary instead of them.
 
-    Nothing is deleted: export and search have every message. A session that is not longer than the settings allow is left as it is.
-    Without a model the summary consists of sentences of the session. If the summariser raises, that session is left as it was.
+    Nothing is deleted: export and search have every message. Without a model the summary consists of sentences of the session. If no
+    summary can be made, the session is left as it was.
     """
     from ipfsmem.config import settings
 
