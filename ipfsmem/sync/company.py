@@ -32,10 +32,16 @@ from ipfsmem.errors import IpfsmemError, ProviderError, ProviderRefused, Provide
 from ipfsmem.provider.contract import (
     Block,
     Capabilities,
+    Collecting,
+    Connecting,
     Fetching,
+    Listing,
     Pin,
     Provider,
+    Raw,
+    Repair,
     Settling,
+    Unpinning,
     Unreading,
     told_of_pauses,
 )
@@ -63,8 +69,12 @@ LONGEST: Final = 3600.0
 _STEP: Final = 0.05
 #: A pin name that nobody uses.
 _NOBODYS: Final = "ipfsmem-nobody"
-#: Optional methods of providers, as coroutines.
-_OFFERS: Final = ("collect", "lacking", "unpin_all", "connect", "listing", "read_stored")
+#: Optional methods of providers, as coroutines: those that answer soon, and all.
+_SOON: Final = tuple(one.__name__ for one in (Listing.listing, Repair.missing_blocks, Raw.read_stored))
+_OFFERS: Final = (
+    *_SOON,
+    *(one.__name__ for one in (Collecting.collect, Unpinning.unpin_all, Connecting.connect)),
+)
 
 
 def kept_pauses(replica: Replica) -> dict[str, int]:
@@ -320,7 +330,7 @@ class Member:
 
         async def call(*given: Any) -> Any:
             size = len(given[0]) if given else 0
-            base = ANSWER if name in ("listing", "lacking", "read_stored") else SERVICE
+            base = ANSWER if name in _SOON else SERVICE
             return await self._ask(lambda: real(*given), _RunningCall(base + _BLOCK * size))
 
         return call

@@ -54,7 +54,7 @@ _NAMED: Final = 3
 
 class _Cids(msgspec.Struct):
     cids: list[Any]
-    missing_blocks: list[Any] = []
+    missing_blocks: list[Any] = msgspec.field(name="lacking", default_factory=list)
 
 
 class _ListingAnswer(msgspec.Struct):

@@ -190,7 +190,7 @@ def test_asked_twice_at_once_it_runs_once(stick: Stick) -> None:
 
 def test_what_is_damaged_is_told_to_who_may_write_only(stick: Stick, url: str) -> None:
     class Hurt(SimProvider):
-        async def lacking(self) -> list[object]:
+        async def missing_blocks(self) -> list[object]:
             return [build_tree(OLD).cid]
 
     with serve(lambda: serving.app(Hurt(), token=TOKEN)) as hurt:

@@ -264,7 +264,7 @@ def test_what_one_that_only_pins_refuses_is_told_too(tmp_path: Path, monkeypatch
 class Noticing(SimProvider):
     """One that found a block damaged, and may fail to say which."""
 
-    async def lacking(self) -> list[CID]:
+    async def missing_blocks(self) -> list[CID]:
         raise ProviderUnavailable("not now")
 
 
