@@ -177,6 +177,21 @@ class Unreading(Protocol):
         """
 
 
+@runtime_checkable
+class Snapshots(Protocol):
+    """Optional: a provider that can answer the reads of one sync from one listing."""
+
+    def begin_snapshot(self, cache: bytes) -> None:
+        """Answer `get_name`, `pins`, `listing`, `missing_blocks`, `get_blocks` from a listing made when first needed.
+
+        Until `end_snapshot`, or the next call that writes or asks what is stored. `cache`: what `end_snapshot`
+        last returned on this device, or nothing; the provider trusts it no more than an answer. Never fails.
+        """
+
+    def end_snapshot(self) -> bytes:
+        """List for each call again; return a cache that saves the next sync requests. Never fails."""
+
+
 class Listing(Protocol):
     """Methods of a provider with the capability `listing`."""
 

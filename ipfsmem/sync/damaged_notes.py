@@ -28,6 +28,7 @@ NOTES: Final[dict[str, bytes | None]] = {
             meta.GUARD_PINS,
             meta.LISTS,
             meta.PAUSES,
+            meta.PROVIDER_CACHES,
         )
     ),
     **dict.fromkeys((meta.MOVED_ANSWERED, meta.NAMES, meta.PUT, meta.ROOT, meta.SECRET_RULES, meta.SIGNED)),

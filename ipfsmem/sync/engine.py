@@ -58,6 +58,7 @@ from ipfsmem.sync.removals import tell_of_removals
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import Notices, SyncReport
 from ipfsmem.sync.salvage import Salvageable, Salvaged, bring_back, find_salvageable
+from ipfsmem.sync.snapshots import begin_snapshots, end_snapshots
 from ipfsmem.sync.steps import Joined, Published
 from ipfsmem.sync.unlocked_root import administer
 from ipfsmem.wallet.root_keys import RootKeys
@@ -89,6 +90,7 @@ async def sync(
             company=company,
         )  # fmt: skip
         ring_before = replica.ring
+        begin_snapshots(replica, providers)
         try:
             early = await _hurried(run(Notices()), company, layout)
             if early is not None and not company.late:
@@ -96,6 +98,7 @@ async def sync(
             else:
                 done = await _in_full(run(Notices()), company, layout, early)
         finally:
+            end_snapshots(replica, providers)
             company.keep_pauses()
         _tell_of_removals(done.run, ring_before)
     await _settle(done.run)

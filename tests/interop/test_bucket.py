@@ -143,6 +143,21 @@ def test_one_change_is_four_puts(
     assert statistics.median(sizes) < (36 if count > 1_000 else 24) * 1024, sizes
 
 
+def test_idle_sync_is_one_list_request(at: Bucket, tmp_path: Path) -> None:
+    for home in ("a", "b", "a", "b", "a", "b"):
+        with device(tmp_path / home, at) as memory:
+            memory.write(f"of-{home}", "text")
+            sync(memory)
+    for home in ("a", "b", "a"):
+        with device(tmp_path / home, at) as memory:
+            sync(memory)
+    for home in ("a", "b"):
+        provider = at.open()
+        with Memory.load("m", provider=provider, home=tmp_path / home) as memory:
+            sync(memory)
+        assert provider.objects.requests == {"LIST": 1}
+
+
 def test_lost_packs_are_named_and_sent_again(at: Bucket, tmp_path: Path) -> None:
     a = device(tmp_path / "a", at)
     for n in range(20):

@@ -100,6 +100,8 @@ NAMES: Final = "names"
 PUT: Final = "put"
 #: Until when providers asked for a pause, by their names (milliseconds since 1970 UTC), JSON.
 PAUSES: Final = "pauses"
+#: What providers that take snapshots read earlier, by their names, JSON.
+PROVIDER_CACHES: Final = "provider caches"
 #: Anchors that this device replaced, JSON.
 ANCHORS_REPLACED: Final = "anchors_replaced"
 #: The content of the anchors when they last caused a complete search.

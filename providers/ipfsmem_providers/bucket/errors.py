@@ -60,6 +60,8 @@ def provider_error(
     reason = reason_of(message[found.end() :].encode(), redact) if found else Reason()
     if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
         return NoAnswer(f"{where} does not answer: nothing came when it was asked to {what}")
+    if type(error).__name__ == "InvalidPathError":
+        return ProviderRefused(f"{where} has an object with an invalid name")
     if not found and "Connect" in debug:
         return _no_connection(where)
     if status == 416 and ranged:

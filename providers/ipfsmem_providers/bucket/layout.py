@@ -27,9 +27,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final, TypeAlias
 
+import msgspec
+
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
-from ipfsmem.errors import FormatError, ProviderUnavailable
+from ipfsmem.errors import FormatError, ProviderUnavailable, SealError
 from ipfsmem.provider.contract import Pin
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.bucket.objects import Objects
 from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.index import decode_index
@@ -44,6 +48,8 @@ PACK_BYTES: Final = 16 * 1024 * 1024
 #: Nanoseconds since 1970 UTC. Not a monotonic clock, which stops while the machine sleeps and would make old
 #: listings look recent.
 Clock: TypeAlias = Callable[[], int]
+#: Maximum number of name records that are cached for later processes.
+_CACHED_MAX: Final = 256
 #: Seconds for which a listing, or an object read whole, is recent.
 _RECENT: Final = 60
 #: Parts with at most this many bytes between them are read in one request, which costs about as much as the bytes.
@@ -72,6 +78,15 @@ class BucketShelf:
         """Return the objects; `prefix` is empty, or ends with a slash."""
         below = f"{self._folder}/{prefix}".rstrip("/")
         return {f"{prefix}{name}": info for name, info in self._objects.list(below).items()}
+
+    @property
+    def in_snapshot(self) -> bool:
+        """Tell whether `files` may answer from an earlier listing."""
+        return self._objects.in_snapshot
+
+    def refresh(self) -> bool:
+        """Drop the snapshot."""
+        return self._objects.drop_snapshot()
 
     def not_files(self, prefix: str = "") -> frozenset[str]:
         """Return nothing: a bucket has none."""
@@ -236,8 +251,10 @@ class BucketPacks(Packs):
         now = self._clock()
         if recent and self._seen is not None and _is_recent(self._seen[0], now):
             return self._seen[1]
+        in_snapshot = self._objects.in_snapshot  # then the listing may be older than `now`
         inventory = Inventory(self.shelf.files(), index_last=True)
-        self._seen = (now, inventory)
+        if not in_snapshot:
+            self._seen = (now, inventory)
         return inventory
 
     def place(self, writer: PackWriter) -> str:
@@ -348,9 +365,66 @@ class BucketPins(PackPins):
         return None
 
 
+class _CachedRecord(msgspec.Struct, frozen=True):
+    """An object read earlier. `read`: when, in milliseconds since 1970 UTC."""
+
+    version: tuple[int, int, str | None]
+    read: int
+    record: bytes
+
+
 class BucketNameRecords(NameRecords):
-    """The name records of a bucket: those of one name have keys with one prefix."""
+    """The name records of a bucket: those of one name have keys with one prefix.
+
+    A record is read again when its object changed, and once a day, since a listed object may be unreadable.
+    """
 
     separator = "/"
     ending = ""
     tag_length = 64
+
+    def __init__(self, shelf: BucketShelf, clock: Clock) -> None:
+        super().__init__(shelf)
+        self._clock = clock
+        self._when_read: dict[str, int] = {}
+        self._asked: set[str] = set()
+        self._given = b""
+
+    def load(self, cache: bytes) -> None:
+        """Take over the result of an earlier `dump`; each record is verified."""
+        self._asked, self._given = set(), cache
+        try:
+            cached = read_json(cache, type=dict[str, _CachedRecord]) if cache else {}
+        except msgspec.DecodeError:
+            return
+        for file, one in cached.items():
+            name, _, tag = file.partition(self.separator)
+            if file not in self._known and hashlib.sha256(one.record).hexdigest() == tag:
+                with contextlib.suppress(FormatError, SealError):
+                    self._known[file] = one.version, ipns_record.verify_record(name, one.record)
+                    self._when_read[file] = one.read
+
+    def dump(self) -> bytes:
+        """Return the records of the names that were asked for since `load`."""
+        known, when_read = dict(self._known), dict(self._when_read)
+        cached = {
+            file: {"version": known[file][0], "read": when_read[file], "record": known[file][1].encoded}
+            for file in sorted(self._asked & known.keys() & when_read.keys())[:_CACHED_MAX]
+        }
+        return msgspec.json.encode(cached) if self._asked else self._given
+
+    def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.IpnsRecord]:
+        before = dict(self._known)
+        found = super()._read(files)
+        self._asked |= found.keys()
+        now = self._clock() // 1_000_000
+        for file in found:
+            if self._known.get(file) is not before.get(file):
+                self._when_read[file] = now
+        for file in self._when_read.keys() - self._known.keys():
+            self._when_read.pop(file, None)
+        return found
+
+    def _of_cache(self, file: str, info: FileInfo) -> ipns_record.IpnsRecord | None:
+        age = self._clock() // 1_000_000 - self._when_read.get(file, 0)
+        return super()._of_cache(file, info) if 0 <= age < DAY_MS else None

@@ -12,9 +12,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Timer
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, places, secrets, store
@@ -26,6 +26,8 @@ from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 
 T = TypeVar("T")
+#: Objects by key.
+Listed: TypeAlias = dict[str, FileInfo]
 K = TypeVar("K")
 #: The largest object that is put, in bytes.
 PUT_MAX: Final = 24 * 1024 * 1024
@@ -38,6 +40,8 @@ _AT_ONCE: Final = 8
 #: Maximum number of objects under one prefix; more are not ours.
 _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
+#: Maximum number of objects in one listing of a snapshot; a longer one would cost more than it saves.
+_SNAPSHOT_MAX: Final = 2 * _PAGE
 #: Maximum characters of a key with any vendor; obstore panics at much longer ones.
 _KEY_MAX: Final = 1_024
 #: Bytes of an answer that are handed on at once.
@@ -70,6 +74,10 @@ class Objects:
             raise ConfigError(f"this device allows no connection to itself: {error.strerror}") from None
         #: Requests so far by kind, for reports and tests.
         self.requests: dict[str, int] = {}
+        #: Listings of the snapshot by folder, "" for all folders at once; None outside of a snapshot.
+        self._snapshot: dict[str, Future[Listed | None]] | None = None
+        #: Folders that cannot be listed for a snapshot.
+        self._unsuitable: set[str] = set()
 
     @property
     def light(self) -> float:
@@ -88,10 +96,25 @@ class Objects:
             self._stores.clear()
             self._gate.close()
 
+    def begin_snapshot(self) -> None:
+        """Answer `list` from one listing, made when first needed."""
+        self._snapshot = {}
+
+    @property
+    def in_snapshot(self) -> bool:
+        """Tell whether `list` may answer from an earlier listing."""
+        return self._snapshot is not None
+
+    def drop_snapshot(self) -> bool:
+        """List for each call again; tell whether a snapshot was in use."""
+        dropped, self._snapshot = self._snapshot, None
+        return bool(dropped)
+
     def put(self, key: str, data: bytes) -> None:
         """Put an object whole, replacing one with the same key."""
         import obstore
 
+        self.drop_snapshot()
         if len(data) > PUT_MAX:
             raise ProviderRefused(f"an object of {len(data)} bytes is larger than is put in one request")
         self._ask(
@@ -163,19 +186,65 @@ class Objects:
                 heartbeat()
                 yield key, found
 
-    def list(self, folder: str) -> dict[str, FileInfo]:
+    def list(self, folder: str) -> Listed:
         """Return the objects whose keys begin with `folder` and a slash, by the rest of their keys."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return self._list(folder)
+        for parent in ("", folder.partition("/")[0]):
+            listed = self._listed_once(snapshot, parent)
+            if listed is not None:
+                start = f"{folder}/".removeprefix(f"{parent}/" if parent else "")
+                return {key[len(start) :]: info for key, info in listed.items() if key.startswith(start)}
+        return self._list(folder)
+
+    def _listed_once(self, snapshot: dict[str, Future[Listed | None]], folder: str) -> Listed | None:
+        """Return the objects in `folder` as of the snapshot; None when it cannot be listed for a snapshot.
+
+        Concurrent callers share one request and its failure.
+        """
+        if folder in self._unsuitable:
+            return None
+        with self._lock:
+            shared = snapshot.get(folder)
+            if shared is None:
+                mine = snapshot[folder] = Future[Listed | None]()
+        if shared is not None:
+            with contextlib.suppress(TimeoutError):
+                return shared.result(self.light / 2)
+            heartbeat()
+            return None
+        try:
+            found = self._list(folder, _SNAPSHOT_MAX)
+        except ProviderRefused:
+            # Another's object with an invalid key, or a permission for single folders only.
+            found = None
+        except BaseException as error:
+            snapshot.pop(folder, None)
+            mine.set_exception(error)
+            raise
+        if found is None:
+            self._unsuitable.add(folder)
+        mine.set_result(found)
+        return found
+
+    @overload
+    def _list(self, folder: str) -> Listed: ...
+    @overload
+    def _list(self, folder: str, most: int) -> Listed | None: ...
+    def _list(self, folder: str, most: int | None = None) -> Listed | None:
+        """List a folder; return None when it has more than `most` objects."""
         import obstore
 
-        start = len(folder) + 1
+        start = len(folder) + 1 if folder else 0
 
-        def ask(at: Any) -> dict[str, FileInfo]:
+        def ask(at: Any) -> Listed | None:
             with self._bounded_listing() as moved:
                 return ask_all(at, moved)
 
-        def ask_all(at: Any, moved: Callable[[], None]) -> dict[str, FileInfo]:
-            found: dict[str, FileInfo] = {}
-            for page in obstore.list(at, folder, chunk_size=_PAGE):
+        def ask_all(at: Any, moved: Callable[[], None]) -> Listed | None:
+            found: Listed = {}
+            for page in obstore.list(at, folder or None, chunk_size=_PAGE):
                 heartbeat()
                 moved()
                 before = len(found)
@@ -185,6 +254,8 @@ class Objects:
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
                     found[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
+                if most is not None and len(found) > most:
+                    return None
                 # Part of a list must not pass for all of it: blocks that only the rest needs would be removed.
                 if len(found) > _LIST_MAX:
                     raise ProviderRefused(f"{self.where}/{folder} has more than {_LIST_MAX:,} objects")
@@ -220,6 +291,7 @@ class Objects:
 
         if not keys:
             return
+        self.drop_snapshot()
         try:
             self._ask("DELETE", "delete an object", ask)
         except NoSuchObject:

@@ -63,10 +63,11 @@ class BucketProvider(PackedStore):
         self.objects = Objects(address, settings or {})
         packs, pins, names = (BucketShelf(self.objects, kind, clock) for kind in ("packs", "pins", "names"))
         self._bucket_packs, self._packs_shelf = BucketPacks(packs, clock), packs
+        self._bucket_names = BucketNameRecords(names, clock)
         super().__init__(
             self._bucket_packs,
             BucketPins(pins, lambda: clock() // 1_000_000),
-            BucketNameRecords(names),
+            self._bucket_names,
             # Requests have their own time-outs; this bounds an endless list of empty pages, which obstore skips.
             BlockingWork(self.objects.where, self.objects.light),
             clock,
@@ -77,6 +78,16 @@ class BucketProvider(PackedStore):
     def name(self) -> str:
         """Return `bucket:` and the address."""
         return self.objects.where
+
+    def begin_snapshot(self, cache: bytes) -> None:
+        """See `Snapshots`. The cache has name records."""
+        self._bucket_names.load(cache)
+        self.objects.begin_snapshot()
+
+    def end_snapshot(self) -> bytes:
+        """See `Snapshots`."""
+        self.objects.drop_snapshot()
+        return self._bucket_names.dump()
 
     async def close(self) -> None:
         """Close connections."""

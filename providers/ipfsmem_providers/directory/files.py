@@ -43,6 +43,10 @@ class FolderShelf(SharedFolder):
                         found[entry.name] = FileInfo(status.st_size, changed // 1_000_000, stamp)
         return found
 
+    def refresh(self) -> bool:
+        """Do nothing: each call of `files` lists."""
+        return False
+
     def not_files(self, prefix: str = "") -> frozenset[str]:
         """Return links, folders and the like."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:

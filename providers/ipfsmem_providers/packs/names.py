@@ -96,6 +96,7 @@ class NameRecords:
             before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
             if left <= before:
                 break
+            self._shelf.refresh()
         now = (left & before) | self._odd(prefix) | self._stand_ins(name, found)
         self.unread = {file for file in self.unread if prefix not in file} | now
         return found
@@ -119,12 +120,7 @@ class NameRecords:
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.IpnsRecord]:
         """Return the valid records in these files: each must be signed by the name that its file is called after."""
         ours = [file for file in files if file.endswith(self.ending) and self.separator in file]
-        # A file is read again only when its version has changed.
-        found = {
-            file: known[1]
-            for file in ours
-            if (known := self._known.get(file)) and known[0] == files[file].version
-        }
+        found = {file: record for file in ours if (record := self._of_cache(file, files[file])) is not None}
         unread = [file for file in ours if file not in found]
         for file, head in self._heads(unread).items():
             heartbeat()
@@ -137,6 +133,11 @@ class NameRecords:
                     if hashlib.sha256(head.data).hexdigest()[: self.tag_length] == tag:
                         self._known[file] = files[file].version, found[file]
         return found
+
+    def _of_cache(self, file: str, info: FileInfo) -> ipns_record.IpnsRecord | None:
+        """Return the record that this version of a file was found to hold."""
+        known = self._known.get(file)
+        return known[1] if known is not None and known[0] == info.version else None
 
     def _heads(self, files: Sequence[str]) -> dict[str, Head]:
         """Return the first bytes of these files. An unreadable one does not hide the others."""

@@ -53,6 +53,9 @@ class ObjectStore(Protocol):
     def files(self, prefix: str = "") -> dict[str, FileInfo]:
         """Return the files whose names begin with `prefix`. Links, folders and the like are left out."""
 
+    def refresh(self) -> bool:
+        """Make the next `files` list anew; tell whether it would have been answered from an earlier listing."""
+
     def not_files(self, prefix: str = "") -> frozenset[str]:
         """Return the links, folders and the like whose names begin with `prefix`: they hold nothing that can
         be read."""

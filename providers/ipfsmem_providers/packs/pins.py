@@ -305,6 +305,7 @@ class PackPins:
             read = self._read_lists(lists)
             if len(read) == len(lists):
                 break
+            self.shelf.refresh()
         return files, {file: read.get(file) or self._list_of({}, intact=False) for file in lists}
 
     def _heads(self, files: list[str], length: int) -> Mapping[str, Head | None]:

@@ -110,7 +110,7 @@ class PackedStore(ProviderBase):
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return the blocks that are stored and sound; each was checked."""
         by_digest = _by_digest(cids)
-        found = await self._run(self._packs.get, by_digest, more=self.step_seconds)
+        found = await self._run(self._packs.get, by_digest, more=self.step_seconds, snapshot=True)
         return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -123,7 +123,7 @@ class PackedStore(ProviderBase):
 
         Name records change with each publish, and are read by name.
         """
-        return await self._run(self._listing)
+        return await self._run(self._listing, snapshot=True)
 
     async def pin(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A pin that exists keeps its time."""
@@ -133,7 +133,7 @@ class PackedStore(ProviderBase):
 
     async def pins(self, name: str) -> list[Pin]:
         """Return the pins under a name, newest first. Files that are no pins are passed over."""
-        return await self._run(self._pins.named, name)
+        return await self._run(self._pins.named, name, snapshot=True)
 
     async def unpin(self, pin: Pin) -> None:
         """Remove one pin. Its blocks stay until they are collected."""
@@ -152,7 +152,7 @@ class PackedStore(ProviderBase):
 
     async def missing_blocks(self) -> list[CID]:
         """Return blocks found damaged here that no other pack holds."""
-        return await self._run(self._packs.missing_blocks)
+        return await self._run(self._packs.missing_blocks, snapshot=True)
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; then remove the lesser ones."""
@@ -160,15 +160,19 @@ class PackedStore(ProviderBase):
 
     async def get_name(self, name: str) -> bytes | None:
         """Return the greatest record of this name, however old, or None."""
-        best = await self._run(self._names.best, canonical_name(name))
+        best = await self._run(self._names.best, canonical_name(name), snapshot=True)
         return best.encoded if best else None
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
         return sorted([*self._names.unread, *self._pins.unread])
 
-    async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:
-        """Do blocking work in a thread; see `BlockingWork.run`."""
+    async def _run(
+        self, work: Callable[..., T], *args: object, more: float = 0.0, snapshot: bool = False
+    ) -> T:
+        """Do blocking work in a thread; see `BlockingWork.run`. `snapshot`: an earlier listing suffices."""
+        if not snapshot:
+            self._packs.shelf.refresh()
         return await self._blocking.run(partial(self._checked, work, *args), more=more)
 
     @abstractmethod

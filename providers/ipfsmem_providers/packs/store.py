@@ -214,7 +214,8 @@ class Packs:
             self._open(new, inventory)
             some_removed = self._get_from(new, missing, found)
             seen.update(name for name, _ in new)
-            if self._is_complete(inventory) and not some_removed:
+            outdated = bool(missing) and self.shelf.refresh()
+            if self._is_complete(inventory) and not some_removed and not outdated:
                 break
         if missing and inventory is not None:
             # Damaged indexes are rebuilt before a block is declared missing.
