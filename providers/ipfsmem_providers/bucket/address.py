@@ -2,12 +2,13 @@
 
     s3://<bucket>[/<prefix>]                           AWS, or the server that AWS_ENDPOINT_URL_S3 names
     https://<host>/<bucket>[/<prefix>]                 any server that speaks S3: R2, B2, MinIO, ...
+    https://<bucket>.<host>[/<prefix>]                 the same, at AWS and other vendors whose hosts are known
     gs://<bucket>[/<prefix>]                           Google Cloud Storage
     az://<container>[/<prefix>]                        Azure, with AZURE_STORAGE_ACCOUNT_NAME
     https://<account>.blob.core.windows.net/<container>[/<prefix>]
 
 Credentials are settings named like the environment variables of each vendor's own tools, in lower case, or those
-variables. No spec, error or provider name contains them. obstore is imported when a store is made.
+variables, or a profile of the AWS tools (aws_profile.py). No spec, error or provider name contains them. obstore is imported when a store is made.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ipfsmem.errors import ConfigError
+from ipfsmem_providers.bucket.aws_profile import Profile, profile
 from ipfsmem_providers.settings import choice, setting
 
 if TYPE_CHECKING:
@@ -38,6 +40,17 @@ _AZURE: Final = ".blob.core.windows.net"
 #: Host names of S3 servers that contain their region.
 _REGION: Final = re.compile(r"s3[.-]([a-z0-9]+(?:-[a-z0-9]+){1,3})\.[a-z0-9.-]+\.[a-z]+")
 _R2: Final = ".r2.cloudflarestorage.com"
+#: A bucket's own host name, as consoles show it: the bucket, and the server that also has it in the path.
+_VIRTUAL: Final = re.compile(
+    r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\."
+    r"(?P<host>s3(?!-website|-accelerate)(?:[.-](?:dualstack\.)?[a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?"
+    r"|[0-9a-f]{32}(?:\.[a-z]+)?\.r2\.cloudflarestorage\.com"
+    r"|s3\.[a-z0-9-]+\.backblazeb2\.com"
+    r"|s3(?:\.[a-z0-9-]+)?\.wasabisys\.com"
+    r"|s3\.[a-z0-9-]+\.scw\.cloud"
+    r"|[a-z]{3}\d\.digitaloceanspaces\.com"
+    r"|[a-z]{3}\d\.your-objectstorage\.com)"
+)
 #: Environment variables of credentials: all of one group must be set.
 _KEYS: Final = {
     "s3": (
@@ -110,7 +123,11 @@ def parse(rest: str) -> Address:
             # Azure may send a token, unlike S3, so only over https; and the account is read from the host's name, so no port.
             odd = odd or (azure and (scheme == "http" or url.port is not None))
             scheme = "az" if azure else "s3"
-            host = parts.pop(0) if parts else ""
+            virtual = _VIRTUAL.fullmatch(url.hostname or "") if url.port is None else None
+            if virtual is not None:
+                endpoint, host = f"{url.scheme}://{virtual['host']}", virtual["bucket"]
+            else:
+                host = parts.pop(0) if parts else ""
     except ValueError:
         scheme, odd = "", True
     if odd or scheme not in _KEYS or not _BUCKET.fullmatch(host):
@@ -161,18 +178,61 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
         return from_settings
     if address.scheme == "gs" and (Path.home() / _ADC).is_file():
         return from_settings
+    if found := _profile(address, settings):
+        token = {"aws_session_token": found.token} if found.token else {}
+        region = {"aws_region": found.region} if found.region and not _has_region(settings) else {}
+        return {
+            **from_settings,
+            "aws_access_key_id": found.key,
+            "aws_secret_access_key": found.secret,
+            **token,
+            **region,
+        }
     raise ConfigError(
         f"no credentials for {address}: {' and '.join(groups[0])} {'are' if len(groups[0]) > 1 else 'is'} not set",
-        hint="Set them in the environment as the vendor's own tools take them. BUCKET_CREDENTIALS=instance asks the cloud that "
-        "this machine runs in.",
+        hint="Set them in the environment as the vendor's own tools take them"
+        + (", or name a profile of ~/.aws with AWS_PROFILE" if address.scheme == "s3" else "")
+        + ". BUCKET_CREDENTIALS=instance asks the cloud that this machine runs in.",
     )
+
+
+def _profile(address: Address, settings: Mapping[str, Any]) -> Profile | None:
+    """Return the profile of the AWS tools that an S3 bucket uses; None when its credentials are elsewhere."""
+    own = choice(settings, "BUCKET_CREDENTIALS", ("environment", "instance")) == "instance"
+    known = any(all(setting(settings, name) for name in group) for group in _KEYS["s3"])
+    if address.scheme != "s3" or own or known:
+        return None
+    named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    return profile(
+        settings, _endpoint(address, settings) or next(filter(None, map(os.environ.get, named)), "")
+    )
+
+
+def _endpoint(address: Address, settings: Mapping[str, Any]) -> str:
+    """Return the server that the address or the settings name; "" for AWS, or the environment's or a profile's."""
+    return address.endpoint or setting(settings, "BUCKET_ENDPOINT")
+
+
+def _has_region(settings: Mapping[str, Any]) -> bool:
+    return bool(setting(settings, "AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"))
+
+
+def server(address: Address, settings: Mapping[str, Any]) -> str:
+    """Return the URL of an S3 bucket's server; "" for AWS, or the server that AWS's variables name."""
+    if endpoint := _endpoint(address, settings):
+        return endpoint
+    found = _profile(address, settings)
+    named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return found.endpoint if found is not None and not named else ""
 
 
 def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
     """Return texts that no error may repeat: keys, secrets, tokens."""
     names = {name for group in _KEYS[address.scheme] for name in group} | set(_MORE[address.scheme])
     hidden = ("KEY", "SECRET", "TOKEN")
-    found = (setting(settings, name) for name in names if any(part in name for part in hidden))
+    found = [setting(settings, name) for name in names if any(part in name for part in hidden)]
+    of_profile = _profile(address, settings)
+    found += [of_profile.key, of_profile.secret, of_profile.token] if of_profile is not None else []
     return [text for text in found if text]
 
 
@@ -206,11 +266,12 @@ def store(
     }
     try:
         if address.scheme == "s3":
-            endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
+            endpoint = server(address, settings)
             if endpoint:
                 config |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
             region = setting(settings, "BUCKET_REGION") or _region(endpoint)
             if region:
+                config.pop("aws_region", None)  # obstore refuses one option under two names
                 config["region"] = region
             # Not every S3 server can delete many objects in one request.
             config["disable_bulk_delete"] = True
@@ -239,7 +300,7 @@ def places(address: Address, settings: Mapping[str, Any]) -> list[tuple[str, int
     """
     if address.scheme != "s3":
         return []
-    endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
+    endpoint = server(address, settings)
     named = (text for name, text in os.environ.items() if name.startswith("AWS_"))
     found = [(host, port) for host in _AWS_HOSTS for port in (80, 443)]
     for text in (endpoint, *named):

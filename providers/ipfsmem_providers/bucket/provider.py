@@ -1,11 +1,11 @@
 """The `bucket` provider: S3 (AWS, R2, B2, MinIO, ...), Google Cloud Storage, or Azure.
 
     bucket:s3://<bucket>[/<prefix>]                    AWS
-    bucket:https://<host>/<bucket>[/<prefix>]          any server that speaks S3
+    bucket:https://<host>/<bucket>[/<prefix>]          any server that speaks S3; also https://<bucket>.<host>
     bucket:gs://<bucket>[/<prefix>]                    Google Cloud Storage
     bucket:az://<container>[/<prefix>]                 Azure; or https://<account>.blob.core.windows.net/<container>
 
-    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, ...     as in AWS's own tools
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE, AWS_ENDPOINT_URL_S3, ...    as in AWS's own tools
     GOOGLE_APPLICATION_CREDENTIALS, ...                                                as in Google's
     AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, ...                         as in Azure's
     BUCKET_ENDPOINT, BUCKET_REGION    a server for s3://, and its region; they override AWS_...

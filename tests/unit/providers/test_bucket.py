@@ -7,6 +7,7 @@ import base64
 import contextlib
 import hashlib
 import itertools
+import os
 import socket
 import ssl
 import struct
@@ -60,6 +61,10 @@ def at() -> Iterator[Bucket]:
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*(name for groups in bucket_address._KEYS.values() for group in groups for name in group),):
         monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
 
 
 def asks(at: Bucket, what: str = "pins", *given: Any, **settings: Any) -> Any:
@@ -128,8 +133,8 @@ def test_u12_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     with Refused("Use letters, digits, dots, hyphens and underscores between the slashes."):
         open_provider("bucket:s3://box/with space", KEYS)
     with Refused(
-        "Set them in the environment as the vendor's own tools take them. BUCKET_CREDENTIALS=instance asks the cloud that "
-        "this machine runs in."
+        "Set them in the environment as the vendor's own tools take them, or name a profile of ~/.aws with AWS_PROFILE. "
+        "BUCKET_CREDENTIALS=instance asks the cloud that this machine runs in."
     ):
         open_provider("bucket:s3://box")
     with pytest.raises(ConfigError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"):
