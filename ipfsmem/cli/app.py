@@ -137,7 +137,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "dream": ("run", "show", "apply", "undo", "list", "status", "on", "off", "abort", "duplicates"),
     "usage": ("add", "show", "export", "budget"),
     "scope": ("list", "show", "make", "title", "into", "clear", "forget", "restore"),
-    "provider": ("list", "add", "remove", "test", "check", "follow"),
+    "provider": ("list", "add", "remove", "test", "policy", "check", "follow"),
     "member": ("list", "admit", "revoke", "rename", "rotate"),
     "key": ("passphrase", "phrase", "sheet", "vaults", "derive"),
     "token": ("new", "list", "revoke"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 import click
@@ -118,6 +119,22 @@ def test_command(context: CommandContext, spec: str) -> None:
         click.get_current_context().exit(ProviderError.exit_code)
 
 
+@cli_command("policy", short_help="Print the least-rights policy of a bucket")
+@click.argument("spec")
+def policy_command(context: CommandContext, spec: str) -> None:
+    """Print the policy of AWS IAM that a key for the bucket SPEC requires: list, read, put and delete objects
+    under its prefix. It needs no vault and no credentials.
+    """
+    from ipfsmem.memory import Memory
+
+    with Memory.load(mode="none", home=context.home) as memory:
+        found = memory.providers.policy(spec)
+    if context.json:
+        context.emit_open(found)
+    else:
+        click.echo(json.dumps(found, indent=2))
+
+
 @cli_command("check", short_help="Check that each provider has all live data")
 @click.option("--repair", is_flag=True, help="Upload missing blocks that are on this device.")
 @click.option(
@@ -221,6 +238,7 @@ for sub in (
     add_command,
     remove_command,
     test_command,
+    policy_command,
     check_command,
     follow_command,
 ):

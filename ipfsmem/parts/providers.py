@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,7 @@ from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.provider.choice import specs_of
-from ipfsmem.provider.contract import Provider, lasting_spec, shown_spec
+from ipfsmem.provider.contract import Provider, access_policy, lasting_spec, shown_spec
 from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe
 from ipfsmem.published.layout import Layout
@@ -82,6 +83,10 @@ class MemoryProviders(MemoryPart):
             return await probe(opened, now_ms=self._replica.world.now(), random=self._replica.world.random)
         finally:
             await pool.aclose()
+
+    def policy(self, spec: str) -> dict[str, Any]:
+        """The access policy, as JSON, with the least rights for a bucket. ConfigError for providers that have none."""
+        return access_policy(spec)
 
     def list(self) -> list_[ProviderInfo]:
         """The providers in use, what each can do, and what this device placed there last."""

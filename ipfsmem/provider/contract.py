@@ -404,6 +404,27 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     access. Raises ConfigError when the kind is unknown, its package cannot be loaded, or the settings are
     unsuitable.
     """
+    opener, rest = _opener(spec)
+    # The cost of a silent provider is bounded over all its connections (http/bounds.py).
+    return opener(rest, {**(settings or {}), "silence": {}})
+
+
+def access_policy(spec: str) -> dict[str, Any]:
+    """Return the access policy, as JSON, with the least rights that devices need at a provider.
+
+    No network access and no credentials. Raises ConfigError for providers that have none.
+    """
+    opener, rest = _opener(spec)
+    policy = getattr(opener, "policy", None)
+    if policy is None:
+        raise ConfigError(
+            f"{shown_spec(spec)} has no access policy", hint="Buckets have one: bucket:s3://my-bucket/memories."
+        )
+    return cast("dict[str, Any]", policy(rest))
+
+
+def _opener(spec: str) -> tuple[Callable[[str, Mapping[str, Any]], Provider], str]:
+    """Return what opens the provider that `spec` names, and its address."""
     if not spec.isprintable() and any("\ud800" <= char <= "\udfff" for char in spec):
         raise ConfigError(
             f"the provider {shown_spec(spec)!a} is not Unicode text, and cannot be written down",
@@ -422,11 +443,9 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     if point is None:
         raise ConfigError("the directory provider is not installed", hint="Install ipfsmem again.")
     try:
-        opener = cast("Callable[[str, Mapping[str, Any]], Provider]", point.load())
+        return cast("Callable[[str, Mapping[str, Any]], Provider]", point.load()), rest
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"provider {point.name} cannot be loaded: {error}") from error
-    # The cost of a silent provider is bounded over all its connections (http/bounds.py).
-    return opener(rest, {**(settings or {}), "silence": {}})
 
 
 def shown_spec(spec: str) -> str:

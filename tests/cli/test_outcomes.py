@@ -95,6 +95,7 @@ WITHOUT = {
     "recover",
     "open",
     "key derive",
+    "provider policy",
     "provider test",
     "serve peer",
     "format cid",

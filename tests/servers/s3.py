@@ -10,6 +10,8 @@ import re
 import time
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from fnmatch import fnmatchcase
+from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
@@ -33,6 +35,7 @@ class SmallS3:
         self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  #: body, time and metadata by key
         self.page = 1000
         self.ahead = 0.0  #: seconds that the service's clock is ahead of this machine's
+        self.policy: dict[str, Any] | None = None  #: of the key, as IAM's; None: it may do everything
         self._ticks = 0
         #: Seconds since 1970 at which an object is put.
         self.clock = self._tick
@@ -59,7 +62,9 @@ class SmallS3:
         if bucket != BUCKET:
             raise xml_error(404, "NoSuchBucket", "The specified bucket does not exist")
         if request.method == "GET" and not key:
+            self._require("s3:ListBucket", "", request.query.get("prefix"))
             return self._listing(request)
+        self._require(f"s3:{request.method.capitalize()}Object", f"/{key}")
         if request.method == "PUT":
             now = datetime.fromtimestamp(self.clock(), UTC)
             about = {k.lower(): v for k, v in request.headers.items() if k.lower().startswith("x-amz-meta-")}
@@ -69,6 +74,7 @@ class SmallS3:
             self.objects.pop(key, None)
             return web.Response(status=204)
         if key not in self.objects:
+            self._require("s3:ListBucket", "")  # as AWS, which tells only those that may list
             raise xml_error(404, "NoSuchKey", "The specified key does not exist.")
         data, when, about = self.objects[key]
         headers = {
@@ -83,6 +89,23 @@ class SmallS3:
             raise xml_error(416, "InvalidRange", "The requested range is not satisfiable")
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
         return web.Response(status=206, body=data[start:end], headers=headers)
+
+    def _require(self, action: str, resource: str, prefix: str | None = None) -> None:
+        """Refuse what `policy` does not allow, as IAM reads it: `*` is any text, and a missing prefix is like none."""
+        if self.policy is None:
+            return
+        for one in self.policy["Statement"]:
+            likes = one.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
+            if (
+                one["Effect"] == "Allow"
+                and action in one["Action"]
+                and any(fnmatchcase(f"arn:aws:s3:::{BUCKET}{resource}", like) for like in one["Resource"])
+                and (
+                    likes is None or (prefix is not None and any(fnmatchcase(prefix, like) for like in likes))
+                )
+            ):
+                return
+        raise xml_error(403, "AccessDenied", "Access Denied")
 
     def _listing(self, request: web.Request) -> web.Response:
         query = request.query

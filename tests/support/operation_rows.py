@@ -191,7 +191,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "is about members or providers of a vault": (
         "key derive", "member rename", "key passphrase", "member revoke", "member rotate", "key sheet", "member admit", "key vaults",
-        "key phrase", "provider add", "provider check", "provider follow", "vault move", "provider remove", "provider test",
+        "key phrase", "provider add", "provider check", "provider follow", "vault move", "provider policy", "provider remove", "provider test",
         "vault repair", "vault compact", "vault diff", "vault list", "vault remove",
     ),
     "forgets all memories of a scope, each by `forget`": ("scope clear",),

@@ -1038,6 +1038,8 @@ ROWS: tuple[Row, ...] = (
     Row("provider remove", "it is none of this memory", 3, "provider remove USB", "sealed"),
     Row("provider test", "it keeps what it promises", 0, "provider test USB", "none"),
     Row("provider test", "a promise was not kept, or it is not there", 40, "provider test USB", "none", prepare=full_stick),
+    Row("provider policy", "printed", 0, "provider policy bucket:s3://mine/memories", "none"),
+    Row("provider policy", "the provider is not limited by such a policy", 3, "provider policy USB", "none"),
     Row("provider check", "everything is there", 0, "provider check", "sealed", SAID),
     Row("provider check", "a provider could not be checked, or does not serve everything yet", 7, "provider check", "sealed", SAID, unplug),
     Row("provider check", "something is missing there", 44, "provider check", "sealed", SAID, lose_packs),

@@ -188,11 +188,11 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
             **token,
             **region,
         }
+    more = ", or name a profile of ~/.aws with AWS_PROFILE" if address.scheme == "s3" else ""
     raise ConfigError(
         f"no credentials for {address}: {' and '.join(groups[0])} {'are' if len(groups[0]) > 1 else 'is'} not set",
-        hint="Set them in the environment as the vendor's own tools take them"
-        + (", or name a profile of ~/.aws with AWS_PROFILE" if address.scheme == "s3" else "")
-        + ". BUCKET_CREDENTIALS=instance asks the cloud that this machine runs in.",
+        hint=f"Set them in the environment as the vendor's own tools take them{more}. BUCKET_CREDENTIALS=instance asks the cloud "
+        "that this machine runs in.",
     )
 
 

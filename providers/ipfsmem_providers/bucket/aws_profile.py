@@ -64,8 +64,7 @@ def profile(settings: Mapping[str, Any], endpoint: str) -> Profile | None:
         if named or any(known.get(one) for one in _MADE):
             raise ConfigError(
                 f"the profile {name!r} has no keys of its own",
-                hint=f'Export the keys that the AWS tools make for it: eval "$(aws configure export-credentials --profile {name} '
-                '--format env)"',
+                hint="Put the keys that AWS makes for it into the environment; this prints them: aws configure export-credentials",
             )
         return None
     found = Profile(

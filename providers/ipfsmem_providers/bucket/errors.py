@@ -41,6 +41,10 @@ class BehindTheEnd(EOFError):
     """The range that was asked for starts at the end of the object or behind it."""
 
 
+class NotAllowed(ProviderRefused):
+    """The key may not do what was asked; or the object does not exist, and the key may not list all of the bucket."""
+
+
 class NoSuchObject(FileNotFoundError):
     """The object does not exist."""
 
@@ -119,7 +123,7 @@ def _failed(status: int, reason: Reason, message: str, where: str, what: str) ->
     if reason.code in _FULL:
         return ProviderRefused(f"{where} takes no more{code}", hint="Free space there, or raise its quota.")
     if status == 403:
-        return ProviderRefused(
+        return NotAllowed(
             f"{where} does not allow the key to {what}{code}",
             hint="The key needs to read, write, list and delete objects in this bucket. Without leave to list, some "
             "servers answer so for a bucket that is not there too.",

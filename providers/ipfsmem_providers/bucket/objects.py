@@ -18,7 +18,14 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, places, secrets, store
-from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, gate_error, provider_error
+from ipfsmem_providers.bucket.errors import (
+    BehindTheEnd,
+    NoAnswer,
+    NoSuchObject,
+    NotAllowed,
+    gate_error,
+    provider_error,
+)
 from ipfsmem_providers.bucket.gate import Gate, usable_proxies
 from ipfsmem_providers.http.bounds import Bounds
 from ipfsmem_providers.http.errors import Redactor
@@ -135,7 +142,7 @@ class Objects:
                 raise NoSuchObject  # and not one of ours
             return _first(found, PUT_MAX)
 
-        data = self._ask("GET", "read an object", ask)
+        data = self._get(key, ask)
         self._count("received", len(data))
         return data
 
@@ -173,7 +180,17 @@ class Objects:
             found = obstore.get(at, key, options={"range": (start, end)})
             return Head(_first(found, end - start), found.meta["size"])
 
-        return self._ask("GET", "read an object", ask, ranged=True)
+        return self._get(key, ask, ranged=True)
+
+    def _get(self, key: str, ask: Callable[[Any], T], *, ranged: bool = False) -> T:
+        """Read an object. AWS refuses to read an absent one to a key that may list one prefix only."""
+        try:
+            return self._ask("GET", "read an object", ask, ranged=ranged)
+        except NotAllowed:
+            folder, _, name = key.rpartition("/")
+            if name in self._list(folder):
+                raise
+        raise NoSuchObject(f"{self.where} has no such object")
 
     def all_of(self, keys: Sequence[K], work: Callable[[K], T]) -> Iterator[tuple[K, T]]:
         """Yield the result of `work` for each key, several at once, in the order of the keys."""

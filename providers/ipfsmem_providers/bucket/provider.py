@@ -35,6 +35,7 @@ from ipfsmem_providers.bucket.layout import (
     BucketShelf,
 )
 from ipfsmem_providers.bucket.objects import Objects
+from ipfsmem_providers.bucket.policy import policy
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.provider import PackedStore
@@ -73,6 +74,11 @@ class BucketProvider(PackedStore):
             clock,
         )
         self.step_seconds = self.objects.heavy
+
+    @staticmethod
+    def policy(rest: str) -> dict[str, Any]:
+        """Return the access policy with the least rights for an address. No network access and no credentials."""
+        return policy(parse(rest))
 
     @property
     def name(self) -> str:

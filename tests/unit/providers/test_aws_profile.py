@@ -155,8 +155,7 @@ def test_session_token_of_a_profile_is_sent_to_its_server_only(aws: Path) -> Non
 
 def test_profile_without_keys_names_the_way_to_export_them(aws: Path) -> None:
     with Refused(
-        'Export the keys that the AWS tools make for it: eval "$(aws configure export-credentials --profile company --format '
-        'env)"'
+        "Put the keys that AWS makes for it into the environment; this prints them: aws configure export-credentials"
     ):
         open_provider("bucket:s3://mem", {"aws_profile": "company"})
 
@@ -179,11 +178,16 @@ def test_region_of_the_settings_and_of_the_host_are_one_option() -> None:
     [b"aws_secret_access_key = without-section\n", b"[default\nx = a-secret\n", b"\xff\xfe\x00a-secret"],
 )
 def test_unreadable_profiles_are_named_without_their_text(aws: Path, text: bytes) -> None:
+    right = (aws / "credentials").read_bytes()
     (aws / "credentials").write_bytes(text)
+    with Refused("Correct that file, or name another one with VALUE."):
+        open_provider("bucket:s3://mem")
     with pytest.raises(ConfigError) as caught:
         open_provider("bucket:s3://mem")
     said = caught.value.diagnostics() + str(caught.value) + str(caught.value.__context__)
     assert "secret" not in said.replace("AWS_SHARED_CREDENTIALS_FILE", "") and "cannot be read" in said
+    (aws / "credentials").write_bytes(right)
+    assert open_provider("bucket:s3://mem").name == "bucket:s3://mem"
 
 
 def test_bucket_with_a_profile_works(aws: Path) -> None:
