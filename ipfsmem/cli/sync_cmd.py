@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 IDLE = 30.0
 #: Scopes with changes that are listed at most.
 MOST_SCOPES = 5
+#: `--every` without a time.
+_AUTOMATIC = "auto"
 #: Memories that a sync lists at most.
 _SHOWN = 5
 #: What a person reads before a notice, where that is another word than its kind.
@@ -82,13 +84,20 @@ _TITLES = {
 }
 
 
+def _every(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Seconds; 0 for a free interval."""
+    return 0.0 if text == _AUTOMATIC else duration(ctx, param, text)
+
+
 @cli_command("sync")
 @provider_option("Provider")
 @click.option(
     "--every",
-    callback=duration,
-    metavar="TIME",
-    help="Keep running and sync every 30s, 5m, 1h, until Ctrl-C.",
+    callback=_every,
+    is_flag=False,
+    flag_value=_AUTOMATIC,
+    metavar="[TIME]",
+    help="Keep running and sync every 30s, 5m, 1h; without TIME at a free interval.",
 )
 @click.option(
     "--car",
@@ -112,7 +121,8 @@ def command(
     With a wallet, `sync` also adds this device and gives keys to new members, as `ipfsmem member admit`
     does.
 
-    With --every it runs until Ctrl-C, SIGTERM or SIGHUP, prints one line for each sync that changed
+    With --every it runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME it chooses the shortest interval, from
+    5 minutes to an hour, that no provider charges for, and says which. It prints one line for each sync that changed
     something, retries after outages, and publishes pending changes before it ends.
 
     Mode ipfs publishes unencrypted: the first sync asks for confirmation, and text that looks like a
@@ -131,6 +141,7 @@ def command(
     with _noted(context, every), context.memory(provider=provider, unlock=unlock) as memory:
         public_ok = agrees_to_publish(memory, yes_public)
         if every is not None:
+            every = every or _free_interval(memory)
             lines = _AttemptPrinter(context, memory)
             with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be handled in a loop
                 asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
@@ -153,6 +164,20 @@ def command(
         for line in shared:
             click.echo(line)
     click.get_current_context().exit(report.exit_code)
+
+
+def _free_interval(memory: Memory) -> float:
+    """Choose an interval and say why, in seconds."""
+    found = memory.providers.free_interval()
+    devices = count(found.devices, "device")
+    if not found.metered:
+        why = "no provider here is known to charge for requests"
+    elif found.cost:
+        why = f"about ${max(found.cost, 0.01):.2f} a month for {devices} at {' and '.join(map(clean, found.metered))}"
+    else:
+        why = f"free for {devices} at {' and '.join(map(clean, found.metered))}"
+    click.echo(f"Syncing every {found.seconds // 60} minutes: {why}.", err=True)
+    return float(found.seconds)
 
 
 @contextlib.contextmanager

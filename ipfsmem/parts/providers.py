@@ -31,7 +31,9 @@ from ipfsmem.published.layout import Layout
 from ipfsmem.results import ProviderInfo
 from ipfsmem.sync.engine import check, leading, look_there, move, sync
 from ipfsmem.sync.forwarding import note_answer, unanswered_move
+from ipfsmem.sync.interval import SyncInterval, free_interval
 from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.names import member_names
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.report import SyncReport
@@ -83,6 +85,10 @@ class MemoryProviders(MemoryPart):
             return await probe(opened, now_ms=self._replica.world.now(), random=self._replica.world.random)
         finally:
             await pool.aclose()
+
+    def free_interval(self) -> SyncInterval:
+        """The shortest interval of syncs that no provider charges for, counting all devices; else one that costs little."""
+        return free_interval(self._syncing.places.open, max(1, len(member_names(self._replica))))
 
     def policy(self, spec: str) -> dict[str, Any]:
         """The access policy, as JSON, with the least rights for a bucket. ConfigError for providers that have none."""

@@ -178,6 +178,17 @@ class Unreading(Protocol):
 
 
 @runtime_checkable
+class Metered(Protocol):
+    """Optional: a provider whose requests may cost money."""
+
+    def idle_cost(self, syncs: float) -> float:
+        """Return the cost in US$ of `syncs` syncs without changes a month, by published prices; 0 if unknown.
+
+        A part of a free allowance is left for syncs with changes. No network access.
+        """
+
+
+@runtime_checkable
 class Snapshots(Protocol):
     """Optional: a provider that can answer the reads of one sync from one listing."""
 

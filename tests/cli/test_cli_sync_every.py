@@ -140,9 +140,22 @@ def test_a_problem_that_needs_a_person_is_said_once(
 
 
 def test_wrong_calls(cli: Cli, tmp_path: Path) -> None:
-    for wrong in ("0", "0m", "-5m", "soon", "5 m", "1.5h", "1w", "", "99999999d", "٣m"):
+    for wrong in ("0", "0m", "soon", "5 m", "1.5h", "1w", "", "99999999d", "٣m"):
         assert "is no time" in cli.fails(2, "sync", "--every", wrong).err, wrong
+    cli.fails(2, "sync", "--every", "-5m")
     assert "not published" in cli.fails(2, "sync", "--every", "5m").err
+
+
+def test_without_a_time_it_names_the_interval_that_it_chose(
+    sealed: Cli, keep: Callable[..., Keeping]
+) -> None:
+    kept = keep(sealed, "--every", "--json")
+    kept.line(
+        lambda line: "Syncing every 5 minutes: no provider here is known to charge for requests." in line
+    )
+    kept.line(lambda line: '"report"' in line)
+    assert kept.end()[0] == 0
+    assert "member admit" in sealed.fails(2, "sync", "--every", key=KEY).err
 
 
 def test_no_wallet_stays_unlocked(sealed: Cli) -> None:

@@ -8,6 +8,7 @@ HTTP providers (http/bounds.py). All methods block.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from threading import Timer
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
-from ipfsmem_providers.bucket.address import Address, Patience, credentials, places, secrets, store
+from ipfsmem_providers.bucket.address import Address, Patience, credentials, places, secrets, server, store
 from ipfsmem_providers.bucket.errors import (
     BehindTheEnd,
     NoAnswer,
@@ -64,6 +65,11 @@ class Objects:
         """Set up without network access. ConfigError for unusable credentials or settings."""
         self.where = f"bucket:{address}"
         self._address, self._settings = address, settings
+        #: Protocol and URL of the server; "" for AWS.
+        self.scheme = address.scheme
+        self.server = server(address, settings) or next(
+            filter(None, map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))), ""
+        )
         self._bounds = Bounds(settings)
         self._now = self._bounds.timing.now
         self._progress: Callable[[str, int], None] | None = settings.get("progress")

@@ -36,6 +36,7 @@ from ipfsmem_providers.bucket.layout import (
 )
 from ipfsmem_providers.bucket.objects import Objects
 from ipfsmem_providers.bucket.policy import policy
+from ipfsmem_providers.bucket.prices import idle_cost
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.provider import PackedStore
@@ -79,6 +80,10 @@ class BucketProvider(PackedStore):
     def policy(rest: str) -> dict[str, Any]:
         """Return the access policy with the least rights for an address. No network access and no credentials."""
         return policy(parse(rest))
+
+    def idle_cost(self, syncs: float) -> float:
+        """See `Metered`."""
+        return idle_cost(self.objects.scheme, self.objects.server, syncs)
 
     @property
     def name(self) -> str:
