@@ -429,7 +429,8 @@ def access_policy(spec: str) -> dict[str, Any]:
     policy = getattr(opener, "policy", None)
     if policy is None:
         raise ConfigError(
-            f"{shown_spec(spec)} has no access policy", hint="Buckets have one: bucket:s3://my-bucket/memories."
+            f"{shown_spec(spec)} has no access policy",
+            hint="Buckets have one: bucket:s3://my-bucket/memories.",
         )
     return cast("dict[str, Any]", policy(rest))
 
