@@ -159,7 +159,7 @@ def play(base: Path) -> tuple[Machine, Machine]:
         assert "pumps" in both, machine.texts()
         assert "clocks" in both, machine.texts()
     found = json.loads(desktop.runs(f"conflicts --scope {scope} --json"))
-    token = found[0]["seen"]
+    token = found["conflicts"][0]["seen"]
     desktop.runs(f"resolve role --scope {scope} --seen {token} --keep")
     settle(desktop, laptop)
 

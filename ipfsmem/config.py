@@ -33,14 +33,12 @@ def _says(about: str, unit: str = "", *, ge: float | None = None, le: float | No
 class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[embeddings]` of the settings file: the model by which recall also goes. What is empty follows from the provider."""
 
-    provider: Annotated[str, _says("who makes vectors of texts: openai, google, ollama, minilm, or off")] = ""
-    model: Annotated[str, _says("its model; empty: the provider's usual one")] = ""
-    base_url: Annotated[str, _says("where it is asked; empty: the provider's usual address")] = ""
+    provider: Annotated[str, _says("provider of embeddings: openai, google, ollama, minilm, or off")] = ""
+    model: Annotated[str, _says("model; empty: the provider's default")] = ""
+    base_url: Annotated[str, _says("URL; empty: the provider's default")] = ""
     #: The key itself stands in no file.
-    api_key_env: Annotated[str, _says("the environment variable with its key; empty: the usual one")] = ""
-    dimensions: Annotated[
-        int, _says("numbers of a vector; 0: as many as the model likes", "numbers", ge=0)
-    ] = 0
+    api_key_env: Annotated[str, _says("environment variable with its API key; empty: the default")] = ""
+    dimensions: Annotated[int, _says("dimensions of a vector; 0: the model's default", "numbers", ge=0)] = 0
     path: Annotated[
         str, _says("a directory with an ONNX model and its tokenizer, run here; excludes the settings above")
     ] = ""
@@ -50,10 +48,10 @@ class RecallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[recall]` of the settings file: what counts how much when memories are ranked."""
 
     #: In place of the usual weight of a part, by its name; `ipfsmem recall --explain` shows the parts.
-    weights: dict[str, Annotated[float, _says("what this part of a score counts", ge=-100, le=100)]] = {}
-    half_life_days: Annotated[
-        float, _says("after so long half of a memory's recency is left", "days", ge=0.01, le=36_500)
-    ] = 7.0
+    weights: dict[str, Annotated[float, _says("weight of this part of the score", ge=-100, le=100)]] = {}
+    half_life_days: Annotated[float, _says("half-life of a memory's recency", "days", ge=0.01, le=36_500)] = (
+        7.0
+    )
 
 
 class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,29 +60,32 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resume: Annotated[
         int,
         _says(
-            "the last messages with which a session is resumed; a running one is cut to twice as many",
+            "number of messages that a session is resumed with; a running one is cut to twice the number",
             "messages",
             ge=1,
             le=100_000,
         ),
     ] = 20
     shown: Annotated[
-        int, _says("what session list shows unless asked for all: the newest", "sessions", ge=1, le=100_000)
+        int,
+        _says(
+            "number of newest sessions in the list, unless all are requested", "sessions", ge=1, le=100_000
+        ),
     ] = 10
-    here_only: Annotated[
-        bool, _says("whether a session that begins stays on this device and is never published")
-    ] = False
-    compact: Annotated[bool, _says("whether a long session is compacted by itself when it is saved")] = True
-    compact_at: Annotated[int, _says("so many may stand without a summary", "messages", ge=1, le=100_000)] = (
-        80
+    here_only: Annotated[bool, _says("whether new sessions stay on this device and are never published")] = (
+        False
     )
+    compact: Annotated[bool, _says("whether long sessions are compacted automatically when saved")] = True
+    compact_at: Annotated[
+        int, _says("messages before a session is compacted", "messages", ge=1, le=100_000)
+    ] = 80
     compact_keep: Annotated[
-        int, _says("so many stay as they are when the rest is summarised", "messages", ge=1, le=100_000)
+        int, _says("messages that stay as they are when the rest is summarised", "messages", ge=1, le=100_000)
     ] = 20
     compact_tokens: Annotated[
-        int, _says("what may stand without a summary; 0: not counted", "tokens", ge=0, le=100_000_000)
+        int, _says("size before a session is compacted; 0: no limit", "tokens", ge=0, le=100_000_000)
     ] = 0
-    summary: Annotated[int, _says("the length of a summary", "characters", ge=200, le=100_000)] = 4_000
+    summary: Annotated[int, _says("maximum length of a summary", "characters", ge=200, le=100_000)] = 4_000
 
     def __post_init__(self) -> None:
         if self.compact_keep >= self.compact_at:
@@ -96,18 +97,16 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[model]` of the settings file: the model that a person may let dream. What is empty follows from the provider."""
 
-    provider: Annotated[
-        str, _says("who runs the model that a person may let dream: openai, google, ollama")
-    ] = ""
-    model: Annotated[str, _says("its model; empty: the provider's usual one")] = ""
-    base_url: Annotated[str, _says("where it is asked; empty: the provider's usual address")] = ""
+    provider: Annotated[str, _says("provider of the model for dreams: openai, google, ollama")] = ""
+    model: Annotated[str, _says("model; empty: the provider's default")] = ""
+    base_url: Annotated[str, _says("URL; empty: the provider's default")] = ""
     #: The key itself stands in no file.
-    api_key_env: Annotated[str, _says("the environment variable with its key; empty: the usual one")] = ""
+    api_key_env: Annotated[str, _says("environment variable with its API key; empty: the default")] = ""
     input_price: Annotated[
-        float, _says("what it costs to read", "US dollars per million tokens", ge=0, le=1_000_000)
+        float, _says("cost of input", "US dollars per million tokens", ge=0, le=1_000_000)
     ] = 0.0
     output_price: Annotated[
-        float, _says("what it costs to write", "US dollars per million tokens", ge=0, le=1_000_000)
+        float, _says("cost of output", "US dollars per million tokens", ge=0, le=1_000_000)
     ] = 0.0
 
 
@@ -115,12 +114,10 @@ class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[dream]` of the settings file: when a dream may begin by itself."""
 
     enabled: Annotated[
-        bool, _says("whether dreams may begin by themselves; each memory is asked besides, with dream on")
+        bool, _says("whether automatic dreams are allowed; each vault also needs dream on")
     ] = False
-    hours: Annotated[
-        float, _says("what passes between two that begin by themselves", "hours", ge=0, le=100_000)
-    ] = 24.0
-    sessions: Annotated[int, _says("so many are written to between two", "sessions", ge=0, le=100_000)] = 3
+    hours: Annotated[float, _says("time between two automatic dreams", "hours", ge=0, le=100_000)] = 24.0
+    sessions: Annotated[int, _says("sessions that must change between two", "sessions", ge=0, le=100_000)] = 3
 
 
 class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,12 +130,12 @@ class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     episodes: Annotated[int, _says("so many stay in sight here; 0: all", "episodes", ge=0, le=100_000)] = 500
     order: Annotated[
         Literal["first", "oldest", "confidence", "salience"],
-        _says("which go first: written first, changed longest ago, least certain, worth least"),
+        _says("which are hidden first: oldest, longest unchanged, least certain, least relevant"),
     ] = "oldest"
     decay_rate: Annotated[
         float,
         _says(
-            "share of a confidence that fades per day without use; 0: none",
+            "share of a confidence that it loses per day without use; 0: none",
             "share a day",
             ge=0,
             le=1,
@@ -151,10 +148,11 @@ class UsageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[usage]` of the settings file: what models may cost. It is told, and stops nothing."""
 
     day_usd: Annotated[
-        float, _says("what models may cost a day (UTC); 0: no limit", "US dollars", ge=0, le=1_000_000)
+        float, _says("daily limit of model cost (UTC days); 0: no limit", "US dollars", ge=0, le=1_000_000)
     ] = 0.0
     month_usd: Annotated[
-        float, _says("what models may cost a month (UTC); 0: no limit", "US dollars", ge=0, le=1_000_000)
+        float,
+        _says("monthly limit of model cost (UTC months); 0: no limit", "US dollars", ge=0, le=1_000_000),
     ] = 0.0
 
 
@@ -162,13 +160,11 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[plugins]` of the settings file: the memories of other programs that are asked beside this one."""
 
     on: Annotated[
-        str, _says("the plugins that run, by name with commas between; nothing else that is installed does")
+        str, _says("names of enabled plugins, separated by commas; other installed ones do not run")
     ] = ""
-    seconds: Annotated[float, _says("how long one call of a plugin may take", "seconds", ge=0.05, le=60)] = (
-        2.0
-    )
+    seconds: Annotated[float, _says("timeout of one call of a plugin", "seconds", ge=0.05, le=60)] = 2.0
     characters: Annotated[
-        int, _says("how much of a text that a plugin gives is taken", "characters", ge=100, le=100_000)
+        int, _says("maximum length of a plugin's text", "characters", ge=100, le=100_000)
     ] = 8_000
 
     @property
@@ -182,10 +178,15 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     tokens: Annotated[
         int,
-        _says("how long a block of context is, and what an agent gets first", "tokens", ge=200, le=200_000),
+        _says(
+            "maximum length of a context block, also of the first one for an agent",
+            "tokens",
+            ge=200,
+            le=200_000,
+        ),
     ] = 2_000
     turn_tokens: Annotated[
-        int, _says("how long the block before one prompt is", "tokens", ge=200, le=200_000)
+        int, _says("maximum length of the block before a prompt", "tokens", ge=200, le=200_000)
     ] = 500
     facts: Annotated[
         int,
@@ -205,9 +206,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UnlockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[unlock]` of the settings file."""
 
-    hours: Annotated[
-        float, _says("how long unlock lasts where no time is given", "hours", ge=0.01, le=8_760)
-    ] = 8.0
+    hours: Annotated[float, _says("default duration of unlock", "hours", ge=0.01, le=8_760)] = 8.0
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,7 +214,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     enabled: Annotated[
         bool,
-        _says("whether agents are given anything and may save (hooks, mcp, tools), and dreams may begin"),
+        _says("whether agents may read and write (hooks, mcp, tools), and dreams may start"),
     ] = True
 
 
@@ -225,7 +224,7 @@ class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     kept: Annotated[
         int,
         _says(
-            "so many of the newest stay in what `ipfsmem vault log --operations` shows; 0: none is noted",
+            "number of newest operations to keep for `ipfsmem vault log --operations`; 0: none",
             "operations",
             ge=0,
             le=100_000,
@@ -236,10 +235,12 @@ class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the settings file may say; every field that is no table has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
-    home: Annotated[str, _says("where memories are kept; without it the system's data folder")] | None = None
-    namespace: Annotated[str, _says("which memory is meant; without it default")] | None = None
-    provider: Annotated[str, _says("where a new memory is published: a folder, or a provider")] | None = None
-    label: Annotated[str, _says("what other devices call this one; without it the host's name")] | None = None
+    home: Annotated[str, _says("folder of the vaults; default: the system's data folder")] | None = None
+    namespace: Annotated[str, _says("vault to use; default: default")] | None = None
+    provider: Annotated[str, _says("provider of a new vault: a folder or a kind with its address")] | None = (
+        None
+    )
+    label: Annotated[str, _says("label of this device; default: the host name")] | None = None
     compress: Annotated[
         str | bool, _says("whether memories are compressed before they are encrypted: on or off")
     ] = True
@@ -379,7 +380,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         if env["IPFSMEM_EMBEDDINGS"] != "off":
             raise ConfigError(
                 f"IPFSMEM_EMBEDDINGS is {env['IPFSMEM_EMBEDDINGS'][:40]!a}, and can only say off",
-                hint="Which model recall goes by stands under [embeddings] in the settings file.",
+                hint="Set the model under [embeddings] in the settings file.",
             )
         known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
     over = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
@@ -406,7 +407,7 @@ def refuse_agents_switched_off() -> None:
     """Raises ConfigError where the settings say that agents have nothing of any memory."""
     if not settings().agents.enabled:
         raise ConfigError(
-            "agents are switched off in the settings: nothing was given to one and nothing saved",
+            "agents are switched off in the settings: nothing was read or saved",
             hint="Allow it again: ipfsmem config set agents.enabled true",
         )
 

@@ -151,15 +151,15 @@ class Demo:
     def steps(self) -> Iterator[DemoStep]:
         """Run every step. An error of ours becomes a claim that did not hold, and its step is the last."""
         actions: list[tuple[str, Callable[[], tuple[str, dict[str, Any]]]]] = [
-            ("A makes a wallet", self._make_wallet),
-            ("A makes a memory", self._make_memory),
-            ("A takes in texts", self._import_texts),
+            ("A creates a wallet", self._make_wallet),
+            ("A creates a vault", self._make_memory),
+            ("A imports texts", self._import_texts),
             ("A syncs", self._first_sync),
             ("Another wallet", self._try_another_wallet),
-            ("B has the wallet only", self._recover_on_b),
+            ("B has only the wallet", self._recover_on_b),
             ("Both write, offline", self._write_on_both),
             ("A syncs, a byte flips", self._damage_a_byte),
-            ("The byte is put right", self._undo_the_damage),
+            ("The byte is repaired", self._undo_the_damage),
             ("A and B sync", self._sync_both),
             ("Nothing was lost", self._compare_devices),
             ("Nobody can read it", self._search_for_plaintext),
@@ -208,7 +208,7 @@ class Demo:
         # The provider holds no memory yet, so these words come from the format itself.
         self._words_of_the_format = _words_in(_all_files(self.provider))
         words = self._a.recovery_words or []
-        self._claim("24 recovery words were drawn", len(words) == 24)
+        self._claim("a recovery phrase of 24 words was generated", len(words) == 24)
         vault = self._a.status().vault
         tag = vault.tag if vault else ""
         return f"vault {tag[:12]}…, 24 recovery words", {
@@ -241,7 +241,7 @@ class Demo:
         self._claim("a new version was published", report.published and report.root is not None)
         self._claim("a second sync has nothing to do", not _sync(self._a).published)
         return (
-            f"{_size(report.bytes_sent)} sent, all of it encrypted",
+            f"{_size(report.bytes_sent)} sent, all encrypted",
             _facts(report),
         )
 
@@ -259,9 +259,9 @@ class Demo:
             ).close()
         except NoVaultError:
             found = "nothing"
-        self._claim("a stranger's wallet finds no memory", found == "nothing")
-        self._claim("and nothing was made for it", not (self.folder / "stranger").exists())
-        return f"a stranger's wallet finds {found} there", {}
+        self._claim("another wallet finds no vault", found == "nothing")
+        self._claim("and nothing was created for it", not (self.folder / "stranger").exists())
+        return f"another wallet finds {found} there", {}
 
     def _recover_on_b(self) -> tuple[str, dict[str, Any]]:
         carried = self.home_b / "wallet.json"
@@ -302,7 +302,7 @@ class Demo:
         self._write(self._a, self.only_a, lambda body: f"{body}\n\nOnly device A changed this one.")
         self._write(self._b, self.only_b, lambda body: f"{body}\n\nOnly device B changed this one.")
         self._events = [self._a.note("demonstrated", device="A"), self._b.note("demonstrated", device="B")]
-        self._claim("each sees its own words, and not yet the other's", self._a.files() != self._b.files())
+        self._claim("each has its own edits, and not yet the other's", self._a.files() != self._b.files())
         return (
             "8 edits of 5 texts; A forgets what B edits",
             {
@@ -331,7 +331,7 @@ class Demo:
         refused = _sync(self._b)
         named = [notice.detail for notice in refused.notices if str(self._damaged.cid) in notice.detail]
         self._claim(f"B names the part {self._damaged.cid} and refuses what needs it", bool(named))
-        self._claim("B took in nothing of it", not refused.entries_changed)
+        self._claim("B merged nothing of that version", not refused.entries_changed)
         self._claim("B still has every text it had", self._b.files() == before)
         return (
             f"1 bit of {self._damaged.size:,} bytes: B refuses them",
@@ -356,8 +356,8 @@ class Demo:
     def _undo_the_damage(self) -> tuple[str, dict[str, Any]]:
         self._damaged.flip()
         report = _sync(self._b)
-        self._claim("B takes in what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
-        self._claim("and has nothing to complain of", not any("refused" in n.kind for n in report.notices))
+        self._claim("B merges the repaired version", report.entries_changed > 0 and report.heads_joined > 0)
+        self._claim("and reports no problems", not any("refused" in n.kind for n in report.notices))
         return (
             f"B takes in {report.entries_changed} changes, and keeps its own",
             _facts(report),
@@ -366,7 +366,9 @@ class Demo:
     def _sync_both(self) -> tuple[str, dict[str, Any]]:
         first, second = _sync(self._a), _sync(self._b)
         self.roots = {"A": first.root, "B": second.root}
-        self._claim("both devices end on one version", first.root is not None and first.root == second.root)
+        self._claim(
+            "both devices have the same version", first.root is not None and first.root == second.root
+        )
         again = [_sync(self._a), _sync(self._b)]
         self._claim("and stay there", {report.root for report in again} == {first.root})
         self._claim("with nothing more to send", not any(report.bytes_sent for report in again))
@@ -413,7 +415,7 @@ class Demo:
             ),
         )
         return (
-            f"1 merged, 2 kept beside, {len(untouched):,} untouched",
+            f"1 merged, 2 conflicts, {len(untouched):,} untouched",
             {"conflicts": [[key, list(names)] for key, names in copies.items()]},
         )
 

@@ -109,14 +109,14 @@ class ChangedError(ConcurrencyError):
     """The memory changed since it was read"""
 
     exit_code = 6
-    hint = "Read it again, then write with the new hash."
+    hint = "Read it again, then write with its new hash."
 
 
 class IncompleteError(IpfsmemError):
     """Not everything went along"""
 
     exit_code = 7
-    hint = "Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync."
+    hint = "To accept this: --partial (in Python: partial=True), with --overwrite to replace a written file. Or fix it first: ipfsmem conflicts, ipfsmem sync."
 
 
 class DeclinedError(IpfsmemError):
@@ -148,17 +148,14 @@ class BlockError(FormatError):
     """A part does not match the hash that it was asked for by"""
 
     exit_code = 13
-    hint = "The provider or the disk changed it. It was not used; fetch it from another provider."
+    hint = "The provider or the disk changed the data, which was not used. Fetch it from another provider."
 
 
 class DamagedError(FormatError):
     """A part of what was published cannot be read"""
 
     exit_code = 14
-    hint = (
-        "Nothing here was changed by it. A device that has everything sends what is missing with: ipfsmem sync. "
-        "What can be read can be brought back: ipfsmem vault repair."
-    )
+    hint = "Nothing here changed. Run on a device that has everything: ipfsmem sync. To restore the readable part: ipfsmem vault repair."
 
 
 class SealError(IpfsmemError):
@@ -182,24 +179,21 @@ class PassphraseError(SealError):
     """Wrong or missing passphrase"""
 
     exit_code = 22
-    hint = "Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd (in Python: passphrase=)."
+    hint = "Enter it at the prompt, or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd (in Python: passphrase=)."
 
 
 class SignerError(SealError):
     """This signer cannot be used to derive keys"""
 
     exit_code = 23
-    hint = "Use a wallet whose signatures are deterministic, or make the vault without a wallet and keep its recovery words."
+    hint = "Use a wallet with deterministic signatures, or create the vault without a wallet and keep its recovery phrase."
 
 
 class WrongWalletError(SealError):
     """This wallet does not own this memory"""
 
     exit_code = 24
-    hint = (
-        "Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem member admit --words; where "
-        "it is not, ipfsmem recover."
-    )
+    hint = "Use the wallet that created the vault, or its recovery phrase: on a device with the vault, ipfsmem member admit --words; on a new one, ipfsmem recover."
 
 
 class SignatureError(SealError):
@@ -218,23 +212,21 @@ class NotPublishedError(MembershipError):
     """What others published was joined, and nothing could be published by this device"""
 
     exit_code = 27
-    hint = "The notice says why, and what to do: most often one unlock, ipfsmem member admit."
+    hint = "The notice has the reason and the next step, usually: ipfsmem member admit."
 
 
 class StorageError(IpfsmemError):
     """This device's disk refused"""
 
     exit_code = 30
-    hint = (
-        "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again."
-    )
+    hint = "Everything acknowledged is on disk. Free space or check the permissions, then try again."
 
 
 class PublicError(IpfsmemError):
     """This would be public for good, and nobody has agreed to that yet"""
 
     exit_code = 31
-    hint = "Agree once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs."
+    hint = "Confirm once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs."
 
 
 class SecretsError(PublicError):
@@ -264,14 +256,14 @@ class ProviderUnavailable(ProviderError):
 
     exit_code = 41
     permanent = False
-    hint = "Your memory is safe on this device; the next sync sends what is waiting."
+    hint = "Your memories are safe on this device; the next sync publishes them."
 
 
 class UnreadError(ProviderUnavailable):
     """Something that stands at a provider could not be read now, so newer texts may be missing"""
 
     exit_code = 45
-    hint = "What could be read is here. Sync again when the provider answers: ipfsmem sync."
+    hint = "The readable part is here. When the provider answers again, run: ipfsmem sync."
 
 
 class ProviderRefused(ProviderError):
@@ -284,7 +276,7 @@ class NoVaultError(ProviderError):
     """No memory of this wallet was found there"""
 
     exit_code = 43
-    hint = "Check the wallet, the vault name and the provider. Make a new memory with: ipfsmem init."
+    hint = "Check the wallet, the vault name and the provider. Create a new vault with: ipfsmem init."
 
     def __init__(self, message: str, *, hint: str | None = None, doubt: str = "") -> None:
         """`doubt`: why one may stand there all the same; empty when the place could be read for certain."""
@@ -296,10 +288,7 @@ class MissingError(ProviderError):
     """Something that lives is missing at a provider"""
 
     exit_code = 44
-    hint = (
-        "Sync a device that has it; what is missing where is shown by: ipfsmem provider check. "
-        "Send it again with: ipfsmem provider check --repair."
-    )
+    hint = "Sync a device that has it. List the missing blocks: ipfsmem provider check. Upload them again: ipfsmem provider check --repair."
 
     def __init__(self, message: str, *, missing: list[bytes] | None = None, hint: str | None = None) -> None:
         """`missing`: SHA-256 digests of the blocks, as far as they are known."""

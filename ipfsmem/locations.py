@@ -50,7 +50,7 @@ def no_home(why: str = "") -> ConfigError:
     """The error of a system that names no home."""
     return ConfigError(
         f"{why}the system names no home folder for this user",
-        hint="Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).",
+        hint="Set HOME to an absolute path, or pass --home DIR (in Python: home=).",
     )
 
 
@@ -63,7 +63,7 @@ def namespace_folder(home: Path, namespace: str) -> Path:
     """The directory of one memory. Raises ConfigError for a name that cannot be one."""
     if not _is_namespace(namespace):
         raise ConfigError(
-            f"{namespace!r} is not a namespace",
-            hint="A namespace is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",
+            f"{namespace!r} is not a valid vault name",
+            hint="A vault name is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",
         )
     return home / namespace

@@ -190,7 +190,7 @@ class MemoryMethods(StackMethods):
             ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.
             KeyNameError: `key` is invalid.
             UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was written.
-            FormatError: the text that is replaced is no memory file, so it has no fields to keep.
+            FormatError: the replaced text is not a memory file, so it has no fields to keep.
             LimitError: the text is too long.
         """
         from ipfsmem.operations.write import write
@@ -250,7 +250,7 @@ class MemoryMethods(StackMethods):
             take: Choose this alternative: its name from `conflicts`.
 
         Raises:
-            ChangedError: the conflict is not what `seen` says; nothing was replaced.
+            ChangedError: the conflict changed since `seen`; nothing was replaced.
             NotFoundError: there is no such conflict, no such copy, or no text to keep.
             UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.
         """
@@ -461,7 +461,7 @@ class SessionMethods:
             items: Messages: JSON objects in the form of the agent's program.
 
         Raises:
-            UsageError: the name is invalid, a message is no JSON object, or one approves or imports messages.
+            UsageError: the name is invalid, a message is not a JSON object, or one approves or imports messages.
             LimitError: a message is too long.
         """
         from ipfsmem.operations.sessions.add import add
@@ -532,7 +532,7 @@ class SessionMethods:
         Args:
             session: Its name: 1 to 256 characters, no control characters.
             reason: The reason, for the timeline.
-            seen: Forget it only if it is as this `seen` of it says.
+            seen: Forget the session only if this `seen` is current.
 
         Raises:
             ChangedError: the session is not as `seen` says; nothing was forgotten.

@@ -448,8 +448,8 @@ class FolderDetached(Answer, frozen=True, kw_only=True):
         """Raise IncompleteError when a last edit was not taken in."""
         if self.left_alone:
             raise IncompleteError(
-                "the folder is detached, but these edits were not taken in: " + "; ".join(self.left_alone),
-                hint="The files stay as they are: put them right, and attach the folder again or import them.",
+                "the folder is unlinked, but these edits were not imported: " + "; ".join(self.left_alone),
+                hint="The files stay as they are: fix them, then link the folder again or import them.",
             )
 
 
@@ -548,11 +548,10 @@ class MemberList(Answer, frozen=True, kw_only=True):
 
 
 #: Said wherever new recovery words are shown.
-WORDS_SHOWN_ONCE = "The recovery words are shown this once. Who has them can read and change this memory."
+WORDS_SHOWN_ONCE = "The recovery phrase is shown only once. Whoever has it can read and change this vault."
 #: What nobody can change about the words of `init`; docs/CLI.md says how to move.
 FIRST_WORDS_STAY = (
-    "The words shown at init belong to this memory from its beginning and cannot be revoked: they go on working. If "
-    "somebody may have found them, move to a new vault: ipfsmem init --vault NEW (with a wallet also --key-number 2), then "
+    "The recovery phrase of init cannot be revoked and keeps working. If somebody may have it, move to a new vault: ipfsmem init --vault NEW (with a wallet also --key-number 2), then "
     "export and import."
 )
 
@@ -717,14 +716,14 @@ class ProvidersChecked(Answer, frozen=True, kw_only=True):
         """Raises IncompleteError when it is not known of some provider whether everything is there."""
         if not self.providers:
             raise IncompleteError(
-                "no provider of this memory keeps blocks",
+                "no provider of this vault stores blocks",
                 hint="Choose one that does: ipfsmem provider add SPEC",
             )
         unknown = [one.provider for one in self.providers if one.state in ("unchecked", "waiting")]
         if unknown:
             raise IncompleteError(
-                f"whether everything is there is not known of {', '.join(unknown)}",
-                hint="Look again later: ipfsmem provider check",
+                f"it is unknown whether everything is at {', '.join(unknown)}",
+                hint="Check again later: ipfsmem provider check",
             )
 
 
@@ -738,17 +737,17 @@ class MovedTo(Answer, frozen=True, kw_only=True):
         """Raises IncompleteError when something did not come along, or a place that was left does not say where it went."""
         moved = self.moved
         problems = [
-            f"{count(len(moved.incomplete), 'version')} could not be brought whole"
+            f"{count(len(moved.incomplete), 'version')} could not be copied completely"
             if moved.incomplete
             else "",
-            f"{', '.join(moved.no_forwarding_at)} took no word of it" if moved.no_forwarding_at else "",
+            f"{', '.join(moved.no_forwarding_at)} could not record it" if moved.no_forwarding_at else "",
         ]
         if any(problems):
             raise IncompleteError(
                 f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
                 hint="On a device that still publishes at the old place: ipfsmem provider add SPEC"
                 if moved.no_forwarding_at
-                else "A device that has what is missing brings it with: ipfsmem sync",
+                else "Run on a device that has the missing data: ipfsmem sync",
             )
 
 
@@ -866,7 +865,7 @@ class OperationLine(Answer, frozen=True, kw_only=True):
 
 class Collecting(Answer, frozen=True, kw_only=True):
     """What a collection let go, or with `dry_run` would: a verdict for each root, at each provider and here; bytes that are
-    free at providers, and why one did not do its part; the roots that are guarded."""
+    free at providers, and why one failed; the roots that are guarded."""
 
     dry_run: bool
     providers: dict[str, list[Verdict]]
@@ -882,10 +881,10 @@ class Collecting(Answer, frozen=True, kw_only=True):
         return cls(dry_run=dry_run, **msgspec.structs.asdict(done))
 
     def raise_if_incomplete(self) -> None:
-        """Raises IncompleteError when a provider did not do its part."""
+        """Raises IncompleteError when a provider failed."""
         if self.problems:
             raise IncompleteError(
-                f"not everything could go: {count(len(self.problems), 'provider')} did not do its part",
+                f"some data could not be deleted: {count(len(self.problems), 'provider')} failed",
                 hint="Try again later: ipfsmem vault compact",
             )
 
@@ -917,22 +916,20 @@ class Salvage(Answer, frozen=True, kw_only=True):
             raise DamagedError(
                 f"at least {parts} of {count(len(found.heads), 'version')} cannot be read"
                 + (f", and {more} cannot be opened at all" if self.unopened > 0 else ""),
-                hint="Bring back what is listed with: ipfsmem vault repair"
+                hint="Restore the listed texts: ipfsmem vault repair"
                 if done is None
                 else _MERGE_FIRST
                 if done.crowded
-                else "A device that has everything sends what is missing with: ipfsmem sync",
+                else "Run on a device that has everything: ipfsmem sync",
             )
         if done is not None and done.crowded:
             raise IncompleteError(
-                f"{count(len(done.crowded), 'text')} had no room beside the four that are there",
+                f"{count(len(done.crowded), 'text')} did not fit next to the four texts there",
                 hint=_MERGE_FIRST,
             )
         if self.unopened > 0:
             raise DamagedError(
-                f"{count(self.unopened, 'version')} that other devices published cannot be opened, so nothing of it can be "
-                "brought back here: a part is at no provider. It comes with the next sync of the device that published it, "
-                "and counts no more when that device is removed"
+                f"{count(self.unopened, 'version')} that other devices published cannot be opened here: a part is at no provider. The next sync of its device uploads it; it is ignored once that device is revoked"
             )
 
 
@@ -995,7 +992,7 @@ class Begun(Answer, frozen=True, kw_only=True):
         warnings = [
             unlisted,
             WORDS_SHOWN_ONCE if recovery_words else "",
-            "The keystore file is the wallet. Keep a copy of it and of its passphrase elsewhere."
+            "The keystore file is the wallet. Keep a copy of the file and its passphrase elsewhere."
             if keystore
             else "",
             *status.remarks,

@@ -37,7 +37,7 @@ def memory_block(
         from ipfsmem.adapters.llama_index_block import IpfsmemBlock
     return IpfsmemBlock(
         name=name,
-        description="What is remembered of earlier conversations, on all devices of the user.",
+        description="Memories of earlier conversations, from all devices of the user.",
         priority=priority,
         accept_short_term_memory=session is not None,
     ).on(memory, max_tokens, session)

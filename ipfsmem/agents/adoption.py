@@ -287,7 +287,7 @@ def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
     if row is None and Path(given).is_dir():
         _, row = find_connected(memory, given)
     if row is None:
-        raise NotFoundError(f"{folder} is not connected", hint="See what is: ipfsmem status")
+        raise NotFoundError(f"{folder} is not connected", hint="List the connected folders: ipfsmem status")
     return row
 
 

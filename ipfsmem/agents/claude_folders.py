@@ -95,7 +95,7 @@ def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
     if len(found) != 1:
         raise UsageError(
             f"which of Claude Code's folders is that of {project.folder} cannot be told: its path is too long",
-            hint="Run Claude Code there once. Else attach its memory folder: ipfsmem folder attach DIR --scope NAME",
+            hint="Run Claude Code there once. Or link its memory folder: ipfsmem folder attach DIR --scope NAME",
         )
     return MemoryPlace(found[0] / "memory")
 
@@ -151,12 +151,12 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
         if file == shared:
             raise UsageError(
                 f"{file} moves Claude Code's memory of this project to {path}, and everybody who has the repository can have written that",
-                hint=f"If that is meant, attach it: ipfsmem folder attach {path} --scope NAME",
+                hint=f"If this is intended, link it: ipfsmem folder attach {path} --scope NAME",
             )
         if file != own / "settings.local.json":
             raise UsageError(
                 f"{file} lets Claude Code keep the memories of all projects in one folder, {path}",
-                hint=f"Attach that folder once: ipfsmem folder attach {path}",
+                hint=f"Link that folder: ipfsmem folder attach {path}",
             )
         return MemoryPlace(path, file)
     return None
@@ -181,7 +181,7 @@ def _as_people_write(file: Path, data: bytes) -> object:
     try:
         node = json_text.read(data.decode("utf-8-sig"))
     except (FormatError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not JSON: {error}", hint="Mend that file, then try again.") from None
+        raise UsageError(f"{file} is not JSON: {error}", hint="Fix that file, then try again.") from None
     return None if node is None else json_text.value_of(node)
 
 

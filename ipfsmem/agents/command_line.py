@@ -83,7 +83,7 @@ def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
         return (where.as_posix(),)
     if cached:
         raise ConfigError(
-            "what runs here comes out of a cache, which is cleaned at some time; a program could not start it then",
+            "this program runs from a cache that is cleaned at some time; programs could not start it then",
             hint="Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
         )
     # -P: it starts in the folder of a project, where nothing may shadow our modules.
@@ -105,8 +105,8 @@ def check_words(words: tuple[str, ...]) -> None:
         told, done = str(error), None
     if done is None or done.returncode or not told.startswith("ipfsmem "):
         raise ConfigError(
-            f"{_line(words)} --version does not answer as it should: {told[:200] or 'it prints nothing'}",
-            hint="Install it anew, then try again.",
+            f"{_line(words)} --version has an unexpected answer: {told[:200] or 'it prints nothing'}",
+            hint="Reinstall it, then try again.",
         )
 
 

@@ -60,7 +60,7 @@ def read(path: Path) -> ConfigFileState:
     if len(data) > LONGEST:
         raise StorageError(
             f"{path} is longer than {LONGEST} bytes",
-            hint="Make it shorter, or add there what connect --print shows.",
+            hint="Make it shorter, or add the settings by hand, from connect --print.",
         )
     return ConfigFileState(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
 
@@ -70,12 +70,12 @@ def check_writable(found: ConfigFileState) -> None:
     if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
         raise StorageError(
             f"{found.path} is read-only",
-            hint="Something else keeps it, most likely (a dotfile manager): add there what connect --print shows.",
+            hint="It is probably managed by another program (a dotfile manager): add the settings there, from connect --print.",
         )
     if found.names > 1:
         raise StorageError(
-            f"{found.path} has {found.names} names (hard links), and what is written would stand under this one alone",
-            hint="Give it one name, or do by hand what connect --print shows.",
+            f"{found.path} has {found.names} hard links, and a write would change only this one",
+            hint="Remove the other links, or add the settings by hand, from connect --print.",
         )
     folder = found.real.parent
     while not folder.exists() and folder != folder.parent:
@@ -149,8 +149,7 @@ def _replace(folder: Directory, found: ConfigFileState, new: str, data: bytes) -
             if not _same(folder, new, data):  # and once more before that was put back: the newer text stays
                 folder.exchange(new, folder, name)
                 raise ChangedError(
-                    f"{found.path} was written by somebody else twice at the same moment; the newer text stands there, and the "
-                    f"one before is {new} beside it",
+                    f"{found.path} was written concurrently twice; it has the newer text, and {new} has the one before",
                     hint=AGAIN,
                 )
             raise _changed(found)
@@ -170,9 +169,7 @@ def _remove(folder: Directory, found: ConfigFileState) -> None:
         folder.unlink(aside)
         return
     if folder.rename_new(aside, folder, name) is not True:
-        raise StorageError(
-            f"{found.path} was written at the same moment; what stood there is {aside} beside it"
-        )
+        raise StorageError(f"{found.path} was written concurrently; its earlier text is in {aside}")
     raise _changed(found)
 
 
@@ -204,6 +201,4 @@ def _same(folder: Directory, name: str, data: bytes) -> bool:
 
 
 def _changed(found: ConfigFileState) -> ChangedError:
-    return ChangedError(
-        f"{found.path} was written by somebody else at the same moment, and was left alone", hint=AGAIN
-    )
+    return ChangedError(f"{found.path} was written concurrently, and is unchanged", hint=AGAIN)

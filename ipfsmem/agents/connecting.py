@@ -105,7 +105,7 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
         with connections.locked(self.home):
             if connections.known(self.home, self.program.name) != self.remembered:
                 raise ChangedError(
-                    f"{self.program.title} was connected or disconnected by somebody else at the same moment",
+                    f"{self.program.title} was connected or disconnected concurrently",
                     hint=config_files.AGAIN,
                 )
             self._write()
@@ -164,9 +164,9 @@ def plan_connect(
     """
     if not program.is_here(around):
         raise NotFoundError(
-            f"{program.title} is not here: there is no {' and no '.join(map(str, program.traces(around)))}, and no "
+            f"{program.title} is not installed: there is no {' and no '.join(map(str, program.traces(around)))}, and no "
             f"command {program.command}",
-            hint=f"Start it once, then connect it. What would be added where: ipfsmem connect {program.name} --print",
+            hint=f"Start it once, then connect it. Show the settings: ipfsmem connect {program.name} --print",
         )
     files = program.files(around, launch)
     hooks = any(isinstance(one, edits.ConfigEntry) and one.mark for file in files for one in file.wanted)
@@ -340,9 +340,7 @@ def _state(home: Path, around: Surroundings, program: Program) -> ProgramState:
             paths = tuple(str(file.path) for file in files)
             others = [name for file in files for name in _names_there(file, program)]
             if others:
-                problem = (
-                    f"{', '.join(dict.fromkeys(others))} stands there, and was not written from this home"
-                )
+                problem = f"{', '.join(dict.fromkeys(others))} exists, and was not written from this home"
         else:
             since, paths = remembered.since, tuple(file.path for file in remembered.files)
             for file in remembered.files:
@@ -374,7 +372,7 @@ def _refuse_what_reads_otherwise(program: Program, launch: Launch, *, quoted: bo
     for word in (*launch.words, *launch.memory):
         if _variable.search(word):
             raise ConfigError(
-                f"{word} would not reach its place as it is: {program.title} or another program that reads the same settings puts "
+                f"{word} would be changed: {program.title} or another program that reads the same settings puts "
                 "the value of a variable there",
                 hint=hint,
             )
@@ -428,7 +426,7 @@ def _undone(
     if edited and not replace:
         raise ChangedError(
             f"{', '.join(dict.fromkeys(edited))} in {found.path} was edited since it was written",
-            hint="Have it go all the same, with the edit: --replace. What would be written is shown by --dry-run.",
+            hint="Remove it with the edit: --replace. Preview the change: --dry-run.",
         )
     if edited:
         kept.append(data)
@@ -445,8 +443,8 @@ def _undone(
 
 def _where_kept(home: Path, program: Program, kept: list[tuple[Path, bytes]]) -> tuple[str, ...]:
     return tuple(
-        f"{path} as it was, with what others wrote in the place of ours, is kept in "
-        f"{connections.kept_for_good(home, program.name, data)}; remove it when you need nothing of it."
+        f"{path} with the edits in place of our entries is saved in "
+        f"{connections.kept_for_good(home, program.name, data)}; delete it when you no longer need it."
         for path, data in kept
     )
 
@@ -458,9 +456,8 @@ def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bo
         return base
     if not replace:
         raise ConfigError(
-            f"{', '.join(dict.fromkeys(one.name for one in others))} in {file.path} is there already, and was not written from "
-            f"this home",
-            hint="See what would change: --replace --dry-run. Have it go: --replace.",
+            f"{', '.join(dict.fromkeys(one.name for one in others))} in {file.path} exists already, and was not written from this home",
+            hint="Preview the change: --replace --dry-run. Replace it: --replace.",
         )
     return edits.undo(base, tuple(one.done for one in others), edited=True)
 
@@ -472,8 +469,8 @@ def _about(path: Path, program: str) -> Iterator[None]:
         yield
     except FormatError as error:
         raise FormatError(
-            f"{path}: {error}. It was left as it is",
-            hint=f"Put it right, then try again. What to add by hand: ipfsmem connect {program} --print",
+            f"{path}: {error}. It is unchanged",
+            hint=f"Fix it, then try again. To add the settings by hand: ipfsmem connect {program} --print",
         ) from None
 
 

@@ -73,7 +73,7 @@ def known(home: Path, program: str) -> Connection | None:
     except msgspec.DecodeError as error:
         raise FormatError(
             f"{path} cannot be read: {error}",
-            hint=f"Move it away. What it stood for is then taken out with: ipfsmem disconnect {program} --replace",
+            hint=f"Move it away. Then remove our entries: ipfsmem disconnect {program} --replace",
         ) from None
     if found.v != _VERSION:
         raise FormatError(f"{path} is of another version of ipfsmem ({found.v})")
@@ -112,7 +112,7 @@ def before(home: Path, program: str, digest: str) -> bytes:
     if data is None or sha256(data).hexdigest() != digest:
         raise StorageError(
             f"the copy {_copy(home, program, digest)} is gone, or was changed",
-            hint="Have ours taken out of the file as it is now: --replace. What would be written is shown by --dry-run.",
+            hint="Remove our entries from the current file: --replace. Preview the change: --dry-run.",
         )
     return data
 

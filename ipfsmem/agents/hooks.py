@@ -141,7 +141,7 @@ class Hook:
             found = self._look(folder)
         except PassphraseError:
             note_hook(self._place, locked=at)
-            lines = [f"its keys are locked, so nothing of it is here: ipfsmem unlock{self._named}"]
+            lines = [f"it is locked, so no memories are included: ipfsmem unlock{self._named}"]
         else:
             note_hook(self._place, locked=0, failed=0, failure="")
             self._once_printed.append(

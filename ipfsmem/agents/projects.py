@@ -104,7 +104,7 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
             f"{project.folder} holds the projects of a user, and every folder in it would be of that one project: name the folder of one"
         )
     if scope is not None and new:
-        raise UsageError("one scope is named and a new one is asked for: one of both")
+        raise UsageError("scope and new exclude each other")
     if scope is not None:
         return _existing(memory, check_scope(scope), "it was named")
     row = row_of(memory, project)
@@ -116,7 +116,7 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
     if not memory.mode.sealed:
         return _of_its_own(memory, project, new)
     if new:
-        return Choice(_random(memory, project), True, "a new one was asked for")
+        return Choice(_random(memory, project), True, "a new scope was requested")
     for ident in project.ids:
         found = {memory.scopes.target(token): token for token in memory.scopes.find([ident])}
         if len(found) > 1:
@@ -133,7 +133,7 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
     assert memory.replica.config.vault is not None
     tag = bytes.fromhex(memory.replica.config.vault.tag)
     token = scope_token(tag, ident[1], project.part if ident[0] == "remote" else "", name=project.name)
-    return _existing(memory, token, "no scope stands for it yet")
+    return _existing(memory, token, "it has no scope yet")
 
 
 def _existing(memory: Memory, token: str, why: str) -> Choice:
@@ -160,8 +160,8 @@ def _of_its_own(memory: Memory, project: Project, new: bool) -> Choice:
     begin = slug(project.name) + "-"
     near = [one.token for one in memory.scopes.list() if one.token.startswith(begin)]
     if near and not new:
-        raise _ask(project, f"nothing says whether {project.folder} is one of the projects here", near)
-    return Choice(_random(memory, project), True, "no scope stands for it yet")
+        raise _ask(project, f"it is unknown whether {project.folder} is one of the projects here", near)
+    return Choice(_random(memory, project), True, "it has no scope yet")
 
 
 def _random(memory: Memory, project: Project) -> str:
@@ -172,7 +172,7 @@ def _ask(project: Project, what: str, scopes: list[str]) -> UsageError:
     names = ", ".join(scopes[:5])
     return UsageError(
         f"{what}: {names}",
-        hint=f"Say which: --scope {scopes[0]}. Or that it is another project: --new (in Python: scope= or new=True).",
+        hint=f"Choose one: --scope {scopes[0]}. For a new project: --new (in Python: scope= or new=True).",
     )
 
 

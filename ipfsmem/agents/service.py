@@ -133,8 +133,8 @@ def _refuse_others(manager: Manager, service: Service, file: Path, there: bytes 
         there.startswith(before) and there.endswith(after) and re.fullmatch(rb"[0-9.]{1,12}[smhd]?", time)
     ):
         raise ConfigError(
-            f"{file} is not as it is written here for this memory: somebody wrote or changed it, or the program was installed elsewhere then",
-            hint="Look at it. If it may go: once more with --force.",
+            f"{file} is not the file for this vault: it was changed, or the program was installed elsewhere then",
+            hint="Check it. To replace or remove it, add --force.",
         )
 
 
@@ -158,7 +158,7 @@ def uninstall(
         failed = _first_failure(manager, steps["end"])
         if failed is not None and not force:
             raise _not_told(
-                f"{file} is still there (--force removes it all the same), and what runs of it may run on",
+                f"{file} still exists (--force removes it anyway), and the service may still run",
                 failed,
                 steps["end"],
             )
@@ -168,7 +168,7 @@ def uninstall(
         if failed is None:
             failed = _first_failure(manager, steps["after"])
         if failed is not None:
-            raise _not_told(f"{file} is removed, and what runs of it may still run", failed, steps["end"])
+            raise _not_told(f"{file} is removed, and the service may still run", failed, steps["end"])
     return ServiceChanged(
         name=name,
         file=str(file),
@@ -223,8 +223,8 @@ def _was_not_there(step: Sequence[str], code: int, said: str) -> bool:
 def _not_told(what: str, said: str, steps: Sequence[Sequence[str]]) -> IncompleteError:
     run = " && ".join(shlex.join(step) for step in steps)
     return IncompleteError(
-        f"{what}: the system's manager of services could not be told ({said})",
-        hint=f"Where it can be reached, as in a login of this user, run: {run}",
+        f"{what}: the system's service manager failed ({said})",
+        hint=f"In a login session of this user, run: {run}",
     )
 
 

@@ -58,8 +58,8 @@ class Caller(msgspec.Struct, frozen=True):
                 said(
                     403,
                     "RightError",
-                    f"the token is for {self.right}; this takes {right}",
-                    hint=f"Make one: ipfsmem token new --right {right}{_for(self.scopes)}",
+                    f"the token allows {self.right}; this requires {right}",
+                    hint=f"Create one: ipfsmem token new --right {right}{_for(self.scopes)}",
                     exit_code=26,
                 )
             )
@@ -73,8 +73,8 @@ class Caller(msgspec.Struct, frozen=True):
                 said(
                     403,
                     "ScopeError",
-                    f"the token is not for all that this touches: {named}",
-                    hint=f"Make one for those too: ipfsmem token new --right {self.right}{_for(self.scopes.union(other))}",
+                    f"the token is not for: {named}",
+                    hint=f"Create one for these too: ipfsmem token new --right {self.right}{_for(self.scopes.union(other))}",
                     exit_code=26,
                 )
             )
@@ -86,8 +86,8 @@ class Caller(msgspec.Struct, frozen=True):
                 said(
                     403,
                     "ScopeError",
-                    "this is about the whole memory, and the token is for chosen scopes",
-                    hint=f"Make one for everything: ipfsmem token new --right {self.right}",
+                    "this requires access to the whole vault, and the token is limited to scopes",
+                    hint=f"Create one for the whole vault: ipfsmem token new --right {self.right}",
                     exit_code=26,
                 )
             )
@@ -121,7 +121,7 @@ class Call(NamedTuple):
         """What is shown under the key, which must be what the caller was shown. Raises NotFoundError, ChangedError."""
         reading = there(self.key, self.memory.read(self.key, counts=False))
         if reading.seen != self.seen:
-            raise ChangedError(f"{self.key} is not what was read")
+            raise ChangedError(f"{self.key} changed since it was read")
         return reading
 
 
@@ -201,20 +201,18 @@ def _text(about: str, most: int = 200) -> Parameter:
 
 #: Every parameter of a query by name.
 QUERY: Final[dict[str, Parameter]] = {
-    "namespace": Parameter(
-        KEY_SCHEMA, str, "Which of the memories of this server; without it that of the token."
-    ),
-    "scope": Parameter(KEY_SCHEMA, _scope_or_nothing, "Which scope; without it everybody's."),
+    "namespace": Parameter(KEY_SCHEMA, str, "Vault of this server; default: that of the token."),
+    "scope": Parameter(KEY_SCHEMA, _scope_or_nothing, "Scope; default: the default scope."),
     "stack": Parameter(
         {"type": "array", "items": KEY_SCHEMA, "maxItems": 16},
         check_scope,
-        "Read these scopes as one, the first before the next, and then what is everybody's.",
+        "Read these scopes in this order, then the default scope.",
         several=True,
     ),
-    "type": _text("Only of this type."),
-    "tag": _text("Only with this tag."),
-    "match": _text("Only where this stands in the key, name or description."),
-    "cursor": _text("The `next` of the page before."),
+    "type": _text("Only entries of this type."),
+    "tag": _text("Only memories with this tag."),
+    "match": _text("Only memories with this text in their key, name or description."),
+    "cursor": _text("`next` of the previous page."),
     "limit": Parameter(
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
         _number(1, MAX_PAGE),
@@ -222,47 +220,47 @@ QUERY: Final[dict[str, Parameter]] = {
     ),
     "reason": _text("Reason, for the timeline.", MAX_REASON),
     "since": Parameter(_DAY, _day, "First day, in the time zone tz, default UTC."),
-    "until": Parameter(_DAY, _day, "Up to this day, included, as in since."),
+    "until": Parameter(_DAY, _day, "Last day, inclusive, as in since."),
     "tz": Parameter(
         {"type": "string", "maxLength": 64},
         zone_of,
         "Time zone of the days, such as America/Los_Angeles. Default: UTC; for a search of sessions, the time zone of the server.",
     ),
-    "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
-    "operation": _text("Only what is called so, as write; session is all about sessions.", 64),
-    "after": _text("Only since then: 24h, a day, or a moment (RFC 3339).", 64),
-    "everywhere": Parameter(_YES, _yes, "Of all scopes."),
+    "forgotten": Parameter(_YES, _yes, "List forgotten scopes instead."),
+    "operation": _text("Only operations of this name, such as write; session for all on sessions.", 64),
+    "after": _text("Only since: 24h, a day, or a time (RFC 3339).", 64),
+    "everywhere": Parameter(_YES, _yes, "All scopes."),
     "last": Parameter(
-        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number(1, MAX_PAGE), "The last so many."
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number(1, MAX_PAGE), "Only the last N."
     ),
     "strategy": Parameter(
         {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
         str,
-        "merge: what is here wins, the incoming text stays beside it. replace: the incoming text is shown.",
+        "merge: keep the texts here, add different ones as conflicts. replace: show the incoming texts.",
     ),
-    "foreign": Parameter(_YES, _yes, "The texts are others' word."),
-    "same": Parameter(_YES, _yes, "It is a backup of this memory."),
-    "whole": Parameter(_YES, _yes, "All of it, or nothing where something of it cannot be taken in."),
-    "dry_run": Parameter(_YES, _yes, "Write nothing; the answer says what would be done."),
-    "all": Parameter(_YES, _yes, "All but the last messages, however long the session is."),
-    "kind": _text("Only those of this kind."),
-    "category": _text("Only those of this category."),
-    "hidden": Parameter(_YES, _yes, "Those that are out of sight on this device instead."),
-    "entity": _text("The key or name of an entity."),
-    "begin": _text("The key or name of the entity where it begins."),
-    "end": _text("The key or name of the entity where it ends."),
+    "foreign": Parameter(_YES, _yes, "The texts are of others: import them as pending."),
+    "same": Parameter(_YES, _yes, "It is a backup of this vault."),
+    "whole": Parameter(_YES, _yes, "Import everything, or nothing if a part cannot be imported."),
+    "dry_run": Parameter(_YES, _yes, "Write nothing; return the changes."),
+    "all": Parameter(_YES, _yes, "Summarise all but the last messages, however long the session is."),
+    "kind": _text("Only entries of this kind."),
+    "category": _text("Only entries of this category."),
+    "hidden": Parameter(_YES, _yes, "Entries that are hidden on this device instead."),
+    "entity": _text("Key or name of an entity."),
+    "begin": _text("Key or name of the entity where it begins."),
+    "end": _text("Key or name of the entity where it ends."),
     "depth": Parameter(
         {"type": "integer", "minimum": 0, "maximum": MAX_DEPTH, "default": 1},
         _number(0, MAX_DEPTH),
         "Maximum distance in relations.",
     ),
-    "words": _text("Only what has all these words."),
-    "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Add up by this."),
-    "format": _text("In which form."),
+    "words": _text("Only entities with all these words."),
+    "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Group by."),
+    "format": _text("Output format."),
     "name": Parameter(
         {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
         check_name,
-        "The key of the value: 1 to 256 bytes of any characters.",
+        "Key of the value: 1 to 256 bytes of any characters.",
     ),
     "prefix": _text("Only keys with this prefix.", MAX_NAME),
     "level": _text("Only values of this level: user, session or agent.", 16),
@@ -282,7 +280,7 @@ def read_query(
     for name, text in given:
         if name not in known:
             raise UsageError(
-                f"there is no parameter {name[:40]!a} here", hint=f"There are: {', '.join(known)}"
+                f"there is no parameter {name[:40]!a} here", hint=f"Parameters: {', '.join(known)}"
             )
         parameter = parameters[name]
         value = _read(parameter, name, text)
@@ -295,7 +293,7 @@ def read_query(
         else:
             found[name] = value
     if lacking := [name for name in needed if not found.get(name)]:
-        raise UsageError(f"{', '.join(lacking)} is missing: this takes {', '.join(needed)}")
+        raise UsageError(f"{', '.join(lacking)} is missing; required: {', '.join(needed)}")
     return found
 
 

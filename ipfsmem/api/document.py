@@ -63,9 +63,9 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             operation["requestBody"] = {"required": True, "content": schema}
         paths.setdefault(route.path, {})[route.method] = operation
     paths["/v1/namespaces"] = {
-        "get": _plain("namespaces", "The memories of this server", by_type[Namespaces], problem)
+        "get": _plain("namespaces", "List the vaults of this server", by_type[Namespaces], problem)
     }
-    changes = _plain("changes", "What changes, as server-sent events", by_type[Change], problem)
+    changes = _plain("changes", "Stream changes as server-sent events", by_type[Change], problem)
     changes["responses"]["200"]["content"] = {"text/event-stream": {"schema": by_type[Change]}}
     changes["parameters"] = [_parameter(name, QUERY[name]) for name in ("namespace", "cursor")]
     paths["/v1/changes"] = {"get": changes}
@@ -74,7 +74,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {
             "title": "ipfsmem",
             "version": "1",
-            "description": "The unlocked memory, for programs.",
+            "description": "The HTTP API of an unlocked vault.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "http://127.0.0.1:8789"}],
@@ -96,7 +96,7 @@ def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
     }
     if route.tagged:
         made["headers"] = {
-            "ETag": {"description": "What was shown: for If-Match", "schema": {"type": "string"}}
+            "ETag": {"description": "Version of the text, for If-Match", "schema": {"type": "string"}}
         }
     return made
 

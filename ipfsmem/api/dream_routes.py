@@ -42,7 +42,7 @@ def _switch(call: Call) -> DreamStatus:
 def _dream(call: Call) -> Dreamed:
     given: DreamBody = call.body
     if given.apply and given.model:
-        raise UsageError("what a model proposes is looked at before it is done: give one of both")
+        raise UsageError("changes proposed by a model must be reviewed first: give one of both")
     dreams, among = call.memory.dreams, call.caller.scopes
     if given.apply:
         done = dreams.run(among=among)
@@ -55,7 +55,7 @@ def _dream(call: Call) -> Dreamed:
 def _proposed(call: Call) -> Proposed:
     found = call.memory.dreams.proposed()
     if found is None:
-        raise NotFoundError("no dream proposed anything that is not done yet")
+        raise NotFoundError("no proposed changes")
     return found
 
 
@@ -76,7 +76,7 @@ def _undo(call: Call) -> Undone:
 
 def _abort(call: Call) -> DreamStatus:
     if not call.memory.dreams.abort():
-        raise NotFoundError("no dream is under way")
+        raise NotFoundError("no dream is running")
     return call.memory.dreams.status()
 
 
@@ -85,7 +85,7 @@ ROUTES: Final = (
         "get",
         "/v1/dream",
         "dream_status",
-        "Whether one is under way, how the last one went, and when the next begins",
+        "Show whether a dream runs, how the last one ended, and when the next is due",
         _status,
         DreamStatus,
         about="whole",
@@ -95,7 +95,7 @@ ROUTES: Final = (
         "put",
         "/v1/dream",
         "switch_dreams",
-        "Whether dreams begin by themselves over this memory on this device",
+        "Turn automatic dreams of this vault on or off on this device",
         _switch,
         DreamStatus,
         right="admin",
@@ -106,7 +106,7 @@ ROUTES: Final = (
         "post",
         "/v1/dream",
         "dream",
-        "Look through the memories of a scope and propose what to tidy up",
+        "Scan the memories of a scope and propose changes",
         _dream,
         Dreamed,
         right="write",
@@ -118,7 +118,7 @@ ROUTES: Final = (
         "get",
         "/v1/dream/proposal",
         "dream_proposal",
-        "What was proposed and not done yet",
+        "Show the proposed changes",
         _proposed,
         Proposed,
         led=True,
@@ -127,7 +127,7 @@ ROUTES: Final = (
         "post",
         "/v1/dream/apply",
         "apply_dream",
-        "Do what was proposed, where nobody wrote since",
+        "Apply the proposed changes, except to memories that changed since",
         _apply,
         Applied,
         right="write",
@@ -138,7 +138,7 @@ ROUTES: Final = (
         "post",
         "/v1/dream/abort",
         "abort_dream",
-        "Abort the dream that is under way",
+        "Abort the running dream",
         _abort,
         DreamStatus,
         right="write",
@@ -148,7 +148,7 @@ ROUTES: Final = (
         "get",
         "/v1/dreams",
         "dreams",
-        "The dreams that can be undone on this device",
+        "List the dreams that can be undone on this device",
         _dreams,
         DreamLines,
         led=True,
@@ -157,7 +157,7 @@ ROUTES: Final = (
         "post",
         "/v1/dreams/{dream}/undo",
         "undo_dream",
-        "Write back what a dream replaced, where nobody wrote since",
+        "Undo a dream, except for memories that changed since",
         _undo,
         Undone,
         right="write",

@@ -48,14 +48,14 @@ def _add(call: Call) -> Reply:
         important=given.important,
     )
     if made is None:
-        raise UsageError("nothing is left of the text without blanks and dashes, so nothing was written")
+        raise UsageError("the text has only spaces and dashes, so nothing was written")
     return Reply(made, 201 if made.action == "added" else 200, made.fact.seen)
 
 
 def _there(call: Call) -> Fact:
     found = call.memory.facts.get(call.key)
     if found is None:
-        raise NotFoundError(f"there is no entry {call.key}")
+        raise NotFoundError(f"there is no fact {call.key}")
     return found
 
 
@@ -110,7 +110,7 @@ ROUTES: Final = (
         "get",
         "/v1/facts",
         "facts",
-        "Facts, procedures and episodes, the last written first",
+        "List facts, procedures and episodes, newest first",
         _facts,
         FactPage,
         query=("kind", "category", "hidden", "cursor", "limit"),
@@ -120,7 +120,7 @@ ROUTES: Final = (
         "post",
         "/v1/facts",
         "add_fact",
-        "Remember a sentence, and say what became of it",
+        "Add a fact, and return the result",
         _add,
         Remembered,
         right="write",
@@ -133,7 +133,7 @@ ROUTES: Final = (
         "get",
         "/v1/deleted",
         "deleted",
-        "The entries that were deleted and can come back",
+        "List deleted entries that can be restored",
         _deleted,
         EarlierFacts,
         led=True,
@@ -143,7 +143,7 @@ ROUTES: Final = (
         "put",
         _ONE,
         "edit_fact",
-        "Give an entry another text",
+        "Change the text of an entry",
         _edit,
         Fact,
         right="write",
@@ -156,7 +156,7 @@ ROUTES: Final = (
         "delete",
         _ONE,
         "delete_fact",
-        "Take an entry away, so that it can come back",
+        "Delete an entry; it can be restored",
         _delete,
         Fact,
         right="write",
@@ -168,7 +168,7 @@ ROUTES: Final = (
         "get",
         _ONE + "/history",
         "fact_history",
-        "What an entry said before",
+        "List the earlier texts of an entry",
         _history,
         EarlierFacts,
         led=True,
@@ -177,7 +177,7 @@ ROUTES: Final = (
         "post",
         _ONE + "/restore",
         "restore_fact",
-        "Bring back what an entry said before",
+        "Restore an earlier text of an entry",
         _restore,
         Fact,
         right="write",
@@ -185,12 +185,14 @@ ROUTES: Final = (
         body=RestoreFactBody,
         tagged=True,
     ),
-    Route("get", "/v1/hidden", "hidden", "What is out of sight on this device", _hidden, Hiddens),
+    Route(
+        "get", "/v1/hidden", "hidden", "List the memories that are hidden on this device", _hidden, Hiddens
+    ),
     Route(
         "post",
         "/v1/hidden",
         "hide",
-        "Leave memories out of lists, recall and context on this device",
+        "Hide memories on this device",
         _hide,
         ChangedKeys,
         right="write",
@@ -200,7 +202,7 @@ ROUTES: Final = (
         "post",
         "/v1/hidden/back",
         "bring_back",
-        "Have memories in sight again",
+        "Show hidden memories again",
         _bring_back,
         ChangedKeys,
         right="write",

@@ -274,7 +274,7 @@ class ServedMemory:
         """Sync it beside all other work, as a process of its own would; listeners hear how far it is. Raises ConcurrencyError while
         another sync of this server runs, and what a sync raises."""
         if self._syncing.locked():
-            raise ConcurrencyError("a sync of this memory runs already", hint="Wait for its end.")
+            raise ConcurrencyError("a sync of this vault is already running", hint="Wait until it ends.")
         loop = asyncio.get_running_loop()
         said_at, said = 0.0, ""
 

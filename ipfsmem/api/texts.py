@@ -69,22 +69,22 @@ def _promote(call: Call) -> Reply:
 NO_PRECONDITION: Final = said(
     428,
     "UsageError",
-    "a write says what it replaces: If-Match with the ETag of a read, or If-None-Match: * for a new memory",
+    "a write requires If-Match with the ETag of a read, or If-None-Match: * for a new memory",
 )
 NO_SEEN: Final = said(
     428,
     "UsageError",
-    'a restore says what it replaces: seen, as a read shows it, or "" where nothing is shown',
+    'a restore requires seen, from a read, or "" if nothing is shown',
 )
 _ONE: Final = "/v1/memories/{key}"
 
 ROUTES: Final = (
-    Route("get", _ONE + "/history/{sha256}", "past", "An older text of a memory", _past, PastText),
+    Route("get", _ONE + "/history/{sha256}", "past", "Read a revision of a memory", _past, PastText),
     Route(
         "post",
         _ONE + "/promote",
         "promote",
-        "Put an own text of one scope into another",
+        "Move your own text from one scope to another",
         _promote,
         MemoryRecord,
         right="write",
@@ -97,7 +97,7 @@ ROUTES: Final = (
         "post",
         "/v1/restore",
         "restore",
-        "Bring an older text back",
+        "Restore a revision",
         _restore,
         Written,
         right="write",
@@ -108,7 +108,7 @@ ROUTES: Final = (
         "post",
         "/v1/context",
         "context",
-        "What a model is given, fenced",
+        "Return the context for a model, fenced",
         _context,
         ContextText,
         body=ContextBody,

@@ -96,7 +96,7 @@ def make_token(
         known = _read(folder)
         if len(known.tokens) >= MAX_TOKENS:
             raise LimitError(
-                f"there are {MAX_TOKENS} tokens already", hint="Take one away: ipfsmem token revoke ID"
+                f"there are {MAX_TOKENS} tokens already", hint="Revoke one: ipfsmem token revoke ID"
             )
         _write(folder, [*known.tokens, _Row(digest, b64encode(row).decode())])
     return TokenMade(secret=secret, token=token)
@@ -109,7 +109,7 @@ def token_id(digest: str) -> str:
 
 def tokens_of(replica: Replica, folder: Path) -> list[AccessToken]:
     """The tokens of a memory, the oldest first. One whose row does not open lets nobody do anything, and has no name here."""
-    nothing = AccessToken(id="", name="(cannot be read: it opens nothing)", right="read", scopes=(), made=0)
+    nothing = AccessToken(id="", name="(unreadable: it gives no access)", right="read", scopes=(), made=0)
     return [
         _opened(replica, row) or msgspec.structs.replace(nothing, id=row.hash[:_ID_DIGITS])
         for row in _read(folder).tokens
@@ -197,7 +197,7 @@ def _read(folder: Path) -> _File:
         found = None
     if found is None or found.v != 1:
         raise StorageError(
-            f"{path} is damaged, or of a newer version", hint="Remove it, and make the tokens anew."
+            f"{path} is damaged, or of a newer version", hint="Remove it, and create the tokens again."
         )
     return found
 

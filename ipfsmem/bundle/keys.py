@@ -27,7 +27,7 @@ _DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CUT = 55
 _SCOPE_HINT = (
     "A scope is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, for instance my-project; "
-    "its title can be changed later, this cannot."
+    "the title can be changed later, the name cannot."
 )
 
 
@@ -44,7 +44,7 @@ def check_key(s: str) -> str:
             raise KeyNameError(
                 f"not a memory key: {_shown(s)}",
                 hint="A key is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, "
-                f"for instance {near}; its name may be any text.",
+                f"for instance {near}; the name of a memory may be any text.",
             )
         raise KeyNameError(f"not a memory key: {_shown(s)}")
     if s in RESERVED:

@@ -31,11 +31,11 @@ def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iter
     passphrase = context.passphrase_from_fd_or_environment()
     names = [context.namespace, *also]
     if len(set(names)) < len(names):
-        raise UsageError("a memory is served once")
+        raise UsageError("each vault can be served once")
     if also and passphrase is not None:
         raise UsageError(
-            "a passphrase is of one memory, and several are served",
-            hint="Unlock each before: ipfsmem unlock --vault NAME. Then give none here, and unset IPFSMEM_PASSPHRASE.",
+            "--passphrase-fd and IPFSMEM_PASSPHRASE are for one vault, and several are served",
+            hint="Unlock each vault first: ipfsmem unlock --vault NAME. Then unset IPFSMEM_PASSPHRASE.",
         )
 
     def opened(name: str) -> Memory:
@@ -61,8 +61,8 @@ def refuse_unnamed(host: str, names: tuple[str, ...]) -> None:
 
     if not names and not is_loopback(host):
         raise ConfigError(
-            f"{host} can be reached from other machines, and nobody said that it may",
-            hint=f"Let them in by the name they ask by: --host {host} --name HOST. Or stay on 127.0.0.1.",
+            f"{host} can be reached from other machines, which requires --name",
+            hint=f"Allow them with the host name that they use: --host {host} --name HOST. Or stay on 127.0.0.1.",
         )
 
 
@@ -125,7 +125,7 @@ def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:
     """What a person must know who lets other machines in."""
     names = ", ".join(one.namespace for one in served)
     click.echo(
-        f"Other machines reach this at {host}: whoever has a token reads and changes {names} in the clear. It speaks no TLS: who sees "
+        f"Other machines reach this at {host}: whoever has a token can read and change {names}. It speaks no TLS: who sees "
         "the traffic sees texts and tokens, so put a server that does in front of it.",
         err=True,
     )

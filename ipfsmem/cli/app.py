@@ -442,7 +442,7 @@ def group(
     """Your agent's memory, on all your machines, end-to-end encrypted."""
     for option, given in (("--vault", vault), ("--namespace", namespace), ("--home", home)):
         if given is not None and not given.strip():
-            raise click.BadParameter("it is empty", ctx, param_hint=f"'{option}'")
+            raise click.BadParameter("must not be empty", ctx, param_hint=f"'{option}'")
     ctx.obj |= {"vault": vault, "namespace": namespace, "home": home, "as_json": as_json, "verbose": verbose}
 
 
@@ -547,8 +547,8 @@ def output_is_closed() -> bool:
 def output_closed_error(what: str) -> UsageError:
     """The refusal of a command whose result is what it prints."""
     return UsageError(
-        f"standard output is closed, so nobody would get what {what} prints: nothing was done",
-        hint="Open it, or send it to a file: > FILE. What is not wanted goes to /dev/null.",
+        f"standard output is closed, so the output of {what} would be lost: nothing was done",
+        hint="Open it, or redirect it: > FILE, or > /dev/null.",
     )
 
 
@@ -573,7 +573,7 @@ def _os_error(error: OSError) -> str:
     except OSError as refused:
         return f"standard output cannot be written: {reason(refused)}"
     where = f" {error.filename}" if error.filename is not None else ""
-    return f"the system refused{where}: {reason(error)}"
+    return f"system error{where}: {reason(error)}"
 
 
 def _usage_hint(error: click.ClickException) -> str:

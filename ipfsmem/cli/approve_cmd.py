@@ -61,11 +61,11 @@ def command(
     the default scope.
     """
     if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
-        raise UsageError("promote needs exactly one of KEY, --from NAME, --session NAME and --list")
+        raise UsageError("approve requires exactly one of KEY, --from NAME, --session NAME and --list")
     if (copy is not None or to is not None) and key is None:
-        raise UsageError("--copy and --to go with KEY")
+        raise UsageError("--copy and --to require KEY")
     if to is None and (keep or if_match is not None):
-        raise UsageError("--keep and --if-match go with --to")
+        raise UsageError("--keep and --if-match require --to")
     if session is not None:
         _approve_session(context, session)
         return
@@ -85,7 +85,7 @@ def command(
             first = one.copy or one.key or f"session {one.session}"
             click.echo("\t".join(map(clean, (first, one.source, one.name, one.description))))
         if listing and not found and is_terminal():
-            click.echo("There are no texts of others.", err=True)
+            click.echo("No pending texts.", err=True)
         if not listing:
             texts = sum(not one.session for one in found)
             messages = sum(one.messages for one in found)

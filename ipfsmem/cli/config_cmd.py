@@ -61,7 +61,7 @@ def set_command(context: CommandContext, name: str, value: str | None, back: boo
 
     if (value is None) != back:
         raise UsageError(
-            "config set takes a NAME and a VALUE, or a NAME and --default",
+            "config set requires a NAME and a VALUE, or a NAME and --default",
             hint="All of them: ipfsmem config show",
         )
     done = set_setting(name, value)
@@ -73,7 +73,7 @@ def set_command(context: CommandContext, name: str, value: str | None, back: boo
         f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if done.changed else 'So it was in'} {clean(done.file)}"
     )
     if one.source not in ("file", "default"):
-        click.echo(f"note: {one.source} says so, and goes before the file", err=True)
+        click.echo(f"note: {one.source} overrides the file", err=True)
 
 
 @cli_command("path", secrets=False, short_help="Print the path of the settings file")

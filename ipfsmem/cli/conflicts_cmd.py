@@ -35,7 +35,7 @@ def _show(context: CommandContext, found: Conflicts, asked: Asked) -> None:
 def _print(found: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) -> None:
     key = item.key
     if item.forgotten:
-        state = "forgotten, with words that were written meanwhile"
+        state = "forgotten, with a concurrent edit"
     elif item.shown is None:
         state = advice("the newest text is not fetched yet (ipfsmem sync)")
     else:
@@ -57,7 +57,7 @@ def _print(found: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) ->
         ways += ["--file PATH"]
         settle = f"ipfsmem resolve {key} --seen {item.seen} {ways[0]}"
         others = "".join(f", or {way}" for way in ways[1:])
-        click.echo(style(advice(f"  Settle it: {settle}{others}"), dim=True))
+        click.echo(style(advice(f"  Resolve it: {settle}{others}"), dim=True))
 
 
 command = operation_command("conflicts", conflicts, _show, ask=_ask, notes=_NOTES)

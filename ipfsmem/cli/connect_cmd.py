@@ -73,13 +73,11 @@ def command(
     refuse_wrong_projects(program, project, everything, about_one=scope is not None or new)
     if as_list:
         if program is not None:
-            raise UsageError("--list is about all programs: give no name with it")
+            raise UsageError("--list lists all programs and takes no name")
         _list(context)
         return
     if program is None:
-        raise UsageError(
-            "which program is it?", hint="See those that there are with: ipfsmem connect --list."
-        )
+        raise UsageError("no program is named", hint="List the supported programs: ipfsmem connect --list.")
     from ipfsmem.agents.command_line import launch
     from ipfsmem.agents.connecting import plan_connect, snippets
     from ipfsmem.agents.programs import program_named
@@ -132,11 +130,11 @@ def command(
 def _say_done(context: CommandContext, program: Program, answer: Connected) -> None:
     from ipfsmem.vault.unlocking import needs_passphrase
 
-    done = "is connected now" if answer.written else "was connected already: nothing was to be written"
+    done = "is connected now" if answer.written else "is already connected; no changes"
     click.echo(f"{program.title} {done}.")
     print_notes(answer)
     if needs_passphrase(context.folder):
-        locked = advice("It is given nothing while the keys of this memory are locked: ipfsmem unlock")
+        locked = advice("It gets no memories while this vault is locked: ipfsmem unlock")
         click.echo(style("note: ", fg="yellow") + locked)
 
 
@@ -156,7 +154,7 @@ def carry_out(
         for file in answer.files:
             click.echo("\n".join(map(_coloured, clean_lines(file.difference).split("\n"))))
         if dry_run and say_nothing_written:
-            click.echo("Nothing was written." if answer.files else "Nothing is to be written.")
+            click.echo("Nothing was written." if answer.files else "No changes.")
     if not dry_run:
         plan.carry_out()
     if context.json:

@@ -40,8 +40,8 @@ def agrees_to_publish(memory: Memory, yes: bool) -> bool:
     if yes or not memory.mode.public or memory.replica.config.public or not secret_input.can_ask():
         return yes
     click.echo(
-        f"The memory {memory.namespace} is in mode ipfs. Everything in it will be published in the clear: every memory,\n"
-        "its name, and the whole timeline. Anyone can read it, copies stay for good, and nothing can take them back.",
+        f"The vault {memory.namespace} is in mode ipfs. Everything in it will be published unencrypted: every memory,\n"
+        "its name, and the whole timeline. Anyone can read it, copies are permanent, and publishing cannot be undone.",
         err=True,
     )
-    return bool(click.confirm("Publish it for everyone?", default=False, err=True))
+    return bool(click.confirm("Publish it to everyone?", default=False, err=True))

@@ -33,9 +33,7 @@ _UTC_NAMES: Final = frozenset(["UTC", "UTC0", "GMT", "GMT0", "Etc/UTC", "Etc/GMT
 #: A zone that names its own offset, as `EST5EDT`.
 _POSIX_ZONE: Final = re.compile(r"(?:[A-Za-z]{3,}|<[^>]+>)[+-]?\d")
 #: What to do where the passphrase of this device's keys is missing.
-_LOCKED_HINT = (
-    "Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
-)
+_LOCKED_HINT = "Unlock it: ipfsmem unlock. Or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."
 
 
 class CommandContext:
@@ -89,7 +87,7 @@ class CommandContext:
     def choose(self, name: str) -> None:
         """Make this call about the vault `name`. Raises UsageError when it is about another one."""
         if self._namespace not in (None, name):
-            raise UsageError(f"{name} and --vault {self._namespace} name two vaults: give {name} alone")
+            raise UsageError(f"{name} and --vault {self._namespace} name two vaults: pass only {name}")
         self.__dict__.pop("namespace", None)
         self._namespace = name
 
@@ -129,7 +127,7 @@ class CommandContext:
         if found is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
             return found
         self._asked = secret_input.ask(
-            f"passphrase of the memory {self.namespace}", otherwise=None if itself else _LOCKED_HINT
+            f"passphrase of the vault {self.namespace}", otherwise=None if itself else _LOCKED_HINT
         )
         return self._asked
 
@@ -198,7 +196,7 @@ class CommandContext:
         except StorageError:
             raise error from None
         lost = f", without {', '.join(map(clean, memory.replica.lost))}" if memory.replica.lost else ""
-        click.echo(f"{clean(str(error))}: what was taken in so far is read{lost}", err=True)
+        click.echo(f"{clean(str(error))}: reading the saved state{lost}", err=True)
         return memory
 
     @contextlib.contextmanager
@@ -218,7 +216,7 @@ class CommandContext:
 
         if read_config(self.folder) is None:
             raise NotFoundError(
-                f"there is no memory {self.namespace} on this device", hint="Make one first: ipfsmem init."
+                f"there is no vault {self.namespace} on this device", hint="Create one: ipfsmem init."
             )
 
     def note_left_out(self, memory: Memory) -> None:
@@ -332,7 +330,7 @@ def _context(
     if scoped:
         scope = shared["scope"] = values.pop("scope")
         if scope is not None and stacked:
-            raise UsageError("--scope reads one scope, --stack several: give one of both")
+            raise UsageError("--scope and --stack exclude each other")
         if stacked:
             scope = ""  # a stack names its scopes itself, so it is read through the whole memory
         elif scope is None:
@@ -365,7 +363,7 @@ def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, 
         if "wallet_vault" in values:
             values["wallet_vault"], vault = values["wallet_vault"] or vault, None
         elif vault != earlier:
-            raise click.UsageError("--vault and --namespace name two vaults: give --vault alone", ctx)
+            raise click.UsageError("--vault and --namespace name two vaults: pass only --vault", ctx)
     shared["namespace"] = vault or earlier
     return vault is not None
 
@@ -410,7 +408,7 @@ def _scope_notice(scope: str, target: str) -> str:
     """Where to look, when a scope turned out to be another one: who writes for it and reads it alone finds nothing."""
     if target == scope:
         return ""
-    return f"The scope {scope} is {target} now: what is written for it goes there, and --scope {target} shows both."
+    return f"The scope {scope} is {target} now: writes for it go there, and --scope {target} shows both."
 
 
 def _note_unknown_time_zone() -> None:

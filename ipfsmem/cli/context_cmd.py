@@ -68,7 +68,7 @@ def command(
     default scope.
     """
     if anew and not session:
-        raise UsageError("--anew is about a session: name it with --session")
+        raise UsageError("--anew requires --session")
     with context.memory() as memory:
         if anew and not preview:
             memory.reset_context(session)
@@ -104,11 +104,11 @@ def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
     """What a model would be given, in a few lines for a person. A line with a secret is shown with a mark in its place."""
     lines = [f"{count(block.tokens, 'token')}, {len(block.text.encode()):,} bytes"]
     lines += [f"whole or cut: {', '.join(block.shown)}"] if block.shown else []
-    lines += [f"match and have no room: {', '.join(block.skipped)}"] if block.skipped else []
+    lines += [f"match but do not fit: {', '.join(block.skipped)}"] if block.skipped else []
     lines.append(f"index: {block.listed} named, {block.left_out} left out")
     lines += [f"messages and events that match: {block.said}"] if block.said else []
     lines += [f"events: {block.events}"] if block.events else []
-    lines += [f"left out, this session was shown them: {block.repeated}"] if block.repeated else []
+    lines += [f"omitted, as this session has them: {block.repeated}"] if block.repeated else []
     masked = _masked(block.text, secrets).split("\n")
     for number, finds in groupby(secrets, lambda found: found.line):
         lines += [f"looks like a secret: {found}" for found in finds]

@@ -55,7 +55,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
     from ipfsmem.memories.importing import read_path
 
     if folder is not None and not keep:
-        raise UsageError("--dir goes with --keep")
+        raise UsageError("--dir requires --keep")
     blob = (
         read_path(Path(source))[""].blob
         if source is not None
@@ -131,8 +131,7 @@ def _end(roots: dict[str, str | None], claims: int, broken: int, took: float) ->
     click.echo("")
     if broken:
         click.echo(
-            style(f"{count(broken, 'claim')} of {claims} did not hold.", fg="red", bold=True)
-            + f" {seconds(took)}"
+            style(f"{count(broken, 'claim')} of {claims} failed.", fg="red", bold=True) + f" {seconds(took)}"
         )
     else:
         click.echo(style(f"All {claims} claims held.", fg="green", bold=True) + f" {seconds(took)}")

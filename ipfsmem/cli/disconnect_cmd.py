@@ -40,7 +40,7 @@ def command(
     plan = plan_disconnect(context.home, surroundings(), found, replace=replace)
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:
-        done = "is disconnected" if answer.written else "is not connected: nothing was to be written"
+        done = "is disconnected" if answer.written else "is not connected; no changes"
         click.echo(f"{found.title} {done}.")
         print_notes(answer)
     if program == "claude-code":

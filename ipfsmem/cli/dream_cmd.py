@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 #: What is said of each kind of finding.
 _KINDS = {
-    "broken-link": "links to nothing",
-    "stale-line": "a line of its index leads nowhere",
-    "alike": "nearly the same",
+    "broken-link": "has a broken link",
+    "stale-line": "a line of its index has a broken link",
+    "alike": "similar",
     "contradiction": "may contradict",
     "faded": "has faded",
 }
@@ -66,9 +66,7 @@ def command() -> None:
 def run_command(context: CommandContext, dry_run: bool, model: bool, if_due: bool) -> None:
     """Tidy up the memories of one scope, and list the changes and the proposals for you."""
     if (dry_run or model) and if_due:
-        raise UsageError(
-            "--if-due dreams when it is time, --dry-run and --model only propose: give one of both"
-        )
+        raise UsageError("--if-due excludes --dry-run and --model, which only propose")
     from ipfsmem.parts.dreams import DreamRun
 
     with context.memory() as memory:
@@ -113,8 +111,8 @@ def show_command(context: CommandContext) -> None:
         found = memory.dreams.proposed()
         if found is None:
             raise NotFoundError(
-                "no dream proposed anything that is not done yet",
-                hint="Make one: ipfsmem dream run --dry-run",
+                "no proposed changes",
+                hint="Propose some: ipfsmem dream run --dry-run",
             )
         here = {one.key: memory.read(one.key, counts=False) for step in found.steps for one in step.changes}
     if context.json:
@@ -143,8 +141,8 @@ def apply_command(context: CommandContext, proposal: str | None) -> None:
         made = memory.dreams.proposed()
         if proposal is None and made is not None and made.by != RULES:
             raise UsageError(
-                f"{clean(made.by)} proposed this, so say which proposal you looked at",
-                hint="Look at it: ipfsmem dream show. It says what to type.",
+                f"{clean(made.by)} proposed this, so name the proposal",
+                hint="See: ipfsmem dream show, which prints the command.",
             )
         outcome = memory.dreams.apply(proposal)
         told = when_others_learn(memory.mode)
@@ -160,7 +158,7 @@ def _refuse_skipped(outcome: Outcome) -> None:
     if outcome.skipped:
         raise IncompleteError(
             f"{count(len(outcome.skipped), 'step')} not done, as somebody changed what they go by",
-            hint="Look again: ipfsmem dream run --dry-run",
+            hint="Propose again: ipfsmem dream run --dry-run",
         )
 
 
@@ -177,20 +175,20 @@ def undo_command(context: CommandContext, dream: str | None) -> None:
         context.emit(undone)
     else:
         back = count(len(undone.back), "memory", "memories")
-        click.echo(f"The dream {undone.id} is taken back: {back} as before{told}.")
+        click.echo(f"The dream {undone.id} is undone: {back} as before{told}.")
     _refuse_left(undone)
 
 
 def _refuse_left(undone: Undoing) -> None:
     left = [
         *(f"{key} was written since" for key in undone.changed),
-        *(f"the earlier text of {key} is not kept any more" for key in undone.lost),
+        *(f"the earlier text of {key} is no longer kept" for key in undone.lost),
     ]
     if left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         raise IncompleteError(
-            f"not taken back: {'; '.join(left[:5])}{more}",
-            hint="Older texts of a memory: ipfsmem history KEY.",
+            f"not undone: {'; '.join(left[:5])}{more}",
+            hint="List the revisions of a memory: ipfsmem history KEY.",
         )
 
 
@@ -261,12 +259,10 @@ def _switch(context: CommandContext, on: bool) -> None:
     if context.json:
         context.emit(found)
         return
-    click.echo(
-        f"Dreams begin by themselves over this memory: {'yes' if found.chosen and found.enabled else 'no'}."
-    )
+    click.echo(f"Automatic dreams for this vault: {'yes' if found.chosen and found.enabled else 'no'}.")
     if on and not found.enabled:
         raise IncompleteError(
-            "the settings do not allow it yet",
+            "dreams are off in the settings",
             hint="Allow it: ipfsmem config set dream.enabled true",
         )
 
@@ -276,12 +272,12 @@ def abort_command(context: CommandContext) -> None:
     """Abort a running dream before it changes anything."""
     with context.memory() as memory:
         if not memory.dreams.abort():
-            raise NotFoundError("no dream is under way")
+            raise NotFoundError("no dream is running")
         found = memory.dreams.status()
     if context.json:
         context.emit(found)
     else:
-        click.echo("The dream ends before its next phase.")
+        click.echo("The dream stops before its next phase.")
 
 
 def _print_proposed(found: Proposed) -> None:
@@ -300,7 +296,7 @@ def _print_sum(found: Proposed) -> None:
         return
     left = f", {found.left:,} more are left for the next" if found.left else ""
     click.echo(
-        advice(f"{looked} Proposed: {count(changes, 'change')}{left}. Do it: ipfsmem dream apply {found.id}")
+        advice(f"{looked} Proposed: {count(changes, 'change')}{left}. Apply: ipfsmem dream apply {found.id}")
     )
 
 
@@ -313,22 +309,20 @@ def _print_outcome(outcome: Outcome, told: str) -> None:
             for what, keys in (("took away", outcome.removed), ("changed", outcome.written))
             if keys
         ]
-        click.echo(
-            advice(f"The dream {outcome.id} {' and '.join(did)}{told}. Take it back: ipfsmem dream undo")
-        )
+        click.echo(advice(f"The dream {outcome.id} {' and '.join(did)}{told}. Undo: ipfsmem dream undo"))
     for why in outcome.skipped:
-        click.echo(f"  not done, somebody wrote meanwhile: {clean(why)}")
+        click.echo(f"  not done, it changed meanwhile: {clean(why)}")
     for why in outcome.waiting:
         click.echo(f"  waits for you: {clean(why)}")
     if outcome.waiting:
-        click.echo(advice("Look: ipfsmem dream show. Do it: ipfsmem dream apply"))
+        click.echo(advice("Look: ipfsmem dream show. Apply: ipfsmem dream apply"))
 
 
 def _print_found(found: Proposed) -> None:
     """What a person has to judge."""
     if not found.found:
         return
-    click.echo(f"For you to look at: {len(found.found):,}")
+    click.echo(f"For you to review: {len(found.found):,}")
     table(
         ("memory", "what", "other", "detail"),
         [(one.key, _KINDS[one.kind], one.other, clean(one.detail)) for one in found.found[:_SHOWN]],

@@ -10,10 +10,10 @@ from ipfsmem.cli.printing import table
 from ipfsmem.operations.duplicates import Duplicates, duplicates
 
 _HOW = {
-    "same": "says the same as",
-    "contained": "stands in",
+    "same": "has the same words as",
+    "contained": "is contained in",
     "alike": "is like",
-    "meaning": "means the same as",
+    "meaning": "has the same meaning as",
 }
 
 
@@ -24,7 +24,7 @@ def _show(context: CommandContext, found: Duplicates, asked: Asked) -> None:
         styles=("bold", "dim", "bold", "dim"),
     )
     if not found:
-        click.echo("No two memories say nearly the same.", err=True)
+        click.echo("No similar memories.", err=True)
 
 
 command = operation_command("duplicates", duplicates, _show)

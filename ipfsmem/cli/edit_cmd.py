@@ -56,7 +56,7 @@ def command(context: CommandContext, key: str) -> None:
             hint=(
                 f"It is in the scope {elsewhere[0]}: ipfsmem edit {key} --scope {elsewhere[0]}"
                 if elsewhere
-                else "See what there is with: ipfsmem list."
+                else "List the memories: ipfsmem list."
             ),
         )
     editor = _editor()
@@ -84,7 +84,7 @@ def _editor() -> str:
         return _waiting(chosen)
     if not can_ask():
         raise UsageError(
-            "no editor is set, and there is no terminal for one",
+            "no editor is set, and there is no terminal",
             hint="Set EDITOR, or write the text with: ipfsmem write KEY --file PATH.",
         )
     return "notepad" if sys.platform == "win32" else "vi"
@@ -118,7 +118,7 @@ def _file(shown: MemoryRecord) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
         elif isinstance(error, IpfsmemError):
             where = "kept in memory, until the next restart" if place else "kept"
-            error.hint = f"Your text is {where}. Look at {shown.key}, then write it with: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
+            error.hint = f"Your text is {where}. Read {shown.key}, then write your text: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
         else:
             click.echo(f"your text is kept in {path}{', until the next restart' if place else ''}", err=True)
         raise
@@ -140,7 +140,8 @@ def _edited(editor: str, path: Path) -> bytes:
     except (click.ClickException, OSError) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
         raise UsageError(
-            f"the editor {editor} failed, so nothing was written: {text}", hint="Set EDITOR to another one."
+            f"the editor {editor} failed, so nothing was written: {text}",
+            hint="Set EDITOR to another editor.",
         ) from None
 
 

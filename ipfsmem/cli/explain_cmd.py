@@ -25,15 +25,15 @@ def _show(context: CommandContext, found: Explained, asked: Asked) -> None:
         where = f"is not found: {found.reason}"
     click.echo(clean(f"{place} {where}."))
     if not found.own:
-        click.echo("It is others' word, a candidate, and comes after all own ones.")
+        click.echo("It is pending, and comes after all of your own texts.")
     for line in sum_of(found.parts, found.before_parts if found.before else None):
         click.echo(style(line, dim=True))
     if found.before:
         click.echo(clean(f"The second column is {found.before}, the hit before it."))
     if found.words:
-        click.echo(f"It has {clean(', '.join(found.words))}.")
+        click.echo(f"It contains {clean(', '.join(found.words))}.")
     if found.missing:
-        click.echo(f"It has not {clean(', '.join(found.missing))}.")
+        click.echo(f"It does not contain {clean(', '.join(found.missing))}.")
 
 
 command = operation_command("explain", why, _show)

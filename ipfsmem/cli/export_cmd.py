@@ -96,22 +96,22 @@ def command(
     database, every export but --car writes all readable texts.
     """
     if sum(way is not None for way in (out, folder, zipped, plain_car, car, html)) > 1:
-        raise UsageError("one of --out, --dir, --zip, --plain-car, --car and --html")
+        raise UsageError("give one of --out, --dir, --zip, --plain-car, --car and --html")
     if folder == "-":
         raise UsageError(
-            "a folder cannot go to standard output", hint="Or send it somewhere: ipfsmem export > FILE."
+            "a folder cannot go to standard output", hint="Or redirect it: ipfsmem export > FILE."
         )
     if root is not None and car is None:
-        raise UsageError("--root goes with --car")
+        raise UsageError("--root requires --car")
     if program is not None and any(way is not None for way in (folder, zipped, plain_car, car, html, form)):
-        raise UsageError(f"--as {program} is one JSON file", hint="Name the file: --out FILE.")
+        raise UsageError(f"--as {program} writes one JSON file", hint="Name the file: --out FILE.")
     if form is not None and folder is None:
         raise UsageError(
-            f"{form} is a folder of files", hint="Name a new one: ipfsmem export --to okf --dir DIR"
+            f"{form} requires a folder", hint="Name a new one: ipfsmem export --to okf --dir DIR"
         )
     if (html is not None or car is not None) and context.scope is not None:
         raise UsageError(
-            f"a published version holds all scopes, so --{'car' if html is None else 'html'} takes no --scope (or IPFSMEM_SCOPE)",
+            f"a published version holds all scopes, so --{'car' if html is None else 'html'} accepts no --scope (or IPFSMEM_SCOPE)",
             hint="One scope as plain files: --dir, --zip or --plain-car.",
         )
     target = out or zipped or plain_car or car or html
@@ -127,8 +127,8 @@ def command(
     tree = folder or zipped or plain_car
     if out is None and tree is None and is_terminal() and not context.json:
         raise UsageError(
-            "say where to: --out FILE, --dir DIR or --zip FILE",
-            hint="Or send it somewhere: ipfsmem export > FILE.",
+            "no target: give --out FILE, --dir DIR or --zip FILE",
+            hint="Or redirect it: ipfsmem export > FILE.",
         )
     if out is None and tree is None and output_is_closed():
         raise output_closed_error("ipfsmem export")
@@ -200,7 +200,7 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
     if where is None or where == "-":
         return
     if expanded(where).resolve().is_relative_to(context.folder.resolve()):
-        raise UsageError(f"{where} is in the folder of the memory itself", hint="Name a place outside of it.")
+        raise UsageError(f"{where} is in the vault's own folder", hint="Choose a folder outside of it.")
 
 
 def _refuse_existing(where: str | None) -> None:
@@ -235,11 +235,11 @@ def report_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
     """Name what did not go along, of a memory of `ours` with the other ways out. Raises IncompleteError unless that is fine."""
     if left and not partial:
         raise IncompleteError(
-            f"it is written, but not everything is in it: left out was {left}",
+            f"the export is written but incomplete; omitted: {left}",
             hint=left.hint if ours else None,
         )
     if left:
-        click.echo(f"left out: {clean(str(left))}", err=True)
+        click.echo(f"omitted: {clean(str(left))}", err=True)
 
 
 def _said(context: CommandContext, done: FileWritten, what: str) -> None:
@@ -248,7 +248,7 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
     if context.json:
         context.emit(done)
     else:
-        click.echo(f"{clean(done.path)}: {what}, in plain text", err=is_stdout(done.path))
+        click.echo(f"{clean(done.path)}: {what}, unencrypted", err=is_stdout(done.path))
 
 
 def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
@@ -273,10 +273,10 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
     _said_version(context, where, cid)
     if lacks and not partial:
         raise IncompleteError(
-            f"it is written, but not everything is in it: left out was {clean(str(lacks))}", hint=lacks.hint
+            f"the export is written but incomplete; omitted: {clean(str(lacks))}", hint=lacks.hint
         )
     if lacks:
-        click.echo(f"left out: {clean(str(lacks))}", err=True)
+        click.echo(f"omitted: {clean(str(lacks))}", err=True)
 
 
 def _said_version(context: CommandContext, where: Path, cid: CID) -> None:

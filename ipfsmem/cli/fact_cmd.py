@@ -45,28 +45,26 @@ def add_command(
     with context.memory() as memory:
         made = memory.facts.add(text, category, kind=kind, confidence=confidence, important=important)
     if made is None:
-        raise UsageError("nothing is left of the text without blanks and dashes, so nothing was written")
+        raise UsageError("the text has only spaces and dashes, so nothing was written")
     if context.json:
         context.emit(made)
     else:
         key, was = made.fact.key, clean(made.was)
         said = {
-            "kept": f"{key} says it already.",
-            "updated": f"{key} says so now, in the place of: {was}",
-            "added": f"{key} is remembered.",
+            "kept": f"{key} already says this.",
+            "updated": f"{key} now says this, instead of: {was}",
+            "added": f"{key} is added.",
         }
         click.echo(said[made.action])
         if made.conflict:
             where = was if made.action == "added" else "what it said before"
             click.echo(
-                advice(f"note: that is the opposite of something: {where}. See: ipfsmem list --tag conflict"),
+                advice(f"note: it contradicts {where}. See: ipfsmem list --tag conflict"),
                 err=True,
             )
         if made.hidden:
             gone = count(len(made.hidden), "entry", "entries")
-            click.echo(
-                advice(f"{gone} went out of sight on this device. See: ipfsmem list --hidden"), err=True
-            )
+            click.echo(advice(f"{gone} is hidden on this device. See: ipfsmem list --hidden"), err=True)
     context.print_where_scope_went()
 
 
@@ -87,11 +85,11 @@ def list_command(
 ) -> None:
     """List facts, newest first: key, category, time, text."""
     if deleted and (category is not None or kind is not None):
-        raise UsageError("--deleted shows all that were deleted: leave --category and --kind out")
+        raise UsageError("--deleted excludes --category and --kind")
     if deleted:
         with context.memory() as memory:
             gone = memory.facts.deleted()[:limit]
-        _print_earlier(context, gone, "No facts were deleted.")
+        _print_earlier(context, gone, "No deleted facts.")
         return
     with context.memory() as memory:
         found = memory.facts.list(kind, category, limit)
@@ -105,13 +103,13 @@ def list_command(
                 one.key,
                 one.category if one.kind == "fact" else f"{one.kind}, {one.category}",
                 moment(one.changed),
-                f"{one.text}{'' if one.own else '  (the word of others)'}",
+                f"{one.text}{'' if one.own else '  (pending)'}",
             )
             for one in found
         ],
         styles=("bold", "cyan", "dim", ""),
         shrink=(3,),
-        nothing="No facts." if kind is None and category is None else "No fact is of that kind and category.",
+        nothing="No facts." if kind is None and category is None else "No facts of this kind and category.",
     )
 
 
@@ -125,7 +123,7 @@ def edit_command(context: CommandContext, key: str, text: str) -> None:
     if context.json:
         context.emit(made)
     else:
-        click.echo(f"{made.key} says now: {clean(made.text)}")
+        click.echo(f"{made.key} now says: {clean(made.text)}")
 
 
 @cli_command("history", scoped=True, shows=True, short_help="List the earlier texts of a fact")
@@ -135,7 +133,7 @@ def history_command(context: CommandContext, key: str) -> None:
     with context.memory() as memory:
         found = memory.facts.history(key)
         if not found and memory.read(key, counts=False) is None:
-            raise NotFoundError(f"there is no entry {key}", hint="List them with: ipfsmem fact list")
+            raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
     _print_earlier(context, found, f"{clean(key)} has no earlier text.", numbers=True)
 
 
@@ -152,9 +150,7 @@ def delete_command(context: CommandContext, key: str, reason: str) -> None:
     if context.json:
         context.emit(gone)
     else:
-        click.echo(
-            advice(f"{gone.key} is deleted here{told}. Bring it back: ipfsmem fact restore {gone.key}")
-        )
+        click.echo(advice(f"{gone.key} is deleted here{told}. Restore it: ipfsmem fact restore {gone.key}"))
 
 
 @cli_command("restore", scoped=True, short_help="Restore an earlier text of a fact")
@@ -169,7 +165,7 @@ def restore_command(context: CommandContext, key: str, number: int) -> None:
     if context.json:
         context.emit(made)
     else:
-        click.echo(f"{made.key} says now: {clean(made.text)}")
+        click.echo(f"{made.key} now says: {clean(made.text)}")
 
 
 def _print_earlier(

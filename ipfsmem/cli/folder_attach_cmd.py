@@ -71,17 +71,17 @@ def command(
 
 
 def left_alone_error(left: list[str]) -> IncompleteError:
-    """The error about files of a new linked folder that were left alone."""
+    """The error about files of a new linked folder that were skipped."""
     return IncompleteError(
         "; ".join(left),
-        hint="The rest was taken in, and the folder is attached. Put these files right: the next command takes them in.",
+        hint="The other files are imported, and the folder is linked. Fix these files: the next command imports them.",
     )
 
 
 def _show_made(made: FolderFacts, notices: list[str], stood: bool) -> None:
     whose = f" of scope {clean(made.scope)}" if made.scope else ""
     was = "is" if stood else "was made, and is"
-    click.echo(f"{clean(made.path)} {was} a working copy{whose} now: {count(made.files, 'file')}.")
+    click.echo(f"{clean(made.path)} {was} a linked folder{whose} now: {count(made.files, 'file')}.")
     for text in (*made.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + advice(text))
 
@@ -99,14 +99,14 @@ def _ask(preview: FolderPreview) -> None:
     in a git repository."""
     if secret_input.can_ask():
         click.echo("\n".join(_told(preview)), err=True)
-        confirm("Attach this folder?", "not attached", default=not preview.repository)
+        confirm("Link this folder?", "not attached", default=not preview.repository)
     elif preview.repository:
         typed = shlex.quote(preview.path) + (
             f" --scope {shlex.quote(preview.scope)}" if preview.scope else ""
         )
         raise UsageError(
             f"{_in_repository(preview)}, and {preview.written} written among its files",
-            hint=f"Preview it: ipfsmem folder attach {typed} --dry-run. Attach it: ipfsmem folder attach {typed} --yes",
+            hint=f"Preview it: ipfsmem folder attach {typed} --dry-run. Link it: ipfsmem folder attach {typed} --yes",
         )
 
 
@@ -123,19 +123,17 @@ def ask_before_making(memory_dir: str | None) -> None:
         return
     if secret_input.can_ask():
         click.echo("\n".join(_told(preview)[:-1]), err=True)
-        confirm("Attach this folder?", "nothing was made", default=not preview.repository)
+        confirm("Link this folder?", "nothing was created", default=not preview.repository)
     elif preview.repository:
         raise UsageError(
-            f"{_in_repository(preview)}, so nothing was made",
-            hint=f"Make the memory without --memory-dir. Then preview the folder: ipfsmem folder attach {shlex.quote(preview.path)} --dry-run",
+            f"{_in_repository(preview)}, so nothing was changed",
+            hint=f"Create the vault without --memory-dir. Then preview the folder: ipfsmem folder attach {shlex.quote(preview.path)} --dry-run",
         )
 
 
 def _in_repository(preview: FolderPreview) -> str:
     files = count(len(preview.taken), "file")
-    return (
-        f"{preview.path} is in the git repository {preview.repository}: {files} of it would become memories"
-    )
+    return f"{preview.path} is in the git repository {preview.repository}: {files} would become memories"
 
 
 def _told(preview: FolderPreview) -> list[str]:
@@ -148,7 +146,7 @@ def _told(preview: FolderPreview) -> list[str]:
     if len(preview.taken) > _NAMED:
         lines.append(f"    and {len(preview.taken) - _NAMED} more")
     if preview.left_alone:
-        lines.append(f"  files that are left alone: {len(preview.left_alone)}")
+        lines.append(f"  files that are skipped: {len(preview.left_alone)}")
         lines += [f"    {clean(text)}" for text in preview.left_alone]
     lines.append(f"  memories written here as files: {preview.written}")
     return lines

@@ -36,7 +36,7 @@ def list_command(context: CommandContext) -> None:
             for one in found
         ],
         styles=("bold", "cyan", "dim"),
-        nothing=advice("No folder is a working copy. Make one: ipfsmem folder attach DIR"),
+        nothing=advice("No linked folders. Link one: ipfsmem folder attach DIR"),
     )
 
 
@@ -77,14 +77,14 @@ def resume_command(context: CommandContext, folder: str, keep: str) -> None:
             context.emit(FolderPutBack(path=folder, put_back=number))
         else:
             click.echo(
-                f"{clean(folder)} is resumed with the remembered texts: {count(number, 'file')} put back."
+                f"{clean(folder)} is resumed with the vault's texts: {count(number, 'file')} restored."
             )
         return
     from ipfsmem.results import FolderAccepted
 
     with context.memory() as memory:
         memory.folders.accept(folder)
-    _said(context, FolderAccepted(path=folder), "is resumed with its own files.")
+    _said(context, FolderAccepted(path=folder), "is resumed with the folder's texts.")
 
 
 def _said(context: CommandContext, done: FolderPaused | FolderAccepted, text: str) -> None:

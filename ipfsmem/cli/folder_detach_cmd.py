@@ -23,9 +23,9 @@ def command(context: CommandContext, folder: str, gone: bool) -> None:
     if context.json:
         context.emit(done)
     else:
-        click.echo(f"{clean(folder)} is not a working copy any more; its files stay as they are.")
+        click.echo(f"{clean(folder)} is unlinked; its files stay as they are.")
         if done.brought_out:
             click.echo(
-                f"{count(len(done.brought_out), 'text')} came out of what was set aside: {clean(', '.join(done.brought_out))}"
+                f"{count(len(done.brought_out), 'text')} that had been set aside became conflicts: {clean(', '.join(done.brought_out))}"
             )
     done.raise_if_incomplete()

@@ -30,10 +30,10 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> Forgotten:
 def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
     key, there = asked["key"], asked["there"]
     return NotFoundError(
-        f"there is no memory {key}" + (" in what is everybody's" if there else ""),
-        hint=f"It stands in a scope: ipfsmem forget {key} --scope {there[0]}"
+        f"there is no memory {key}" + (" in the default scope" if there else ""),
+        hint=f"It is in a scope: ipfsmem forget {key} --scope {there[0]}"
         if there
-        else "See what there is with: ipfsmem list.",
+        else "List the memories: ipfsmem list.",
     )
 
 
@@ -41,7 +41,7 @@ def _show(context: CommandContext, result: Forgotten, asked: Asked) -> None:
     click.echo(f"{result.key} is forgotten here{asked['told']}.")
     if asked["public"]:
         click.echo(
-            "What was published stays public: whoever has an address of before, or a copy, can read it for good.",
+            "Published data stays public: whoever has its address or a copy can read it permanently.",
             err=True,
         )
     if asked["folders"]:

@@ -26,7 +26,7 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
     """
     with context.memory() as memory:
         if memory.namespace == name:
-            raise UsageError(f"{name} is the memory that would be copied", hint="Choose another NAME.")
+            raise UsageError(f"{name} is the vault itself", hint="Choose another NAME.")
         with memory.fork(name, partial=partial) as other:
             parts = [other, *(other.scope(one.token) for one in other.scopes.list())]
             listed = [line for part in parts for line in part.list()]
@@ -36,11 +36,10 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
 
         context.emit(Forked(namespace=name, forked=memory.namespace, memories=len(listed), pending=pending))
         return
-    click.echo(f"Made {clean(name)} with {count(len(listed), 'memory')} of {clean(memory.namespace)}.")
+    click.echo(f"Created {clean(name)} with {count(len(listed), 'memory')} of {clean(memory.namespace)}.")
     if pending:
         click.echo(
             advice(
-                f"Of these, {count(pending, 'text is', 'texts are')} others' word, which agents are not given. "
-                f"Look at them: ipfsmem approve --list --vault {name}"
+                f"Of these, {count(pending, 'text is', 'texts are')} pending, so agents do not get them. Review them: ipfsmem approve --list --vault {name}"
             )
         )

@@ -101,7 +101,7 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         retry_while_held_open(lambda: os.replace(unfinished, car))  # noqa: PTH105
         sync_directory(Path(car).parent)
     except IsADirectoryError:
-        raise UsageError(f"{car} is a folder, and this writes one file: name a file in it") from None
+        raise UsageError(f"{car} is a folder: name a file in it") from None
     except OSError as error:
         raise StorageError(f"cannot write {car}: {error.strerror or error}") from None
     finally:

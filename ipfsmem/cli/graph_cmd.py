@@ -58,14 +58,14 @@ def relate_command(context: CommandContext, begin: str, type: str, end: str, rem
         if remove and not memory.graph.unrelate(begin, type, end):
             raise NotFoundError(
                 f"there is no relation {type[:60]} from {begin[:60]} to {end[:60]}",
-                hint="See which there are: ipfsmem graph relations",
+                hint="List the relations: ipfsmem graph relations",
             )
         new = remove or memory.graph.relate(begin, type, end)
         found = memory.graph.relations(begin, type)
     if context.json:
         context.emit(found)
     else:
-        click.echo("Taken away." if remove else "Joined." if new else "They are joined so already.")
+        click.echo("Removed." if remove else "Added." if new else "The relation exists already.")
 
 
 @cli_command("list", scoped=True, shows=True, short_help="List entities")
@@ -75,7 +75,7 @@ def list_command(context: CommandContext, kind: str | None) -> None:
     with context.memory() as memory:
         found = memory.graph.list(kind)
     _print_nodes(
-        context, found, "No entities." if kind is None else f"No entity is of the kind {clean(kind)}."
+        context, found, "No entities." if kind is None else f"No entities of the kind {clean(kind)}."
     )
 
 
@@ -113,7 +113,7 @@ def query_command(context: CommandContext, entity: str, type: str | None) -> Non
     """List the targets of the relations that begin at ENTITY, or of those of TYPE."""
     with context.memory() as memory:
         found = memory.graph.query(entity, type)
-    _print_nodes(context, found, "No such relation begins there.")
+    _print_nodes(context, found, "No such relation begins at this entity.")
 
 
 @cli_command("path", scoped=True, shows=True, short_help="Find a shortest path between two entities")
@@ -128,7 +128,7 @@ def path_command(context: CommandContext, begin: str, end: str) -> None:
             f"no relations lead from {begin[:60]} to {end[:60]}",
             hint=f"See what is around: ipfsmem graph around {begin}",
         )
-    _print_edges(context, found, "It is the same entity.")
+    _print_edges(context, found, "Both are the same entity.")
 
 
 @cli_command("around", scoped=True, shows=True, short_help="List the relations around an entity")
@@ -151,9 +151,9 @@ def around_command(context: CommandContext, entity: str, depth: int, limit: int)
     if context.json:
         context.emit(found)
         return
-    _print_edges(context, found.edges, "Nothing is near to it.")
+    _print_edges(context, found.edges, "No entities are near it.")
     if found.more:
-        click.echo(advice(f"There is more around it than {limit} entities: --limit N"), err=True)
+        click.echo(advice(f"More than {limit} entities are near it: --limit N"), err=True)
 
 
 @cli_command("export", scoped=True, shows=True, short_help="Export the graph to other formats or a picture")
@@ -195,14 +195,14 @@ def delete_command(context: CommandContext, entity: str) -> None:
         nodes = [one for one in memory.graph.list() if entity in (one.key, one.name)]
         if not memory.graph.delete(entity):
             raise NotFoundError(
-                f"there is no entity {entity[:60]}", hint="List them with: ipfsmem graph list"
+                f"there is no entity {entity[:60]}", hint="List the entities: ipfsmem graph list"
             )
         told = when_others_learn(memory.mode)
     if context.json:
         context.emit(nodes)
     else:
         key = nodes[0].key if nodes else entity
-        click.echo(advice(f"{key} is deleted here{told}. Bring it back: ipfsmem fact restore {key}"))
+        click.echo(advice(f"{key} is deleted here{told}. Restore it: ipfsmem fact restore {key}"))
 
 
 def _print_nodes(context: CommandContext, found: Sequence[Node], nothing: str) -> None:

@@ -21,9 +21,9 @@ def command(context: CommandContext, keys: tuple[str, ...], back: bool, every: b
     write shows a memory again.
     """
     if every and (keys or not back):
-        raise UsageError("--all stands with --back alone, and without keys")
+        raise UsageError("--all requires --back, and excludes keys")
     if not keys and not every:
-        raise UsageError("say which: KEY" + (", or --all" if back else ""))
+        raise UsageError("give a KEY" + (", or --all" if back else ""))
     with context.memory() as memory:
         if back:
             done = memory.hidden.bring_back(None if every else keys)
@@ -32,6 +32,6 @@ def command(context: CommandContext, keys: tuple[str, ...], back: bool, every: b
     if context.json:
         context.emit(done)
     elif back:
-        click.echo(f"{count(len(done), 'memory')} in sight again.")
+        click.echo(f"{count(len(done), 'memory')} no longer hidden.")
     else:
         click.echo(advice(f"{count(len(done), 'memory')} hidden on this device. See: ipfsmem list --hidden"))

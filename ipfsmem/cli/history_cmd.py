@@ -41,10 +41,10 @@ def _show(context: CommandContext, found: History, asked: Asked) -> None:
     headings = ("written", "device", "SHA-256", "size", "now", "version")
     table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"), shrink=(1, 5))
     if not asked["published"]:
-        text = "Mode local publishes nothing, so older texts are not kept: only the last write can be undone."
+        text = "Mode local publishes nothing, so it keeps no revisions: only the last write can be undone."
         click.echo(style(text, dim=True), err=True)
     if found.roots_not_kept:
-        text = f"{count(found.roots_not_kept, 'older version')} not kept on this device, so not looked at"
+        text = f"{count(found.roots_not_kept, 'older version')} not kept on this device, and not searched"
         click.echo(style(clean(text), dim=True), err=True)
 
 

@@ -92,7 +92,7 @@ def command(
     from ipfsmem.memories.importing import MAX_BLOB
 
     if program is not None and (prune or same):
-        raise UsageError("--prune and --from-backup are for exports of ipfsmem, and do not go with --from")
+        raise UsageError("--prune and --from-backup are for exports of ipfsmem, and exclude --from")
     source: bytes | Path = expanded(path)
     if path == "-":
         source = sys.stdin.buffer.read(MAX_BLOB + 1)
@@ -131,16 +131,18 @@ def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         theirs, equals, ours = text.partition("=")
         if not equals:
-            raise UsageError(f"--map takes THEIRS=OURS, not {text!r}", hint="For instance: --map work=work-2")
+            raise UsageError(
+                f"--map requires THEIRS=OURS, not {text!r}", hint="For instance: --map work=work-2"
+            )
         if found.setdefault(theirs, ours) != ours:
             raise UsageError(
-                f"--map says twice where {theirs or 'the nameless scope'} goes: {found[theirs]!r} and {ours!r}"
+                f"--map says twice where {theirs or 'the default scope'} goes: {found[theirs]!r} and {ours!r}"
             )
     return found
 
 
 #: Of texts that are here, and were not this person's word when they came.
-_STILL_OTHERS: Final = "here already as others' word, until you promote them (ipfsmem approve --list)"
+_STILL_OTHERS: Final = "already here and pending, until you approve them (ipfsmem approve --list)"
 #: What of the counts changed nothing, or is no memory.
 _NO_CHANGE: Final = ("unchanged", "still_others", "events")
 
@@ -163,21 +165,21 @@ def _say(done: Imported, *, told: bool) -> None:
     said = [
         f"{done.added:,} new",
         f"{done.replaced:,} replaced" if done.replaced else "",
-        advice(f"{done.kept_beside:,} kept beside yours (ipfsmem conflicts)") if done.kept_beside else "",
+        advice(f"{done.kept_beside:,} kept as conflicts (ipfsmem conflicts)") if done.kept_beside else "",
         f"{done.unchanged:,} known already" if done.unchanged else "",
         advice(f"{done.still_others:,} {_STILL_OTHERS}") if done.still_others else "",
-        f"{done.still_forgotten:,} still forgotten here (--strategy replace brings them back)"
+        f"{done.still_forgotten:,} still forgotten here (--strategy replace restores them)"
         if done.still_forgotten
         else "",
         f"{done.forgotten:,} forgotten" if done.forgotten else "",
     ]
     key = f" ({done.key})" if done.key else ""
     click.echo(
-        f"{'Nothing was written. These would come in' if done.dry_run else 'Memories'}: {', '.join(filter(None, said))}{key}. Timeline: {count(done.events, 'new event')}."
+        f"{'Nothing was written. These would be imported' if done.dry_run else 'Memories'}: {', '.join(filter(None, said))}{key}. Timeline: {count(done.events, 'new event')}."
     )
     if done.scopes:
         said = [
-            f"{sum(n for what, n in counts.items() if what not in _NO_CHANGE):,} in {scope or 'the nameless scope'}"
+            f"{sum(n for what, n in counts.items() if what not in _NO_CHANGE):,} in {scope or 'the default scope'}"
             for scope, counts in done.scopes.items()
             if any(n for what, n in counts.items() if what not in ("unchanged", "events"))
         ]
@@ -198,16 +200,14 @@ _BECAME: Final = {
     "added": "new",
     "renewed": "changed there since",
     "replaced": "replaced",
-    "kept_beside": "kept beside yours (ipfsmem conflicts)",
+    "kept_beside": "kept as conflicts (ipfsmem conflicts)",
     "unchanged": "known already",
     "still_others": _STILL_OTHERS,
-    "changed_here": "taken in before and changed here since, so left as they are here",
+    "changed_here": "imported before and changed here since, so left unchanged",
     "still_forgotten": "still forgotten here",
     "twice": "there twice",
 }
-_HISTORY: Final = (
-    "Imported events are a history: recall finds them, and context gives none of them to an agent."
-)
+_HISTORY: Final = "Imported events are found by recall, but never included in context."
 #: Records of a dry run that are named at most.
 _NAMED: Final = 20
 
@@ -215,7 +215,7 @@ _NAMED: Final = 20
 def _say_taken(done: Taken, foreign: bool) -> None:
     """What became of another program's memory, or would become of it."""
     said = [f"{done.counts[what]:,} {words}" for what, words in _BECAME.items() if done.counts.get(what)]
-    begin = "Nothing was written. These would come in" if done.dry_run else "Memories"
+    begin = "Nothing was written. These would be imported" if done.dry_run else "Memories"
     messages = f" Sessions: {count(done.messages, 'new message')}." if done.messages else ""
     click.echo(
         f"{begin}: {advice(', '.join(said)) or 'none'}. Timeline: {count(done.events, 'new event')}.{messages}"
@@ -225,7 +225,7 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     if done.messages and not done.dry_run:
         click.echo(
             advice(
-                f"Imported messages are pending: agents are given them after you approve them (ipfsmem approve --from {done.program})"
+                f"Imported messages are pending: agents get them after you approve them (ipfsmem approve --from {done.program})"
             )
         )
     if done.candidates:
@@ -233,11 +233,11 @@ def _say_taken(done: Taken, foreign: bool) -> None:
         them = "it" if done.candidates == 1 else "them"
         click.echo(
             advice(
-                f"{count(done.candidates, 'candidate')} among them: agents are given {them} after you agree (ipfsmem approve {how})"
+                f"{count(done.candidates, 'memory')} pending: agents get {them} after you approve (ipfsmem approve {how})"
             )
         )
     if done.scopes:
-        each = [f"{number:,} in {scope or 'the nameless scope'}" for scope, number in done.scopes.items()]
+        each = [f"{number:,} in {scope or 'the default scope'}" for scope, number in done.scopes.items()]
         click.echo(f"By scope: {', '.join(each[:_NAMED])}{_more(len(each))}.")
     for why, number in done.skipped.items():
         click.echo(f"passed over: {number:,} × {clean(why)}")
@@ -246,7 +246,7 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     if len(done.notes) > _NAMED:
         click.echo(f"  and {len(done.notes) - _NAMED:,} more (--json has all)")
     for record in done.records[:_NAMED]:
-        whose = ", a candidate" if record.candidate else ""
+        whose = ", pending" if record.candidate else ""
         place = f"{record.scope}/{record.key}" if record.scope else record.key
         click.echo(f"  {clean(place)} ({record.what.replace('_', ' ')}{whose}) from {clean(record.where)}")
     if len(done.records) > _NAMED:
@@ -254,7 +254,7 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     for secret in done.secrets[:_NAMED]:
         click.echo(style("looks like a secret: ", fg="yellow") + clean(secret))
     if len(done.secrets) > _NAMED:
-        click.echo(f"  and {len(done.secrets) - _NAMED:,} more that look so")
+        click.echo(f"  and {len(done.secrets) - _NAMED:,} more possible secrets")
     _say_left_out(done.problems)
 
 

@@ -12,12 +12,12 @@ from ipfsmem.cli.index_status_cmd import in_words
 
 
 def _progress() -> Callable[[int, int], None] | None:
-    """Says on a terminal how many texts have vectors; a model takes minutes for thousands."""
+    """Says on a terminal how many texts have embeddings; a model takes minutes for thousands."""
     if not sys.stderr.isatty():
         return None
 
     def told(there: int, all: int) -> None:
-        click.echo(f"\r{there:,} of {all:,} texts have vectors", nl=there == all, err=True)
+        click.echo(f"\r{there:,} of {all:,} texts have embeddings", nl=there == all, err=True)
 
     return told
 

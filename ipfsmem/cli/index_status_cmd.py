@@ -33,16 +33,16 @@ def in_words(found: SearchIndexStatus) -> str:
 def _of_vectors(found: SearchIndexStatus) -> str:
     if not found.model:
         return ""
-    still = f"; {found.without_vector:,} still without" if found.without_vector else ""
-    return f"{count(found.vectors, 'text has a vector', 'texts have a vector')} of the model {found.model}{still}."
+    still = f"; {found.without_vector:,} still without one" if found.without_vector else ""
+    return f"{count(found.vectors, 'text has an embedding', 'texts have an embedding')} of the model {found.model}{still}."
 
 
 def _of_words(found: SearchIndexStatus) -> str:
     if found.problem:
         return found.problem[:1].upper() + found.problem[1:].rstrip(".") + "."
     if not found.kept:
-        return "No index is kept: the memory is small, or nothing was looked for yet. The next recall makes one where it helps."
+        return "No index exists: the vault is small, or nothing was searched yet. The next recall builds one if it helps."
     behind = f"; {count(found.behind, 'memory', 'memories')} changed since" if found.behind else ""
     lacking = f", {found.not_fetched:,} not fetched" if found.not_fetched else ""
     files = f" ({count(found.files, 'index', 'indexes')} in all)" if found.files > 1 else ""
-    return f"The index has {count(found.memories, 'memory', 'memories')}{lacking}{behind}. It takes {size(found.bytes)}{files}."
+    return f"The index has {count(found.memories, 'memory', 'memories')}{lacking}{behind}. It uses {size(found.bytes)}{files}."

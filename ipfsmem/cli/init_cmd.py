@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import Unlock
 
 
-_WORDS = "its recovery words"
+_WORDS = "its recovery phrase"
 #: Said where its words could not be shown.
-_MADE = "the memory is made, on this device alone until ipfsmem sync"
+_MADE = "the vault is created, on this device only until ipfsmem sync"
 
 
 @cli_command("init")
@@ -110,7 +110,7 @@ def command(context: CommandContext, request: InitRequest) -> None:
     if makes_words and not request.wallet.named:
         require_output(_WORDS)
     if not context.json:
-        click.echo(f"Mode {request.kind}. Who can read it: {READERS[request.kind]}.", err=True)
+        click.echo(f"Mode {request.kind}. Readers: {READERS[request.kind]}.", err=True)
     if request.where and not request.wallet.named:
         # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the search for its
         # memory does the same.
@@ -259,7 +259,7 @@ def _may_create(error: NoVaultError) -> bool:
     if not secret_input.can_ask():
         return not error.doubt
     click.echo(f"{clean(str(error))}.", err=True)
-    return bool(click.confirm("Make a new one?", default=not error.doubt, err=True))
+    return bool(click.confirm("Create a new one?", default=not error.doubt, err=True))
 
 
 def _create(request: InitRequest, settings: dict[str, Any], unlock: Unlock | None) -> Memory:
@@ -301,7 +301,7 @@ def _show_words(words: list[str], memory: Memory) -> None:
     except click.Abort:
         click.echo(
             advice(
-                "The memory is made, on this device alone until: ipfsmem sync. These words belong to it; for others: "
+                "The vault is created, on this device only until: ipfsmem sync. The words shown are its recovery phrase; for a new one: "
                 "ipfsmem key phrase."
             ),
             err=True,
@@ -346,12 +346,12 @@ def _print_text(made: _Result) -> None:
     memory, status = made.memory, made.memory.status()
     address = status.vault.address if status.vault else None
     if made.restored:
-        headline = f"This wallet has a memory there. {what_came_back(status, memory.restored)}"
+        headline = f"This wallet has a vault there. {what_came_back(status, memory.restored)}"
     elif made.vaults:
-        headline = f"Made a new vault, {status.namespace}: this wallet had none of that name there."
+        headline = f"Created a new vault, {status.namespace}: this wallet had none of this name there."
     else:
-        headline = "Made a new memory" + (
-            ": this wallet had none there." if address and not made.keystore else "."
+        headline = "Created a new vault" + (
+            ": this wallet had no vault there." if address and not made.keystore else "."
         )
     click.echo(style(headline, bold=True))
     keep = f"  (your wallet: keep a copy of this file elsewhere{made.opened_by})"

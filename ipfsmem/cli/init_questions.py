@@ -22,15 +22,15 @@ from ipfsmem.vault.beginning import Choices, Owner
 T = TypeVar("T")
 
 _READERS = (
-    (Mode.ENCRYPTED_IPFS, "only you: encrypted, here and wherever it is kept (recommended)"),
-    (Mode.LOCAL, "whoever reads this disk: plain Markdown files here, published nowhere"),
-    (Mode.IPFS, "everyone: plain files, published in the clear, for good"),
+    (Mode.ENCRYPTED_IPFS, "only you: encrypted, here and at the provider (recommended)"),
+    (Mode.LOCAL, "whoever can read this disk: plain Markdown files, never published"),
+    (Mode.IPFS, "everyone: plain files, published unencrypted, permanently"),
 )
 _KEYS = (
-    ("new", "a new wallet: a key file, made now, under a passphrase; no coins, no account (recommended)"),
-    ("file", "a wallet that I have: its keystore file"),
-    ("phrase", "a wallet that I have: its seed phrase"),
-    ("words", "no wallet: 24 words on paper, which are made now"),
+    ("new", "a new wallet: a key file with a passphrase; no coins, no account (recommended)"),
+    ("file", "my wallet: its keystore file"),
+    ("phrase", "my wallet: its seed phrase"),
+    ("words", "no wallet: only a new recovery phrase of 24 words, on paper"),
 )
 
 #: Kinds of providers that are not offered: a folder is offered by itself, the others only read, or only find.
@@ -71,7 +71,7 @@ class InitRequest(MemoryRequest):
 def ask_for_the_rest(request: InitRequest, keystore: Path) -> InitRequest:
     """Ask for what the options leave open. `keystore` is where a new wallet's file is put unless another place is named."""
     if request.mode is None and not request.owners:
-        request = replace(request, mode=_one_of("Who may read this memory?", _READERS))
+        request = replace(request, mode=_one_of("Who may read this vault?", _READERS))
     if not request.kind.published:
         return request
     if not request.where and not request.no_wallet:
@@ -80,13 +80,13 @@ def ask_for_the_rest(request: InitRequest, keystore: Path) -> InitRequest:
 
 
 def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
-    answer = _one_of("What shows on another device that it is yours?", _KEYS)
+    answer = _one_of("How do your other devices open this vault?", _KEYS)
     if answer == "new":
         while True:
             file = _text("File of the new wallet", str(keystore))
             if not expanded(file).exists():
                 return replace(request, new_wallet=file)
-            click.echo(f"{file} is there already. Name another one.", err=True)
+            click.echo(f"{file} exists already. Name another one.", err=True)
     if answer == "file":
         while True:
             file = str(expanded(_text("Keystore file")))
@@ -104,7 +104,7 @@ def _place() -> str:
 
     kinds = sorted({point.name for point in entry_points(group="ipfsmem.providers")} - _NOT_OFFERED)
     click.echo(
-        "Where is it kept, so that your other devices find it? A folder that they can reach (a stick, a network\n"
+        "Where should the vault be stored? A folder that your other devices can reach (a USB stick, a network\n"
         f"share, a synced folder), or a service: {', '.join(kinds)}.",
         err=True,
     )
@@ -114,7 +114,7 @@ def _place() -> str:
             return place
         if expanded(place).is_dir():
             return str(expanded(place))
-        click.echo(f"There is no folder {place}. Make it first, or name another place.", err=True)
+        click.echo(f"There is no folder {place}. Create it first, or name another one.", err=True)
 
 
 def _one_of(question: str, answers: Sequence[tuple[T, str]]) -> T:

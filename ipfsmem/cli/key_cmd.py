@@ -44,7 +44,7 @@ def passphrase_command(
     with context.memory() as memory:
         new = secret_input.from_fd_or_environment(new_passphrase_fd, "IPFSMEM_NEW_PASSPHRASE")
         if unprotected_keys and new is not None:
-            raise UsageError("a new passphrase or --unprotected-keys, not both")
+            raise UsageError("a new passphrase and --unprotected-keys exclude each other")
         if new is None and not unprotected_keys:
             new = secret_input.ask(
                 "new passphrase for this device",
@@ -57,9 +57,9 @@ def passphrase_command(
 
         context.emit(KeysProtected(protected=new is not None))
     elif new is None:
-        click.echo("This device's keys lie on the disk without a passphrase now.")
+        click.echo("This device's keys have no passphrase now.")
     else:
-        click.echo("This device's keys are under the new passphrase.")
+        click.echo("This device's keys have the new passphrase.")
 
 
 @cli_command("vaults", short_help="List further vaults of this vault's wallet")
@@ -73,7 +73,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
     --vault NAME --wallet FILE`.
     """
     if key_number is not None and add is None:
-        raise UsageError("--key-number goes with --add")
+        raise UsageError("--key-number requires --add")
     with context.memory() as memory:
         if add is not None:
             memory.vaults.add(add, key_number or 1)
@@ -85,7 +85,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
         ("vault", "key number", "wallet"),
         [(one.name, str(one.key_number), one.address) for one in found],
         styles=("bold", "", "dim"),
-        nothing="The wallet has no further vault.",
+        nothing="The wallet has no further vaults.",
     )
 
 
@@ -123,7 +123,7 @@ def derive_command(
     from ipfsmem.wallet.signers import RawKeySigner
 
     if sys.stdin.isatty():
-        raise UsageError("the key comes on standard input", hint="ipfsmem key derive < key.txt")
+        raise UsageError("the key must be on standard input", hint="ipfsmem key derive < key.txt")
     passphrase = (
         secret_input.from_descriptor(signature_passphrase_fd) if signature_passphrase_fd is not None else None
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipfsmem.vault.recovery import NewWords, Words
 
 #: Said where its words could not be shown.
-_MADE = "new words are made, and the older ones still work"
+_MADE = "the new recovery phrase is created, and the older ones still work"
 
 
 @cli_command("phrase", short_help="Create a new recovery phrase")
@@ -59,8 +59,8 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
             going = [] if made.problem else _agreed(old, revoke_old)
         if made.problem and revoke_old:
             raise ProviderUnavailable(
-                f"the older words still work, and the new ones may not yet work everywhere: {made.problem}",
-                hint="Then: ipfsmem sync, and to revoke the older ones: ipfsmem member revoke ID.",
+                f"the older recovery phrases still work, and the new one may not work everywhere yet: {made.problem}",
+                hint="Run: ipfsmem sync. Then revoke the older ones: ipfsmem member revoke ID.",
             )
         unplaced = [
             report for report in _revoke(memory, going, context) if report.blocked or report.not_placed
@@ -69,8 +69,8 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
         _tell_what_stays(made, old, going)
     if made.problem:
         raise IncompleteError(
-            f"the new words are made, and may not yet work everywhere: {made.problem}",
-            hint="They do after: ipfsmem sync",
+            f"the new recovery phrase is created, and may not work everywhere yet: {made.problem}",
+            hint="Publish it: ipfsmem sync",
         )
     if unplaced:
         click.get_current_context().exit(max(report.exit_code for report in unplaced))
@@ -79,11 +79,11 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
 def _show(made: NewWords, memory: Memory) -> None:
     with words_unprinted(_MADE):
         show_words(made.words, memory)
-        click.echo(f"They are the {made.label} ({made.id}).")
+        click.echo(f"Its label is {made.label} ({made.id}).")
     if made.problem:
         click.echo(
             style("not published everywhere yet: ", fg="yellow")
-            + advice(f"{made.problem}. The words work from the next sync on: ipfsmem sync"),
+            + advice(f"{made.problem}. The recovery phrase works from the next sync on: ipfsmem sync"),
             err=True,
         )
     if made.report is not None and made.report.notices:
@@ -98,7 +98,7 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
         if not secret_input.can_ask():
             return []
         said = ", ".join(clean(one.label) for one in old)
-        if not click.confirm(f"Should the older words stop working ({said})?", default=True, err=True):
+        if not click.confirm(f"Revoke the older recovery phrases ({said})?", default=True, err=True):
             return []
     return old
 
@@ -122,7 +122,7 @@ def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> list
             click.echo(
                 style("not published everywhere yet: ", fg="yellow")
                 + advice(
-                    f"that {clean(one.label)} ({one.id}) is revoked. The next sync tries again: ipfsmem sync"
+                    f"the revocation of {clean(one.label)} ({one.id}). The next sync retries: ipfsmem sync"
                 ),
                 err=True,
             )
@@ -135,7 +135,7 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
     stays = [one for one in old if one not in going]
     if stays:
         click.echo(
-            f"{count(len(stays), 'older set')} of words still work"
+            f"{count(len(stays), 'older recovery phrase')} still work"
             + ("s" if len(stays) == 1 else "")
             + advice(f". To revoke: {'; '.join(f'ipfsmem member revoke {one.id}' for one in stays)}"),
             err=True,
@@ -144,4 +144,4 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
         from ipfsmem.results import FIRST_WORDS_STAY
 
         click.echo(style("note: ", fg="yellow") + FIRST_WORDS_STAY, err=True)
-    click.echo(style(advice("On paper beside them: ipfsmem key sheet"), dim=True), err=True)
+    click.echo(style(advice("Print the recovery sheet too: ipfsmem key sheet"), dim=True), err=True)

@@ -49,18 +49,18 @@ def page(sheet: RecoverySheet) -> str:
     """The sheet as plain text."""
     return "\n".join(
         [
-            f"RECOVERY SHEET of the ipfsmem memory {sheet.namespace!r}".replace("'", '"'),
+            f"RECOVERY SHEET of the vault {sheet.namespace!r}".replace("'", '"'),
             f"printed {_day(sheet.made_at)} by the device {clean(sheet.device)!r}".replace("'", '"'),
             "",
             *_wrap(
-                f"This page and the 24 words below{', or the wallet,' if sheet.wallet else ''} bring the memory back on a new device. Without "
+                f"This page and the 24 words below{', or the wallet,' if sheet.wallet else ''} bring the vault back on a new device. Without "
                 "words this page is no secret. With them whoever reads it can read and change the memory: keep "
                 "it as you would keep money."
             ),
             "",
             *_facts(sheet),
             "",
-            "WHERE IT IS KEPT",
+            "PROVIDERS",
             *_places(sheet),
             "",
             "TO BRING IT BACK",
@@ -77,7 +77,7 @@ def page(sheet: RecoverySheet) -> str:
 
 
 def _facts(sheet: RecoverySheet) -> list[str]:
-    wallet = sheet.address or ("yes, its address is not known on this device" if sheet.wallet else "none")
+    wallet = sheet.address or ("yes, but this device does not know its address" if sheet.wallet else "none")
     vault = sheet.vault_tag
     if sheet.vault_name and sheet.wallet:
         vault += f"  (name {sheet.vault_name}, key number {sheet.key_number})"
@@ -101,8 +101,7 @@ def _places(sheet: RecoverySheet) -> list[str]:
     if not sheet.providers:
         return [
             *_wrap(
-                "NOWHERE BUT ON THIS DEVICE: no provider is chosen (ipfsmem provider add), so nothing on this page "
-                "brings it back."
+                "ONLY ON THIS DEVICE: no provider is set (ipfsmem provider add), so this page cannot bring the vault back."
             )
         ]
     return [line for place in sheet.providers for line in _place(place, sheet)]
@@ -111,7 +110,7 @@ def _places(sheet: RecoverySheet) -> list[str]:
 def _place(place: Place, sheet: RecoverySheet) -> list[str]:
     lines = [f"- {clean(place.provider)}"]
     if place.hidden:
-        lines.append("    (... stands for a part that may be a secret)")
+        lines.append("    (... replaces a part that may be a secret)")
     if place.settings:
         lines += textwrap.wrap(
             "settings: " + ", ".join(map(clean, place.settings)),
@@ -122,27 +121,27 @@ def _place(place: Place, sheet: RecoverySheet) -> list[str]:
     if place.root:
         lines.append(f"    version there: {clean(place.root)}")
     if place.at is None and sheet.root:
-        lines.append("    nothing was placed there by this device")
+        lines.append("    this device published nothing there")
     return lines
 
 
 def _ways(sheet: RecoverySheet) -> list[str]:
     lines = []
     if sheet.with_words:
-        lines += ["  with the words:", f"    {clean(sheet.with_words)}"]
+        lines += ["  with the recovery phrase:", f"    {clean(sheet.with_words)}"]
     if sheet.with_wallet:
         lines += [
             "  with the wallet (FILE is its keystore; or --mnemonic):",
             f"    {clean(sheet.with_wallet)}",
         ]
-    return lines or ["  Nothing does: this memory has no words and no wallet (ipfsmem key phrase)."]
+    return lines or ["  Not possible: this vault has no recovery phrase and no wallet (ipfsmem key phrase)."]
 
 
 def _last_resort(sheet: RecoverySheet) -> list[str]:
     if not sheet.root:
         return []
     return _wrap(
-        "If that finds no memory, names and lists are lost: add --root and the newest version. Any provider that still "
+        "If this finds no vault, names and lists are lost: add --root and the newest version. Any provider that still "
         "has it will do, a public gateway too (--provider gateway:https://...) beside one that takes uploads."
     )
 
@@ -153,7 +152,7 @@ def _further(sheet: RecoverySheet) -> list[str]:
     lines = [
         "",
         "FURTHER VAULTS OF THIS WALLET",
-        *_wrap("Each takes one more signature, and has a sheet of its own."),
+        *_wrap("Each needs one more signature, and has a sheet of its own."),
     ]
     for one in sheet.vaults:
         lines += [f"  {one.name}:", f"    {clean(one.with_wallet)}"]
@@ -162,7 +161,7 @@ def _further(sheet: RecoverySheet) -> list[str]:
 
 def _words(sheet: RecoverySheet) -> list[str]:
     if not sheet.words:
-        return ["THE 24 WORDS", "This memory has none. To make some: ipfsmem key phrase"]
+        return ["THE 24 WORDS", "This vault has no recovery phrase. Create one: ipfsmem key phrase"]
     known = "; ".join(clean(one.label) + (" (of init)" if one.root else "") for one in sheet.words)
     lines = ["THE 24 WORDS (by hand; never in a file or a photograph)", *_wrap(f"That work: {known}."), ""]
     for start in range(1, 25, 4):

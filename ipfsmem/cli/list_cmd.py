@@ -27,7 +27,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | 
         asked["any"] = bool(page.total or call(list_, context, memory, {"limit": 1}))
         return page
     if context.stacked or any(asked[name] is not None for name in list_.names if name in asked):
-        raise UsageError("--hidden shows all that is hidden in one scope: leave the other options out")
+        raise UsageError("--hidden lists all hidden memories of one scope, and excludes the other options")
     return memory.hidden.list()
 
 
@@ -50,10 +50,10 @@ def _print_hidden(found: Sequence[Hidden]) -> None:
         [(one.key, moment(one.at), one.why) for one in found],
         styles=("bold", "dim", ""),
         shrink=(2,),
-        nothing="Nothing is hidden.",
+        nothing="No hidden memories.",
     )
     if found and is_terminal():
-        click.echo(advice("Have them in sight again: ipfsmem hide --back KEY"), err=True)
+        click.echo(advice("Show one again: ipfsmem hide --back KEY"), err=True)
 
 
 def print_list(context: CommandContext, found: MemoryPage, *, ours: bool = True, nothing: str = "") -> None:

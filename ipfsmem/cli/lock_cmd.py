@@ -30,7 +30,7 @@ def command(context: CommandContext) -> None:
         _, lost = _lock(context)
         if not context.json:
             _say(lost, err=True)
-            click.echo("Locked, without the last look at the working copies:", err=True)
+            click.echo("Locked, without reading the linked folders:", err=True)
         raise
     was_unlocked, lost = _lock(context)
     if not was_unlocked and context.folder.resolve() not in lost:
@@ -47,14 +47,12 @@ def command(context: CommandContext) -> None:
         return
     _say(lost)
     if was_unlocked or not lost:
-        click.echo("Locked." if was_unlocked else "It was locked already.")
+        click.echo("Locked." if was_unlocked else "Already locked.")
 
 
 def _say(lost: list[Path], *, err: bool = False) -> None:
     for folder in lost:
-        click.echo(
-            clean(f"Locked: what was unlocked in {folder}, where that memory is not any more."), err=err
-        )
+        click.echo(clean(f"Locked: the cached keys of {folder}, where that vault no longer is."), err=err)
 
 
 def _lock(context: CommandContext) -> tuple[bool, list[Path]]:

@@ -47,7 +47,7 @@ def list_command(context: CommandContext) -> None:
         styles=("bold", "cyan", "", "dim"),
     )
     if not found.members:
-        click.echo("This memory has no vault: it is not shared, and has no keys.", err=True)
+        click.echo("This vault is in a mode without members and keys.", err=True)
     elif found.seals is not None:
         click.echo(style(f"current encryption key: no. {found.seals.epoch}", dim=True), err=True)
     elif found.reason:
@@ -61,9 +61,9 @@ def _by(ring: Ring | None, one: Removal) -> str:
     """By whose word somebody is out, and what ends that where a person can."""
     from ipfsmem.sync.removals import whose_word
 
-    who = " and ".join(whose_word(ring, by) for by in one.by) or "the wallet, or the words of init"
+    who = " and ".join(whose_word(ring, by) for by in one.by) or "the wallet, or the recovery phrase of init"
     if one.lasting:
-        return f"by {who}, for good"
+        return f"by {who}, permanently"
     return f"by {who}; if that was not you: " + "; ".join(
         f"ipfsmem member revoke {by} --nothing-stands" for by in one.by
     )

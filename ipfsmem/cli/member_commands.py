@@ -48,7 +48,7 @@ def names_somebody(memory: Memory, text: str) -> bool:
     from ipfsmem.ring.labels import families_named
 
     if not text:
-        raise UsageError("no member is named", hint="See: ipfsmem member list.")
+        raise UsageError("no member given", hint="See: ipfsmem member list.")
     return bool(families_named(memory.replica.ring, text, _labels(memory)))
 
 
@@ -68,8 +68,8 @@ def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> s
     could = ", ".join(f"{labels.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     raise UsageError(
-        f"{text!r} could be any of {count(len(found), 'member')}: {clean(could)}{more}",
-        hint="Give the whole id.",
+        f"{text!r} matches {count(len(found), 'member')}: {clean(could)}{more}",
+        hint="Pass the whole id.",
     )
 
 

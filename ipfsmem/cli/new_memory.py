@@ -127,7 +127,7 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
         return None
     found = context.passphrase_from_fd_or_environment()
     if found is None and request.kind.sealed and secret_input.can_ask():
-        click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
+        click.echo("A passphrase protects this device's keys. It never leaves this device.", err=True)
         found = secret_input.ask("passphrase for this device", twice=True)
     check_protection(request.kind, found)
     return found
@@ -183,7 +183,7 @@ def say_not_public() -> None:
     """Say that a plain memory was not published, as nobody has agreed to that, and how to agree."""
     click.echo(
         style("not published: ", fg="yellow")
-        + advice("everyone could read it, for good. When that is meant: ipfsmem sync --yes-public"),
+        + advice("everyone could read it, permanently. To confirm: ipfsmem sync --yes-public"),
         err=True,
     )
 
@@ -194,12 +194,10 @@ def what_came_back(status: Status, restored: SyncReport | None) -> str:
     if restored is not None and restored.damaged:
         return advice(f"A part is back: {amount} For more: ipfsmem vault repair")
     if restored is not None and restored.unread:
-        return advice(f"It is back, but newer texts may be missing: {amount} For those: ipfsmem sync")
+        return advice(f"It is back, but newer texts may be missing: {amount} Get them: ipfsmem sync")
     if restored is not None and restored.not_fetched:
         missing = count(restored.not_fetched, "text")
-        return advice(
-            f"It is back, but {missing} of it could not be had: {amount} To ask again: ipfsmem sync"
-        )
+        return advice(f"It is back, but {missing} could not be fetched: {amount} Retry: ipfsmem sync")
     return f"It is back: {amount}"
 
 
@@ -227,8 +225,7 @@ def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
         number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
         click.echo(
             advice(
-                f"This wallet has a further vault: {vault.name}. To bring it back: "
-                f"ipfsmem recover --vault {vault.name}{number} --wallet FILE"
+                f"This wallet has a further vault: {vault.name}. Bring it back: ipfsmem recover --vault {vault.name}{number} --wallet FILE"
             ),
             err=True,
         )

@@ -60,16 +60,17 @@ def command(
     from ipfsmem.memory import Memory
 
     if out is not None and key is not None:
-        raise UsageError("one memory, KEY, or all of them with --export: not both")
+        raise UsageError("KEY and --export exclude each other")
     if partial and out is None:
-        raise UsageError("--partial is for --export: what that may leave out")
+        raise UsageError("--partial requires --export")
     if out is not None:
         export_cmd.refuse_inside(context, out)
     with asyncio.run(Memory.open_foreign(source, provider=provider or None)) as opened:
         _tell_problems(opened)
         if scope and opened.scopes.get(scope) is None:
             raise NotFoundError(
-                f"there is no scope {scope} in it", hint="See what there is: the same command without it."
+                f"there is no scope {scope} in the source",
+                hint="List the contents: run the command without it.",
             )
         memory = opened if scope is None else opened.scope(scope)
         if out is not None:
@@ -78,7 +79,8 @@ def command(
             reading = memory.read(key)
             if reading is None:
                 raise NotFoundError(
-                    f"there is no memory {key} in it", hint="See what there is: the same command without it."
+                    f"there is no memory {key} in the source",
+                    hint="List the contents: run the command without it.",
                 )
             read_cmd.print_memory(context, reading, only_body=False)
         else:
@@ -92,7 +94,7 @@ def command(
                 more = f" and {len(others) - MOST:,} more" if len(others) > MOST else ""
                 click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)
             if is_terminal() and not context.json:
-                where = memory.opened.root or "plain files, vouched for by nothing else"
+                where = memory.opened.root or "plain files, without signatures"
                 click.echo(
                     style(f"{where}; {count(len(memory.timeline.read()), 'event')}", dim=True), err=True
                 )

@@ -18,7 +18,7 @@ def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> s
     """The path or name as it is. Raises click's error for an empty one: it comes from a variable that is not set, and would mean
     the current folder, or another memory."""
     if path is not None and not path.strip():
-        raise click.BadParameter("it is empty", ctx, param)
+        raise click.BadParameter("must not be empty", ctx, param)
     return path
 
 
@@ -58,7 +58,7 @@ def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> fl
         return None
     match = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip(), re.ASCII)
     if match is None or not int(match[1]):
-        raise click.BadParameter(f"{text!r} is no time: say 30s, 5m, 12h or 1d", ctx, param)
+        raise click.BadParameter(f"invalid duration {text!r} (examples: 30s, 5m, 12h, 1d)", ctx, param)
     return float(int(match[1]) * _UNITS[match[2]])
 
 
@@ -73,13 +73,13 @@ class WholeNumber(click.types.IntParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number. Raises click's error for anything else."""
         least, most = self._least, self._most
-        bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+        bounds = f"{least} or more" if most is None else f"{least}-{most}"
         try:
             number = int(value)
         except (ValueError, TypeError):
-            self.fail(f"{value!r} is no whole number; it takes one {bounds}.", param, ctx)
+            self.fail(f"must be a whole number, {bounds} (got {value!r})", param, ctx)
         if number < least or (most is not None and number > most):
-            self.fail(f"{number} will not do; it takes a whole number {bounds}.", param, ctx)
+            self.fail(f"must be {bounds} (got {number})", param, ctx)
         return number
 
 
@@ -99,7 +99,7 @@ class Number(click.types.FloatParamType):
             number = float("nan")
         if not self._least <= number <= self._most:
             self.fail(
-                f"{value!r} will not do; it takes a number from {self._least:g} to {self._most:g}.",
+                f"must be a number from {self._least:g} to {self._most:g} (got {value!r})",
                 param,
                 ctx,
             )
@@ -177,7 +177,7 @@ def refuse_repeated_options(command: click.Command, ctx: click.Context, args: li
             continue
         if param in seen:
             names = "/".join((*param.opts[-1:], *param.secondary_opts))
-            raise click.UsageError(f"{names} is given twice, and only one can count", ctx)
+            raise click.UsageError(f"{names} is given twice", ctx)
         seen.add(param)
 
 

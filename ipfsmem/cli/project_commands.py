@@ -32,14 +32,14 @@ def refuse_wrong_projects(
 ) -> None:
     """Raises UsageError where projects are asked for and cannot be. `about_one`: something was said that only one project has."""
     if about_one and folder is None:
-        raise UsageError("--scope and --new are about one project", hint="Name it: --project DIR.")
+        raise UsageError("--scope and --new require --project", hint="Add --project DIR.")
     if folder is None and not everything:
         return
     if folder is not None and everything:
-        raise UsageError("--project names one, --all means all that Claude Code knows: one of both")
+        raise UsageError("--project and --all exclude each other")
     if program is None or (everything and program != "claude-code"):
         raise UsageError(
-            "only Claude Code keeps a list of projects",
+            "--all is for claude-code only",
             hint="Connect one project: ipfsmem connect codex --project DIR. All of Claude Code: ipfsmem connect claude-code --all",
         )
 
@@ -88,18 +88,16 @@ def connect_projects(
     else:
         _say_connected(plans, failed)
         if follow:
-            click.echo("Projects that begin later are connected at their first session.")
+            click.echo("Future projects are connected at their first session.")
     if not context.json and published and any(not one.error for one in left):
-        click.echo(
-            advice("What another machine remembers of them comes with: ipfsmem sync. Then connect them.")
-        )
+        click.echo(advice("To get memories of another machine first: ipfsmem sync."))
     for text in () if context.json else remarks:
         click.echo(style("note: ", fg="yellow") + advice(text))
     wrong = [one for one in answer.left if one.error]
     if wrong and not dry_run:
         raise IncompleteError(
             f"{count(len(wrong), 'project')} could not be connected: {wrong[0].folder}: {wrong[0].error}",
-            hint="Connect each by itself: ipfsmem connect claude-code --project DIR",
+            hint="Connect each separately: ipfsmem connect claude-code --project DIR",
         )
 
 
@@ -127,7 +125,7 @@ def bind_project(
             click.echo(style(where, bold=True))
             kind = "the new scope" if choice.new else "the scope"
             click.echo(
-                f"  {kind} {choice.scope} ({clean(choice.why)}){': connected already' if done else ''}"
+                f"  {kind} {choice.scope} ({clean(choice.why)}){': already connected' if done else ''}"
             )
         first()
         if not dry_run and not done:
@@ -146,7 +144,7 @@ def bind_project(
     elif dry_run:
         click.echo("Nothing was changed.")
     else:
-        click.echo(f"{where} {'was connected already' if done else 'is connected now'}.")
+        click.echo(f"{where} {'was already connected' if done else 'is connected now'}.")
 
 
 def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run: bool) -> None:
@@ -181,7 +179,7 @@ def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run:
     elif dry_run:
         click.echo("Nothing was changed.")
     elif not rows:
-        click.echo("No project is connected.")
+        click.echo("No connected projects.")
     if stuck:
         row, first = stuck[0]
         raise IncompleteError(
@@ -197,19 +195,17 @@ def say_what_stays(context: CommandContext) -> None:
 
     if context.json:
         return
-    how = "Let go of them with: ipfsmem disconnect claude-code --all"
+    how = "Unlink them: ipfsmem disconnect claude-code --all"
     try:
         with Memory.load(context.namespace, home=context.home) as memory:
             stay = sum(bool(row.adopted) for row in connected_folders(memory.replica))
     except NotFoundError:
         return
     except IpfsmemError:
-        click.echo(
-            advice(f"The folders of projects that were connected stay attached, if there are any. {how}")
-        )
+        click.echo(advice(f"The memory folders of connected projects, if any, stay linked. {how}"))
         return
     if stay:
-        click.echo(advice(f"The folders of memories of {count(stay, 'project')} stay attached. {how}"))
+        click.echo(advice(f"The memory folders of {count(stay, 'project')} stay linked. {how}"))
 
 
 def _adopted(adopted: dict[str, str]) -> str:
@@ -222,11 +218,11 @@ def _show(plans: list[AdoptionPlan], left: list[NotPlanned]) -> None:
         kind = "the new scope" if plan.choice.new else "the scope"
         click.echo(f"  {kind} {plan.choice.scope} ({clean(plan.choice.why)})")
         moved = f", named in {clean(str(plan.named_in))}" if plan.named_in is not None else ""
-        done = ": connected already" if plan.done else ""
+        done = ": already connected" if plan.done else ""
         click.echo(f"  {clean(str(plan.folder))}, {count(plan.files, 'file')}{moved}{done}")
     for one in left:
-        why = clean(one.error) if one.error else "nothing is remembered there yet"
-        click.echo(f"{clean(str(one.folder))}: left out, {why}")
+        why = clean(one.error) if one.error else "no memories yet"
+        click.echo(f"{clean(str(one.folder))}: skipped, {why}")
     if not plans and not left:
         click.echo("Claude Code knows no project on this device.")
 
@@ -235,7 +231,7 @@ def _say_connected(plans: list[AdoptionPlan], failed: list[ProjectLeft]) -> None
     gone = {one.folder for one in failed}
     for plan in plans:
         if (folder := str(plan.project.folder)) not in gone:
-            state = "was connected already" if plan.done else "is connected now"
+            state = "was already connected" if plan.done else "is connected now"
             click.echo(f"{clean(folder)} {state}.")
 
 
@@ -248,7 +244,7 @@ def _agree(plans: list[AdoptionPlan], yes: bool) -> None:
     wanted = sum(not plan.done for plan in plans)
     if not secret_input.can_ask():
         named = "".join(f", in {plan.folder}, which {plan.named_in} names" for plan in plans if plan.named_in)
-        raise UsageError(f"this connects {count(wanted, 'project')}{named}", hint="Say so: --yes")
+        raise UsageError(f"this connects {count(wanted, 'project')}{named}", hint="Confirm: --yes")
     confirm(f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", "not connected")
 
 
@@ -304,7 +300,7 @@ def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[AdoptionPlan]) 
 
     attached = {one.path for one in memory.folders.list()}
     return [
-        f"what Claude Code keeps for a further working tree alone is not taken in: ipfsmem folder attach {shlex.quote(str(place))} --scope {scope}"
+        f"what Claude Code keeps for another working tree is not imported: ipfsmem folder attach {shlex.quote(str(place))} --scope {scope}"
         for place, scope in left_beside(claude, plans)
         if str(place) not in attached
     ]

@@ -170,8 +170,8 @@ def check_command(context: CommandContext, repair: bool, full: bool) -> None:
 
 def _print_presence(one: Presence) -> None:
     mark, colour = _PRESENCE[one.state]
-    known = f"{one.read:,} of {count(one.total, 'part')} looked at" if one.read else ""
-    again = f"{count(one.sent, 'part')} sent again" if one.sent else ""
+    known = f"{one.read:,} of {count(one.total, 'block')} checked" if one.read else ""
+    again = f"{count(one.sent, 'block')} uploaded again" if one.sent else ""
     rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
     click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
     for cid in one.examples:
@@ -180,8 +180,8 @@ def _print_presence(one: Presence) -> None:
 
 def _next_step(repaired: bool) -> str:
     if not repaired:
-        return "Send again what this device has of it: ipfsmem provider check --repair"
-    return "This device does not have what is missing: run the same on one that does."
+        return "Upload the missing blocks: ipfsmem provider check --repair"
+    return "This device does not have the missing blocks: run the command on another one."
 
 
 @cli_command("follow", short_help="Follow another device to its new provider")
@@ -204,7 +204,7 @@ def follow_command(
     from ipfsmem.cli import secret_input
 
     if decline and spec is not None:
-        raise UsageError("to decline is to go nowhere: leave SPEC out")
+        raise UsageError("--decline excludes SPEC")
     with context.memory() as memory:
         move = memory.providers.moved()
         if decline:

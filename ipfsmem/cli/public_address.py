@@ -40,10 +40,10 @@ def lines(status: Status) -> list[str]:
     found = address(status)
     if not found:
         return []
-    told = [f"Its address, for everybody: {found}"]
+    told = [f"Public address: {found}"]
     command = way_in(status)
     if command:
-        told.append(f"A friend reads it with: {clean(command)}")
+        told.append(f"Anyone can read it with: {clean(command)}")
     return told
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord | None:
     if context.stacked and (asked["conflict"] is not None or asked["root"] is not None):
-        raise UsageError("--stack reads what is shown now, so it takes neither --conflict nor --root")
+        raise UsageError("--stack excludes --conflict and --root")
     if asked["conflict"] is not None and asked["root"] is not None:
         raise UsageError("--conflict and --root exclude each other")
     found: MemoryRecord | None = call(read, context, memory, asked)
@@ -34,7 +34,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord 
 def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
     return NotFoundError(
         f"there is no memory {asked['key']}{asked['near']}",
-        hint=context.scope_notice or "See what there is with: ipfsmem list.",
+        hint=context.scope_notice or "List the memories: ipfsmem list.",
     )
 
 
@@ -58,8 +58,8 @@ def _where_it_stands(memory: Memory, key: str) -> MemoryRecord | None:
     there = memory.scopes.having(key)
     if len(there) > 1:
         raise UsageError(
-            f"{key} stands in several scopes: {', '.join(there)}",
-            hint=f"Say which one: ipfsmem read {key} --scope {there[0]}",
+            f"{key} is in several scopes: {', '.join(there)}",
+            hint=f"Choose one: ipfsmem read {key} --scope {there[0]}",
         )
     return memory.scope(there[0]).read(key) if there else None
 

@@ -35,17 +35,17 @@ def _show(context: CommandContext, answer: Recalled, asked: Mapping[str, Any]) -
         said = f"{nothing}{count(answer.searched, what)} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
             said += (
-                f"; {count(answer.not_fetched, 'text')} could not be looked through, not being on this device"
+                f"; {count(answer.not_fetched, 'text')} could not be searched, as they are not on this device"
             )
         if not found and asked["kind"] == "memory":
-            said += "; --kind all looks through the timeline and sessions too"
+            said += "; --kind all also searches the timeline and sessions"
         click.echo(style(said, dim=True), err=True)
 
 
 def _of_memory(hit: RecallHit) -> tuple[str, list[str], str]:
     """Where a hit stands, what is said of it, and its text."""
     about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
-    about += [] if hit.own else ["others' word, a candidate"]
+    about += [] if hit.own else ["pending"]
     about += [f"hides the one of {', '.join(map(_named, hit.hides))}"] if hit.hides else []
     return f"{hit.scope}/{hit.key}" if hit.scope else hit.key, about, hit.body
 
@@ -54,7 +54,7 @@ def _of_moment(hit: FoundMoment) -> tuple[str, list[str], str]:
     place = f"session {hit.session}" if hit.kind == "message" else f"event {hit.type}"
     about = [f"scope {hit.scope}" if hit.scope else "", local_text(hit.at)]
     about += [f"the {hit.type} says" if hit.kind == "message" else "", f"by {hit.by}" if hit.by else ""]
-    about += [] if hit.own else ["imported, a candidate"]
+    about += [] if hit.own else ["imported, pending"]
     if hit.event is None:
         return place, about, hit.text
     return place, about, data_of(hit.event)
@@ -74,7 +74,7 @@ def sum_of(parts: Mapping[str, float], beside: Mapping[str, float] | None = None
 
 
 def _named(scope: str) -> str:
-    return f"the scope {scope}" if scope else "everybody"
+    return f"the scope {scope}" if scope else "the default scope"
 
 
 command = operation_command("recall", recall, _show)

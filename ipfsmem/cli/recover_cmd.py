@@ -75,7 +75,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
 
     claim_folder(context.folder)
     if request.wallet.named and request.words_fd is not None:
-        raise UsageError("a wallet or the recovery words, not both")
+        raise UsageError("a wallet and the recovery phrase exclude each other")
     ask_before_making(request.memory_dir)
     words = None if request.wallet.named else recovery_root(request.words_fd)
     passphrase = device_passphrase(context, request)

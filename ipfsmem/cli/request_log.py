@@ -40,7 +40,7 @@ def _open(file: str) -> TextIO:
         )
     except OSError as error:
         raise ConfigError(
-            f"the log {file}, which IPFSMEM_LOG names, cannot be written: {reason(error)}",
+            f"the log {file}, set in IPFSMEM_LOG, cannot be written: {reason(error)}",
             hint="Name a file in a folder that exists, or unset IPFSMEM_LOG.",
         ) from None
 

@@ -15,17 +15,17 @@ from ipfsmem.operations.resolve import Resolved, resolve
 def _ask(context: CommandContext, asked: Asked) -> None:
     """Check the options and read the text before the memory is opened."""
     key, file = asked["key"], asked["file"]
-    look = f"Look first: ipfsmem conflicts {key}"
+    look = f"See it first: ipfsmem conflicts {key}"
     if sum((asked["keep"], asked["take"] is not None, file is not None)) != 1:
-        raise UsageError("choose one: --keep, --take FILE or --file PATH", hint=look)
+        raise UsageError("give exactly one of --keep, --take FILE and --file PATH", hint=look)
     text = asked["text"] = None if file is None else read_text(file, "the text")
     if text is not None and not text.strip():
         raise UsageError(
             "the text is empty, so nothing was replaced",
-            hint=f"To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget {key}",
+            hint=f"To keep the current text: --keep. To delete the memory afterwards: ipfsmem forget {key}",
         )
     if asked["seen"] is None:
-        raise UsageError("say what you looked at: --seen HASH", hint=f"{look} (it prints the line to use)")
+        raise UsageError("--seen HASH is missing", hint=f"{look} (it prints the command to run)")
 
 
 def _show(context: CommandContext, result: Resolved, asked: Asked) -> None:

@@ -26,7 +26,10 @@ def command(context: CommandContext, key: str, root: str | None, text: str | Non
     undoes it.
     """
     if root is None and text is None:
-        raise UsageError("say which text: --root CID or --text SHA256", hint=f"See: ipfsmem history {key}")
+        raise UsageError(
+            "give exactly one of --root CID and --text SHA256",
+            hint=f"List the revisions: ipfsmem history {key}",
+        )
     with context.memory() as memory:
         written = memory.versions.restore(root, key, text=text, seen=seen)
     if context.json:

@@ -35,7 +35,7 @@ def command(
     from ipfsmem.cli.consent import confirm
 
     if memories_only and sessions_only:
-        raise UsageError("--memories-only and --sessions-only leave nothing to clear: give one of both")
+        raise UsageError("--memories-only and --sessions-only exclude each other")
     with context.memory() as memory:
         texts = {} if sessions_only else _texts(memory)
         named = [] if memories_only else [one.session for one in memory.sessions.known()]
@@ -44,7 +44,7 @@ def command(
         if (texts or sessions) and not yes:
             where = f"of the scope {context.scope}, " if context.scope else ""
             if not secret_input.can_ask():
-                raise UsageError(f"this forgets {what}, {where}on every device", hint="Say so: --yes")
+                raise UsageError(f"this forgets {what}, {where}on every device", hint="Confirm: --yes")
             confirm(f"Forget {what}, {where}on every device?", "not forgotten")
         left = _forget(memory, texts, sessions, reason)
         told = when_others_learn(memory.mode)
@@ -53,13 +53,13 @@ def command(
 
         context.emit(Cleared(memories=len(texts), sessions=len(sessions), left=left))
     elif not texts and not sessions:
-        click.echo("There is nothing to forget.")
+        click.echo("Nothing to forget.")
     else:
         click.echo(f"Forgotten here: {what}{f' but {len(left)}' if left else ''}{told}.")
     if left:
         raise IncompleteError(
-            f"somebody wrote meanwhile, so these stay: {', '.join(left[:5])}",
-            hint="Look at them, then once more: ipfsmem scope clear",
+            f"these changed meanwhile and are kept: {', '.join(left[:5])}",
+            hint="Review them, then run again: ipfsmem scope clear",
         )
 
 

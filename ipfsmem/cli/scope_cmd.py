@@ -50,9 +50,9 @@ def list_command(context: CommandContext, forgotten: bool) -> None:
         ("scope", "kind", "memories", "title", ""),
         rows,
         styles=("bold", "cyan", "dim", "", "yellow"),
-        nothing="No scope is forgotten."
+        nothing="No forgotten scopes."
         if forgotten
-        else advice("No scopes. The first write makes one: ipfsmem write KEY --scope NAME --body TEXT"),
+        else advice("No scopes. The first write creates one: ipfsmem write KEY --scope NAME --body TEXT"),
     )
 
 
@@ -106,7 +106,7 @@ def make_command(context: CommandContext, name: str, title: str | None, kind: Ki
 
         context.emit(ScopeCard(scope=name, card=made.card))
     else:
-        click.echo(f"{name} is made: {clean(made.title)}.")
+        click.echo(f"{name} is created: {clean(made.title)}.")
 
 
 @cli_command("into", short_help="Redirect a scope to another one")
@@ -119,7 +119,7 @@ def into_command(context: CommandContext, name: str, other: str | None, stay: bo
     """
     check_scope(name)
     if (other is None) != stay:
-        raise UsageError("name the other scope, or say --stay: one of both")
+        raise UsageError("give OTHER or --stay")
     if other is not None:
         check_scope(other)
     with context.memory() as memory:
@@ -129,10 +129,10 @@ def into_command(context: CommandContext, name: str, other: str | None, stay: bo
 
         context.emit(ScopeCard(scope=name, card=made.card))
     elif other is None:
-        click.echo(f"{name} is a scope of its own again.")
+        click.echo(f"{name} is no longer redirected.")
     else:
         click.echo(
-            f"{name} is {other} from now on: it is read below it, and what is written goes to {other}."
+            f"{name} is redirected to {other}: new writes go to {other}, which also shows the texts of {name}."
         )
 
 
@@ -149,7 +149,7 @@ def title_command(context: CommandContext, name: str, title: str) -> None:
 
         context.emit(ScopeTitle(scope=name, title=made.title))
     else:
-        click.echo(f"{name} is called {clean(made.title)}.")
+        click.echo(f"{name} is now titled {clean(made.title)}.")
 
 
 @cli_command("forget", short_help="Forget a scope on every device")
@@ -173,15 +173,13 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
         held = next(counted for counted in memory.scopes.counts() if counted.scope == name)
         what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
         lost = memory.scopes.unpublished(name)
-        never = (
-            f" ({count(lost, 'memory')} never synced: nothing can restore {'it' if lost == 1 else 'them'})"
-        )
+        never = f" ({count(lost, 'memory')} never synced: {'it' if lost == 1 else 'they'} cannot be restored)"
         lasting = never if lost else ""
         if not yes:
             if not secret_input.can_ask():
                 raise UsageError(
                     f"this forgets the scope {name} with {what}{lasting}, on every device",
-                    hint="Say so: --yes",
+                    hint="Confirm: --yes",
                 )
             confirm(f"Forget the scope {name} with {what}{lasting}, on every device?", "not forgotten")
         gone = memory.scopes.forget(name, reason=reason)
@@ -216,20 +214,22 @@ def restore_command(context: CommandContext, name: str, root: str | None) -> Non
             ScopeRestored(scope=name, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
         )
     elif root is None and not gone:
-        texts = f" To bring its texts back too, before anything is written there: ipfsmem scope restore {name} --root {newest}"
+        texts = (
+            f" To restore its texts too, before writing there: ipfsmem scope restore {name} --root {newest}"
+        )
         click.echo(advice(f"The scope {name} is back, and empty.{texts if newest else ''}"))
     elif not gone:
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")
     if gone:
         error = IncompleteError(
-            f"the scope {name} can be written again, but its texts are gone: no version that is kept here contains them"
+            f"the scope {name} can be written again, but its texts are not restored: no version on this device contains them"
         )
         error.hint = ""
         raise error
     if back.not_fetched:
         raise IncompleteError(
             f"{count(back.not_fetched, 'text')} of the scope {name} are not kept on this device",
-            hint=f"Run: ipfsmem sync. Then bring one back: ipfsmem restore KEY --scope {name} --root {root}",
+            hint=f"Run: ipfsmem sync. Then restore them: ipfsmem restore KEY --scope {name} --root {root}",
         )
 
 

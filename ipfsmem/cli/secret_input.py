@@ -41,7 +41,7 @@ def from_descriptor(fd: int) -> str:
     try:
         return data.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise UsageError(f"what file descriptor {fd} gives is not UTF-8") from None
+        raise UsageError(f"file descriptor {fd} is not UTF-8 text") from None
 
 
 def from_fd_or_environment(fd: int | None, variable: str) -> str | None:
@@ -61,7 +61,7 @@ def server_token(fd: int | None, variable: str, *, hint: str) -> str | None:
 
 def other_ways(variable: str, flag: str) -> str:
     """Where a secret may come from that is not the passphrase of this device's keys, which PassphraseError speaks of."""
-    return f"Give it at the prompt, in {variable}, or with {flag}."
+    return f"Enter it at the prompt, or pass it in {variable} or with {flag}."
 
 
 def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
@@ -72,22 +72,20 @@ def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
     from ipfsmem.wallet.passphrases import require_strong
 
     if not can_ask():
-        raise PassphraseError(f"{what} is needed, and there is no terminal to ask on", hint=otherwise)
+        raise PassphraseError(f"{what} is required, and there is no terminal", hint=otherwise)
     while True:
         answer: str = click.prompt(
             what[0].upper() + what[1:], hide_input=True, err=True, default="", show_default=False
         )
         if not answer:
-            raise PassphraseError(f"{what}: nothing was given", hint=otherwise)
+            raise PassphraseError(f"{what}: no input", hint=otherwise)
         if not twice:
             return answer
         try:
             require_strong(answer)
         except PassphraseError as error:
-            click.echo(f"{error.diagnostics()}\nOnce more.", err=True)
+            click.echo(f"{error.diagnostics()}\nTry again.", err=True)
             continue
-        if answer == click.prompt(
-            "The same again", hide_input=True, err=True, default="", show_default=False
-        ):
+        if answer == click.prompt("Repeat it", hide_input=True, err=True, default="", show_default=False):
             return answer
-        click.echo("They differ. Once more.", err=True)
+        click.echo("They differ. Try again.", err=True)

@@ -78,8 +78,8 @@ def command(
     if workspace:
         check_scope(workspace)
     if in_sync and read_only:
-        raise UsageError("--read-only changes nothing, and a sync does: give one of both")
-    given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or have one made: leave it out.")
+        raise UsageError("--read-only and --sync exclude each other")
+    given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or leave it out to create one.")
     refuse_unnamed(host, names)
     with served_memories(context, also) as served:
         for one in served:
@@ -121,11 +121,9 @@ async def _serve(
         if context.json:
             click.echo(encode(ServingMemory(url=url, token=made or UNSET)))
         else:
-            click.echo(
-                f"serving the unlocked memory at {url}/v1, for who sends {'the' if token else 'a'} token"
-            )
+            click.echo(f"serving the unlocked vault at {url}/v1; {'the' if token else 'a'} token is required")
             if made:
-                click.echo(f"the token, shown this once: {made}")
+                click.echo(f"token, shown once: {made}")
         if names:
             say_what_is_exposed(host, served)
 

@@ -76,9 +76,9 @@ def command(
 
     address = None if where is None else _address(where)
     if token_fd is not None and where is None:
-        raise UsageError("--token-fd gives the token of --http, which was not asked for")
+        raise UsageError("--token-fd requires --http")
     if program is not None and (names or by_type):
-        raise UsageError(f"--as {program} offers the tools of {program}: leave --tools and --by-type out")
+        raise UsageError(f"--as {program} excludes --tools and --by-type")
     need_extra()
     passphrase = context.passphrase_from_fd_or_environment()
     # A signal ends it at any moment, as the end of its client does.
@@ -140,7 +140,7 @@ def _serve(
 
             assert address is not None
             given = secret_input.server_token(
-                token_fd, "IPFSMEM_MCP_TOKEN", hint="Or have one made: leave it out."
+                token_fd, "IPFSMEM_MCP_TOKEN", hint="Or leave it out to create one."
             )
             token = given or _new_token()
             listening = bind(*address)
@@ -148,7 +148,7 @@ def _serve(
         try:
             holder.memory()
         except PassphraseError as error:
-            click.echo(f"the memory is locked: {error}", err=True)
+            click.echo(f"the vault is locked: {error}", err=True)
         except (
             LockedError
         ) as error:  # programs start a server once a session, and this passes: each call says so meanwhile
@@ -223,7 +223,7 @@ def _new_token() -> str:
 def _address(where: str) -> tuple[str, int]:
     host, colon, port = where.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65_535:
-        raise UsageError(f"{where!r} is no HOST:PORT", hint="For instance --http 127.0.0.1:8788.")
+        raise UsageError(f"{where!r} is not HOST:PORT", hint="For instance --http 127.0.0.1:8788.")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -235,6 +235,6 @@ def _say(context: CommandContext, url: str, token: str | None) -> None:
     if context.json:
         context.emit(ServingMemory(url=url, token=UNSET if token is None else token))
         return
-    click.echo(f"serving MCP at {url}, for who sends the token")
+    click.echo(f"serving MCP at {url}; the token is required")
     if token is not None:
-        click.echo(f"the token, shown this once: {token}")
+        click.echo(f"token, shown once: {token}")

@@ -63,16 +63,16 @@ def command(
     """
     folder = Path(where)
     if new_token and token_fd is not None:
-        raise UsageError("--new-token makes a token, --token-fd gives one: one of both")
+        raise UsageError("--new-token and --token-fd exclude each other")
     token = (
         secrets.token_urlsafe(24)
         if new_token
-        else secret_input.server_token(token_fd, "IPFSMEM_SERVE_TOKEN", hint="Or have one made: --new-token.")
+        else secret_input.server_token(token_fd, "IPFSMEM_SERVE_TOKEN", hint="Or create one: --new-token.")
     )
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
     if not create and not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}", hint="Make it with --create.")
+        raise NotFoundError(f"there is no folder {folder}", hint="Create it with --create.")
     from ipfsmem.cli.api_server import refuse_unnamed
 
     refuse_unnamed(host, names)
@@ -103,7 +103,7 @@ async def _serve(
 
     store = open_provider(f"directory:{folder}", {"create": create})
     if token and not os.access(folder, os.W_OK):
-        click.echo(f"{folder} cannot be written by this user: devices can only read", err=True)
+        click.echo(f"this user cannot write to {folder}: devices can only read", err=True)
     requests = PinRequests(folder / PSA_FOLDER)
     server = app(store, token=token, hosts=LOCAL_HOSTS | frozenset(names), requests=requests)
     ended = asyncio.Event()
@@ -129,7 +129,7 @@ async def _serve(
             if token:
                 click.echo(f"pinning service at {pins}, with the same token")
             if new_token:
-                click.echo(f"the token, shown this once: {token}")
+                click.echo(f"token, shown once: {token}")
         await ended.wait()
     with contextlib.suppress(NotImplementedError):
         for number in ending_signals():

@@ -57,18 +57,18 @@ def _refuse_what_never_syncs(context: CommandContext) -> None:
     config = require_config(context.folder)
     if not config.mode.published:
         raise UsageError(
-            f"a memory in mode {config.mode} is published nowhere: there is nothing to sync",
-            hint="A memory in mode encrypted-ipfs or ipfs is synced: ipfsmem init.",
+            f"a vault in mode {config.mode} is never published: nothing to sync",
+            hint="Create a vault in mode encrypted-ipfs or ipfs: ipfsmem init.",
         )
     if not config.providers:
         raise UsageError(
-            "this memory has no provider: there is nothing to sync with",
+            "this vault has no provider to sync with",
             hint="Add one: ipfsmem provider add PROVIDER.",
         )
     if config.mode.public and not config.public:
         raise UsageError(
-            "what this memory holds would be public for good, and nobody has agreed to that yet: a service asks nobody",
-            hint="Publish it once yourself: ipfsmem sync.",
+            "the vault would become public permanently, which nobody confirmed yet, and a service cannot ask",
+            hint="Publish it once: ipfsmem sync.",
         )
 
 
@@ -109,12 +109,12 @@ def install_command(context: CommandContext, every: str, dry_run: bool, force: b
         click.echo(f"{style(clean(done.file), bold=True)}\n{clean_lines(done.text)}")
         for line in done.commands:
             click.echo(clean(line))
-        click.echo("Nothing was written and nothing run.")
+        click.echo("Nothing was written or run.")
         return
     click.echo(
-        f"{done.name} runs from now on, and at each login."
+        f"{done.name} is running, and starts at each login."
         if done.changed
-        else f"{done.name} was installed already: it runs, and at each login."
+        else f"{done.name} was already installed: it is running, and starts at each login."
     )
 
 
@@ -166,7 +166,7 @@ def uninstall_command(context: CommandContext, dry_run: bool, force: bool) -> No
             click.echo(clean(line))
         click.echo(f"{clean(done.file)} would be removed. Nothing was done.")
     else:
-        click.echo(f"{done.name} is gone.")
+        click.echo(f"{done.name} is removed.")
 
 
 for _command in (install_command, status_command, uninstall_command):

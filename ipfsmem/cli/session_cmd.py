@@ -63,7 +63,7 @@ def _show_list(context: CommandContext, found: SessionPage, asked: Asked) -> Non
 def _end_list(context: CommandContext, found: SessionPage, asked: Asked) -> None:
     if found.older:
         older = count(found.older, "older session")
-        click.echo(advice(f"{older} not shown. See them: ipfsmem session list --all"), err=True)
+        click.echo(advice(f"{older} not shown. List them: ipfsmem session list --all"), err=True)
     _refuse_problems(found.problems)
 
 
@@ -78,7 +78,7 @@ def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None
             ("changed", moment(info.changed)),
             ("written on", count(info.devices, "device")),
             ("kept", "on this device only" if info.here else ""),
-            ("pending", "" if info.own and info.summary_own else "imported messages that nobody approved"),
+            ("pending", "" if info.own and info.summary_own else "imported messages, not approved"),
             ("summary of", clean(covered)),
             ("to compact", count(info.due, "message") if info.due else ""),
             ("last said", clean(info.preview)),
@@ -88,9 +88,9 @@ def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None
 
 def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
     if asked["session"] is None:
-        return NotFoundError("there is no session", hint="Begin one: ipfsmem session create")
+        return NotFoundError("there is no session", hint="Create one: ipfsmem session create")
     return NotFoundError(
-        f"there is no session {asked['session']}", hint="See which there are: ipfsmem session list --all"
+        f"there is no session {asked['session']}", hint="List the sessions: ipfsmem session list --all"
     )
 
 
@@ -111,7 +111,7 @@ def _end_added(context: CommandContext, done: SessionAdded, asked: Asked) -> Non
 
     if unread := sum(not read_message(one).role for one in asked["items"]):
         are = f"{unread:,} of them {'has' if unread == 1 else 'have'}"
-        click.echo(advice(f"{are} no known role and text: kept, but recall does not find it."), err=True)
+        click.echo(advice(f"{are} no known role and text: stored, but recall does not find it."), err=True)
 
 
 def _show_resumed(context: CommandContext, given: SessionItems, asked: Asked) -> None:
@@ -141,7 +141,7 @@ def _show_exported(context: CommandContext, found: SessionExport, asked: Asked) 
 
 def _session_or_all(context: CommandContext, asked: Asked) -> None:
     if (asked["session"] is None) != asked["every"]:
-        raise UsageError("name a session, or say --all: one of both")
+        raise UsageError("give a SESSION or --all")
     asked["now"] = not asked["every"]
 
 
@@ -149,9 +149,9 @@ def _show_compacted(context: CommandContext, done: SessionsCompacted, asked: Ask
     for compacted in done:
         if compacted.covered:
             more = count(compacted.covered, "message")
-            click.echo(f"{clean(compacted.session)}: a summary stands for {more} more.")
+            click.echo(f"{clean(compacted.session)}: {more} summarised.")
     if not any(compacted.covered for compacted in done):
-        click.echo("Nothing is long enough to be compacted.")
+        click.echo("No session is long enough to be compacted.")
 
 
 def _show_status(context: CommandContext, found: SessionStatus, asked: Asked) -> None:
@@ -185,7 +185,7 @@ def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> Sessio
     what = f"the session {clean(name)} with {asked['holds']}, on every device"
     if not asked["yes"]:
         if not secret_input.can_ask():
-            raise UsageError(f"this forgets {what}", hint="Say so: --yes")
+            raise UsageError(f"this forgets {what}", hint="Confirm: --yes")
         confirm(f"Forget {what}?", "not forgotten")
     asked["learn"] = when_others_learn(memory.mode)
     done: SessionForgotten = call(forget, context, memory, asked | {"seen": seen})
@@ -228,10 +228,10 @@ def _given(data: bytes) -> list[Mapping[str, Any]]:
             f"standard input is neither a JSON list nor a JSON object on each line: {error}"
         ) from None
     if not found:
-        raise UsageError("standard input holds no message, so nothing was added")
+        raise UsageError("standard input has no messages, so nothing was added")
     for number, one in enumerate(found, 1):
         if not isinstance(one, dict):
-            raise UsageError(f"message {number} is no JSON object, so nothing was added")
+            raise UsageError(f"message {number} is not a JSON object, so nothing was added")
     return found
 
 

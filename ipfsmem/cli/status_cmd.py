@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).
 READERS = {
-    Mode.NONE: "nobody: nothing leaves this process, and nothing is kept",
+    Mode.NONE: "nobody: nothing leaves this process or is stored",
     Mode.LOCAL: "whoever can read this disk; nothing leaves it",
-    Mode.IPFS: "everyone: published in the clear, for good",
-    Mode.ENCRYPTED_IPFS: "your devices, your wallet and your recovery words; the provider sees sizes and times",
+    Mode.IPFS: "everyone: published unencrypted, permanently",
+    Mode.ENCRYPTED_IPFS: "your devices, your wallet and your recovery phrase; the provider sees sizes and times",
 }
 
 
 def when_others_learn(mode: Mode) -> str:
     """What stands behind "forgotten here": who else learns it, where anybody does."""
-    return "; other devices learn it with the next sync" if mode.published else ""
+    return "; other devices get it after the next sync" if mode.published else ""
 
 
 def _files(facts: FolderFacts) -> str:
@@ -48,7 +48,7 @@ def _files(facts: FolderFacts) -> str:
 
 def _readers(found: Status) -> str:
     """Who can read it: what is sealed stands in the open in a folder that somebody chose."""
-    there = "; of the files below whoever can read this disk" if found.mode.sealed and found.files else ""
+    there = "; the files below: whoever can read this disk" if found.mode.sealed and found.files else ""
     return READERS[found.mode] + there
 
 
@@ -56,7 +56,7 @@ def _copy(one: Presence) -> str:
     """What is known of the copy at one provider."""
     checked = f", checked {moment(one.at)}" if one.at else ""
     if one.paused_until is not None:
-        checked += f"; asked to be left alone until {moment(one.paused_until)}"
+        checked += f"; asked to wait until {moment(one.paused_until)}"
     if one.state == "ok":
         return f"{clean(one.provider)}: all {one.total:,} parts are there{checked}"
     more = advice("  (ipfsmem provider check)") if one.state in ("missing", "stopped") else ""
@@ -116,7 +116,7 @@ def command(context: CommandContext) -> None:
     vault = found.vault
     wallet = ""
     if vault is not None:
-        owner = vault.address or "none: the recovery words bring it back"
+        owner = vault.address or "none: the recovery phrase opens it"
         wallet = f"{owner}, vault {vault.name!r}, key number {vault.key_number}" if vault.address else owner
     published = "" if vault is None else found.root or "nothing yet"
     if vault is not None:

@@ -76,7 +76,7 @@ _TITLES = {
     "pins": "note",
     "names-left": "not asked",
     "anchor-unread": "not read",
-    "not-pulled": "not taken in",
+    "not-pulled": "not pulled",
     "not-enrolled": "no room",
     "guard": "note",
     "stale": "note",
@@ -130,12 +130,12 @@ def command(
     """
     if every is not None and wallet.named:
         raise UsageError(
-            "--every does not keep a wallet unlocked for hours",
-            hint="Unlock once with: ipfsmem member admit. Then: ipfsmem sync --every TIME.",
+            "--every accepts no wallet, which would stay unlocked for hours",
+            hint="Run once: ipfsmem member admit. Then: ipfsmem sync --every TIME.",
         )
     if every is not None and car is not None:
         raise UsageError(
-            "--car is taken in once", hint="ipfsmem sync --car FILE, then: ipfsmem sync --every TIME."
+            "--car excludes --every", hint="ipfsmem sync --car FILE, then: ipfsmem sync --every TIME."
         )
     unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
     with _noted(context, every), context.memory(provider=provider, unlock=unlock) as memory:
@@ -354,14 +354,14 @@ def paragraph(report: SyncReport) -> str:
     else:
         said.append(f"Nothing new from {'the providers that answered' if missed else 'other devices'}.")
     if report.conflicts:
-        said.append(advice(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts)."))
+        said.append(advice(f"{count(report.conflicts, 'conflict')} to resolve (ipfsmem conflicts)."))
     if report.not_fetched:
         said.append(f"{count(report.not_fetched, 'text')} could not be fetched yet.")
     if report.published:
         said.append(f"Published: {size(report.bytes_sent)} sent.")
     elif report.blocks_sent:
         up_to_date = "" if report.exit_code or missed else "Up to date: "
-        said.append(f"{up_to_date}{size(report.bytes_sent)} sent that a provider lacked.")
+        said.append(f"{up_to_date}{size(report.bytes_sent)} uploaded that a provider lacked.")
     elif report.root:
         said.append("Nothing to publish." if report.exit_code or missed else "Up to date.")
     else:

@@ -21,9 +21,9 @@ def command(context: CommandContext, kind: str, data: tuple[str, ...], document:
     KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).
     """
     if data and document is not None:
-        raise UsageError("give the data as KEY=VALUE or with --data, not both")
+        raise UsageError("KEY=VALUE and --data exclude each other")
     if not kind.strip():
-        raise UsageError("the type of the event is empty, so nothing was noted")
+        raise UsageError("the type of the event is empty, so nothing was added")
     found = _object(document) if document is not None else _pairs(data)
     with context.memory() as memory:
         event = memory.note(kind, **found)
@@ -37,7 +37,7 @@ def command(context: CommandContext, kind: str, data: tuple[str, ...], document:
 def _object(text: str) -> dict[str, Any]:
     value = _json(text, "--data")
     if not isinstance(value, dict):
-        raise UsageError("--data takes a JSON object")
+        raise UsageError("--data requires a JSON object")
     return value
 
 
@@ -48,7 +48,7 @@ def _pairs(texts: tuple[str, ...]) -> dict[str, Any]:
         if not equals or not name.rstrip(":"):
             raise UsageError(f"{text!r} is neither KEY=VALUE nor KEY:=JSON")
         if name.rstrip(":") in found:
-            raise UsageError(f"{name.rstrip(':')} is given twice", hint="Several values: KEY:='[1, 2]'")
+            raise UsageError(f"{name.rstrip(':')} is given twice", hint="For several values: KEY:='[1, 2]'")
         if name.endswith(":"):
             found[name[:-1]] = _json(value, name[:-1])
         else:

@@ -47,9 +47,9 @@ def command(
     _show(context, noted, chosen)
     if missing:
         raise IncompleteError(
-            f"{count(missing, 'piece')} of the timeline {'is' if missing == 1 else 'are'} not on this device, or damaged: their "
+            f"{count(missing, 'part')} of the timeline {'is' if missing == 1 else 'are'} not on this device, or damaged: their "
             "events were not shown",
-            hint="Try again after: ipfsmem sync.",
+            hint="Run: ipfsmem sync. Then try again.",
         )
 
 
@@ -63,7 +63,7 @@ def _show(context: CommandContext, noted: list[Noted], chosen: bool) -> None:
         return
     if not noted and is_terminal():
         none = (
-            "No event is of that type and time."
+            "No events of this type and time."
             if chosen
             else advice("No events. Add one: ipfsmem timeline add TYPE key=value")
         )

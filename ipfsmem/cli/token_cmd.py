@@ -52,7 +52,7 @@ def new_command(
     includes the default scope, the token must be for those as well.
     """
     if everybody and not scopes:
-        raise UsageError("--everybody goes with --scope: a token without one is for everything")
+        raise UsageError("--everybody requires --scope: a token without a scope covers all")
     from ipfsmem.api.tokens import make_token
 
     chosen = tuple(dict.fromkeys([*scopes, *([""] if everybody else [])])) if scopes else None
@@ -66,7 +66,7 @@ def new_command(
         return
     click.echo(made.secret)
     click.echo(
-        f"Shown this once. Whoever has it can {_may(right)} {_where(chosen)}. Take it back: ipfsmem token revoke {made.token.id}",
+        f"Shown once. Whoever has it can {_may(right)} {_where(chosen)}. Revoke it: ipfsmem token revoke {made.token.id}",
         err=True,
     )
 
@@ -85,7 +85,7 @@ def list_command(context: CommandContext) -> None:
         ("id", "right", "scopes", "made", "name"),
         [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in found],
         styles=("bold", "cyan", "", "dim", ""),
-        nothing=advice("No tokens. Make one: ipfsmem token new"),
+        nothing=advice("No tokens. Create one: ipfsmem token new"),
     )
 
 
@@ -101,7 +101,7 @@ def revoke_command(context: CommandContext, token: str) -> None:
     if context.json:
         context.emit(TokenRevoked(id=token))
     else:
-        click.echo(f"The token {clean(token)} opens nothing any more.")
+        click.echo(f"The token {clean(token)} is revoked.")
 
 
 def _may(right: Right) -> str:

@@ -73,7 +73,7 @@ def command(
     request); a public one is published only on request.
     """
     if places and folder is None:
-        raise UsageError("--place goes with --static")
+        raise UsageError("--place requires --static")
     if folder is not None:
         _write_static(context, folder, places)
         return
@@ -88,7 +88,7 @@ def command(
         try:
             served[0].holder.memory()
         except PassphraseError as error:
-            click.echo(f"the memory is locked: {error}", err=True)
+            click.echo(f"the vault is locked: {error}", err=True)
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
             asyncio.run(_serve(context, served, files, port, read_only, not no_open, not no_sync))
 
@@ -104,7 +104,7 @@ def _write_static(context: CommandContext, folder: str, places: tuple[str, ...])
 
         context.emit(FileWritten(path=str(where), files=written))
     else:
-        click.echo(f"{clean(str(where))}: {count(written, 'file')}, to be served by https, or from localhost")
+        click.echo(f"{clean(str(where))}: {count(written, 'file')}; serve them over https or from localhost")
 
 
 async def _serve(
@@ -131,7 +131,7 @@ async def _serve(
 
             click.echo(encode(ServingPage(url=url, link=link)))
         else:
-            click.echo(f"the memory as a page, opened once by this link: {link}")
+            click.echo(f"open the vault with this link, which works once: {link}")
         if browser:
             from ipfsmem.api.who import CODE_LIFE
 
@@ -166,7 +166,7 @@ def link_in_a_file(folder: Path, link: str) -> Iterator[Path]:
     path = folder / f"open-{os.getpid()}.html"
     to = escape(link)
     page = f"""<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={to}">
-<title>ipfsmem</title><p><a href="{to}">Open the memory</a></p>
+<title>ipfsmem</title><p><a href="{to}">Open the vault</a></p>
 """
     write_atomic(path, page.encode(), durable=False)
     try:
@@ -208,7 +208,7 @@ async def _new_links(doors: Doors, url: str) -> AsyncIterator[None]:
 
     with contextlib.suppress(NotImplementedError):  # Windows: a new link takes a new run
         loop.add_reader(sys.stdin, pressed)
-    click.echo("Enter: a new link. Ctrl-C ends it.")
+    click.echo("Press Enter for a new link, Ctrl-C to stop.")
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _show(context: CommandContext, done: Undone, asked: Asked) -> None:
     place = f"{done.scope}/{done.key}" if done.scope else done.key
-    now = "there is no such memory now" if done.sha256 is None else "it shows what it showed before"
+    now = "the memory no longer exists" if done.sha256 is None else "its earlier text is back"
     click.echo(f"Undone: {done.undone} of {clean(place)}, {moment(done.at)}; {now}.")
 
 

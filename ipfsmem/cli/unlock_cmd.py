@@ -39,4 +39,4 @@ def command(context: CommandContext, seconds: float | None) -> None:
 
         context.emit(KeysUnlocked(until=until))
     else:
-        click.echo(f"Unlocked until {moment(until)}. Sooner: ipfsmem lock.")
+        click.echo(f"Unlocked until {moment(until)}. To lock earlier: ipfsmem lock.")

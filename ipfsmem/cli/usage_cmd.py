@@ -61,9 +61,9 @@ def add_command(
     if context.json:
         context.emit(made)
     else:
-        click.echo(f"Noted: {clean(made.model or made.provider)}, {dollars(made.cost)} USD.")
+        click.echo(f"Recorded: {clean(made.model or made.provider)}, {dollars(made.cost)} USD.")
         for one in over:
-            text = f"{dollars(one.spent)} USD of this {one.period} (UTC) is more than the limit of {dollars(one.limit)}"
+            text = f"{dollars(one.spent)} USD of this {one.period} (UTC) exceeds the limit of {dollars(one.limit)}"
             click.echo(f"{style('note: ', fg='yellow')}{text}", err=True)
     context.print_where_scope_went()
 
@@ -93,7 +93,7 @@ def show_command(context: CommandContext, by: By, since: str | None, until: str 
             for one in found
         ],
         styles=("bold", "dim", "", "", "cyan"),
-        nothing="Nothing was noted.",
+        nothing="No recorded uses.",
     )
 
 

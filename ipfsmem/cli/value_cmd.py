@@ -203,7 +203,7 @@ def _print_conflicts(one: Value) -> None:
 
 def _line(one: Value) -> str:
     said = " ".join(_shown(one.value).split())
-    return said if one.own else f"{said}  (the word of others)"
+    return said if one.own else f"{said}  (pending)"
 
 
 def _print_gone(context: CommandContext, gone: list[str]) -> None:
@@ -213,7 +213,7 @@ def _print_gone(context: CommandContext, gone: list[str]) -> None:
     for key in gone:
         click.echo(f"{clean(key)} is deleted.")
     if not gone:
-        click.echo("No value was deleted.", err=True)
+        click.echo("No values were deleted.", err=True)
 
 
 for _command in (

@@ -36,7 +36,7 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+            raise UsageError(f"{option} requires NAME=VALUE, not {text!r}")
         if found.setdefault(name, value) != value:
-            raise UsageError(f"{option} says {name} twice: {found[name]!r} and {value!r}")
+            raise UsageError(f"{option} has {name} twice: {found[name]!r} and {value!r}")
     return found

@@ -36,11 +36,9 @@ def command(context: CommandContext, restore_files: bool, clock_is_right: bool) 
         context.emit(Examined(findings=findings, errors=errors, restored_files=restored, clock_back_ms=back))
     else:
         if clock_is_right:
-            click.echo(
-                f"New writes are dated by this machine's clock again: {count(back // 60_000, 'minute')} back"
-            )
+            click.echo(f"New writes use this machine's clock again: {count(back // 60_000, 'minute')} back")
         if restore_files:
-            click.echo(f"{count(restored, 'file')} written again")
+            click.echo(f"{count(restored, 'file')} restored")
         for finding in findings:
             mark, colour = _MARK[finding.level]
             click.echo(f"{style(mark, fg=colour, bold=True)} {clean(finding.text)}")

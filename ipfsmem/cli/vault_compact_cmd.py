@@ -77,9 +77,11 @@ def command(
     from ipfsmem.config import RetentionRule
 
     if only and "versions" not in only and (drop_guarded or daily is not None):
-        raise UsageError("--drop-guarded, --daily and --by-hand are about versions, which --only leaves out")
+        raise UsageError(
+            "--drop-guarded, --daily and --by-hand require the step versions, which --only omits"
+        )
     if only and "leftovers" not in only and older_than is not None:
-        raise UsageError("--older-than is about leftovers, which --only leaves out")
+        raise UsageError("--older-than requires the step leftovers, which --only omits")
     if drop_guarded or daily is not None or provider:
         only = only or PARTS  # where nothing is published, this is refused and not passed over
     with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
@@ -140,7 +142,7 @@ def _show_versions(done: Collecting) -> None:
     for where, size_there in done.freed.items():
         if size_there:
             click.echo(
-                f"{size(size_there)} at {clean(where)}: free now, or in a day when other devices may still use it."
+                f"{size(size_there)} at {clean(where)}: freed now, or in a day if other devices may still use it."
             )
     for where, problem in done.problems.items():
         click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
@@ -153,14 +155,16 @@ def _show_versions(done: Collecting) -> None:
 def _tell_guard(guard: Guarded, dry_run: bool) -> None:
     """A guarded root, what went after it, and what becomes of the guard."""
     if guard.at is None:
-        why = "another device keeps it, for deletes that it took in"
+        why = "another device keeps it, because of deletes that it merged"
     else:
         whose, by = (clean(", ".join(names)) for names in (guard.of, guard.by))
-        why = f"before {count(guard.gone, 'text')} of {whose} went, taken in {moment(guard.at)} with what {by} published"
-    mark = "guarded" if not guard.dropped else "would be let go" if dry_run else "let go"
+        why = f"before {count(guard.gone, 'text')} of {whose} were deleted, merged on {moment(guard.at)} from {by}"
+    mark = "guarded" if not guard.dropped else "would be released" if dry_run else "released"
     click.echo(f"{style(mark, fg='yellow')} {clean(guard.root)}  {why}")
     if not guard.dropped:
-        click.echo(advice(f"    Was that right? ipfsmem vault compact --drop-guarded {clean(guard.root)}"))
+        click.echo(
+            advice(f"    To confirm the delete: ipfsmem vault compact --drop-guarded {clean(guard.root)}")
+        )
 
 
 def _tell(where: str, verdicts: Iterable[Verdict]) -> None:

@@ -28,4 +28,4 @@ def command(context: CommandContext) -> None:
         rows.append((one.name, str(one.mode or "?"), places, advice(clean(one.problem)) or state))
     table(("vault", "mode", "providers", "keys"), rows, styles=("bold", "cyan", "", "dim"))
     if not found:
-        click.echo(f"No vault in {clean(str(context.home))}.", err=True)
+        click.echo(f"No vaults in {clean(str(context.home))}.", err=True)

@@ -47,7 +47,7 @@ def command(
         _operations(context, name, scope, since, limit or 25)
         return
     if name is not None or scope is not None or since is not None:
-        raise UsageError("--operation, --scope and --since choose among operations: give --operations too")
+        raise UsageError("--operation, --scope and --since require --operations")
     with context.memory() as memory:
         entries = memory.versions.list()[:limit]
         members = memory.members.list()
@@ -74,7 +74,7 @@ def command(
         ("seen", "no.", "device", "", "version"),
         rows,
         styles=("dim", "", "cyan", "dim", "bold"),
-        nothing="No published version is known here.",
+        nothing="No published versions are known here.",
     )
 
 
@@ -93,5 +93,5 @@ def _operations(
         [(moment(one.at), one.operation, one.key, one.scope, one.face, one.by, one.outcome) for one in found],
         styles=("dim", "bold", "", "cyan", "", "dim", "red"),
         shrink=(2, 5),
-        nothing="No operation of that kind is noted here.",
+        nothing="No recorded operations match.",
     )

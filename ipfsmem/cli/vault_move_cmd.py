@@ -65,19 +65,18 @@ def command(
 def _print_moved(target: str, moved: Moved) -> None:
     click.echo(
         f"{count(len(moved.roots), 'version')} at {clean(target)}: {size(moved.bytes)} sent, "
-        f"{count(moved.checked, 'part')} checked there."
+        f"{count(moved.checked, 'block')} checked there."
     )
     if moved.forwarding_at:
         click.echo(
-            f"Devices that still publish at {', '.join(map(clean, moved.forwarding_at))} are told where it went; "
-            "ipfsmem provider follow takes them along."
+            f"Devices that still publish at {', '.join(map(clean, moved.forwarding_at))} see the move; run ipfsmem provider follow on them."
         )
     for place in moved.no_forwarding_at:
         click.echo(
             style("not told: ", fg="yellow")
-            + f"{clean(place)} took no word of the move: on devices that publish there, ipfsmem provider add and remove",
+            + f"{clean(place)} could not record the move: on devices that publish there, run ipfsmem provider add and remove",
             err=True,
         )
-    why = clean(moved.down) or "a part of it is nowhere any more"
+    why = clean(moved.down) or "a part of it is lost"
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")

@@ -109,7 +109,9 @@ def _agree(context: CommandContext, remains: Remains | None, yes: bool) -> None:
     if yes:
         return
     if not secret_input.can_ask():
-        raise UsageError(f"this deletes the copy of {context.namespace} on this device", hint="Say so: --yes")
+        raise UsageError(
+            f"this deletes the copy of {context.namespace} on this device", hint="Confirm: --yes"
+        )
     for line in _lines(remains):
         click.echo(line, err=True)
     confirm(f"Delete the copy of {context.namespace} on this device?", "not deleted")
@@ -117,10 +119,10 @@ def _agree(context: CommandContext, remains: Remains | None, yes: bool) -> None:
 
 def _lines(remains: Remains | None) -> list[str]:
     if remains is None:
-        return ["It cannot be opened: what is published of it is not known."]
+        return ["The vault cannot be opened, so its published state is unknown."]
     lines = [f"lost: {clean(text)}" for text in remains.lost]
     for one in remains.presence:
-        found = "all of it is there" if one.state == "ok" else clean(one.text) or one.state
+        found = "everything is there" if one.state == "ok" else clean(one.text) or one.state
         lines.append(f"remains at {clean(one.provider)}: {found}")
     return lines
 

@@ -89,7 +89,7 @@ def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
     for name in pick:
         if name != "all" and name not in loose:
             raise NotFoundError(
-                f"{name} is not among what can be picked", hint="Look with: ipfsmem vault repair --dry-run"
+                f"{name} is not in the list to pick from", hint="List them: ipfsmem vault repair --dry-run"
             )
     return set[str]().union(*(loose.values() if "all" in pick else (loose[name] for name in pick)))
 
@@ -98,7 +98,7 @@ def _show(found: Salvageable, done: Salvaged | None) -> None:
     from ipfsmem.causal.entries import entry_place
 
     if not found.heads:
-        click.echo("Nothing is damaged: all that was found could be read whole.")
+        click.echo("Nothing is damaged: every version found is readable.")
         return
     click.echo(style(count(len(found.heads), "damaged version"), bold=True))
     rows: list[tuple[str, str, str]] = []
@@ -107,7 +107,7 @@ def _show(found: Salvageable, done: Salvaged | None) -> None:
             came = done is not None and change.name in done.back
             by = ", ".join(sorted({dot[:16] for dot, _ in change.taken}))
             rows.append(
-                ("came back" if came else "here already" if done else "would come back", change.name, by)
+                ("came back" if came else "here already" if done else "would be restored", change.name, by)
             )
         elif change.gone:
             rows.append(("deleted" if done else "would be deleted", change.name, ""))
@@ -125,6 +125,6 @@ def _show(found: Salvageable, done: Salvaged | None) -> None:
     if any(one.name not in picked for one in found.loose):
         click.echo(
             advice(
-                "What is signed only may be old. It comes back with: ipfsmem vault repair --pick NAME (or --pick all)"
+                "Texts that are only signed may be outdated. Restore them with: ipfsmem vault repair --pick NAME (or --pick all)"
             )
         )

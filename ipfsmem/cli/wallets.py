@@ -59,7 +59,7 @@ class Wallet(NamedTuple):
         """
         ways = [self.keystore, self.mnemonic or self.mnemonic_fd is not None, self.raw_key_fd is not None]
         if sum(map(bool, ways)) != 1:
-            raise UsageError("name one wallet: --wallet FILE, --mnemonic, or --raw-key-fd N")
+            raise UsageError("give exactly one of --wallet FILE, --mnemonic and --raw-key-fd N")
         return self.unlock_with(self._signer(device_passphrase))
 
     def unlock_with(self, signer: WalletSigner, signature_passphrase: str | None = None) -> Unlock:
@@ -82,14 +82,14 @@ class Wallet(NamedTuple):
                     # A slip is no reason to type everything before it again; and who chose another passphrase for this
                     # device is asked for the wallet's own, which was not typed yet.
                     if typed != device_passphrase:
-                        click.echo(f"{error}. Once more.", err=True)
+                        click.echo(f"{error}. Try again.", err=True)
                 typed = self.keystore_passphrase(None)
             return KeystoreSigner(self.keystore, typed)
         if self.raw_key_fd is not None:
             if not self.raw_keys_known:
                 raise UsageError(
-                    "a raw private key is a wallet without any protection",
-                    hint="Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.",
+                    "a raw private key is an unprotected wallet",
+                    hint="Add --i-know-raw-keys to --raw-key-fd, or use a keystore file: --wallet.",
                 )
             return RawKeySigner(read_raw_key(secret_input.from_descriptor(self.raw_key_fd)))
         words = secret_input.from_fd_or_environment(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secret_input.ask(
@@ -187,7 +187,7 @@ def default_keystore(home: Path) -> Path:
     return home / "wallet.json"
 
 
-_NOBODY = "this takes the wallet or the recovery words"
+_NOBODY = "this requires the wallet or the recovery phrase"
 _WHO = "--wallet FILE, --mnemonic, or --words."
 _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _OPTIONS: list[_Option] = [
@@ -295,7 +295,7 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
     with contextlib.ExitStack() as open_memories:
         memory = open_memories.enter_context(context.memory(provider=given["provider"], unlock=who))
         if memory.replica.config.vault is None:
-            raise UsageError(f"a memory in mode {memory.mode} has no vault, so it has no members and no keys")
+            raise UsageError(f"a vault in mode {memory.mode} has no members and no keys")
         if not named:
             if not keeps_root(memory.replica):
                 raise UsageError(_NOBODY, hint=_WHO)
@@ -314,7 +314,7 @@ def owner(
 ) -> Unlock | RootKeys:
     """Whoever was named by `root_options`. Raises UsageError when nobody was, or two."""
     if (words or words_fd is not None) and wallet.named:
-        raise UsageError("a wallet or the recovery words, not both")
+        raise UsageError("a wallet and the recovery phrase exclude each other")
     if words or words_fd is not None:
         return recovery_root(words_fd)
     if not wallet.named:

@@ -28,7 +28,7 @@ _TO_A_LINE = 4
 def require_output(what: str) -> None:
     """Refuse what is shown only once where standard output is closed, before anything is made. Raises UsageError."""
     if output_is_closed():
-        raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was made")
+        raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was created")
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def words_unprinted(made: str) -> Iterator[None]:
 
         raise StorageError(
             f"{made}, but its words could not be shown, as standard output cannot be written ({reason(error)}). "
-            "For others: ipfsmem key phrase"
+            "Create a new one: ipfsmem key phrase"
         ) from None
 
 
@@ -51,14 +51,14 @@ def show_words(words: list[str], memory: Memory) -> None:
     if secret_input.can_ask():
         memory.members.note_words(confirmed=False)
     click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
-    click.echo("Whoever has them can read and change this memory: they need no wallet.\n")
+    click.echo("Whoever has them can read and change this vault without a wallet.\n")
     click.echo(sheet(words))
     click.echo("")
     if not secret_input.can_ask():
         return
     for number in sorted(secrets.SystemRandom().sample(range(1, len(words) + 1), 3)):
         while click.prompt(f"Word {number}", err=True).strip().lower() != words[number - 1]:
-            click.echo("That is another word. Look again.", err=True)
+            click.echo("This is a different word. Try again.", err=True)
     memory.members.note_words(confirmed=True)
     click.echo("Right. Keep them safe.\n", err=True)
 
@@ -77,7 +77,7 @@ def ask_words() -> bytes:
     from ipfsmem.wallet.recovery_words import WORD_COUNT, from_words
 
     click.echo(
-        f"The {WORD_COUNT} recovery words, in one line or in several. They are not shown while you type.",
+        f"Recovery phrase: {WORD_COUNT} words, on one or several lines. They are not shown while you type.",
         err=True,
     )
     words: list[str] = []
@@ -85,7 +85,7 @@ def ask_words() -> bytes:
         what = "Words" if not words else f"Words {len(words) + 1} to {WORD_COUNT}"
         given = _hidden(what)
         if len(words) + len(given) > WORD_COUNT:
-            click.echo(f"That makes {len(words) + len(given)} words. This line once more.", err=True)
+            click.echo(f"That makes {len(words) + len(given)} words. Enter this line again.", err=True)
             continue
         words += _mended(given, len(words) + 1)
     while True:
@@ -98,7 +98,7 @@ def ask_words() -> bytes:
 def _hidden(what: str) -> list[str]:
     text: str = click.prompt(what, hide_input=True, err=True, default="", show_default=False)
     if not text.strip():
-        raise PassphraseError("the recovery words: nothing was given", hint="")
+        raise PassphraseError("the recovery phrase: no input", hint="")
     # Numbers stand before the words where they are shown, and may have been typed along.
     return [word for word in text.lower().split() if not word.rstrip(".").isdigit()]
 
@@ -124,17 +124,19 @@ def _mend_one(words: list[str]) -> None:
     from ipfsmem.wallet.recovery_words import WORD_COUNT
 
     click.echo(
-        "All of these are in the list, but they do not fit together: one is wrong, or two changed places.",
+        "All words are in the list, but the checksum is wrong: a word is wrong, or two are swapped.",
         err=True,
     )
     answer = click.prompt(
-        "The number of a word to type it again, `show` to see all of them, nothing to give up",
+        "Word number to retype, `show` to list them, or Enter to cancel",
         err=True,
         default="",
         show_default=False,
     ).strip()
     if not answer:
-        raise PassphraseError("the recovery words do not fit together, and nothing was brought back", hint="")
+        raise PassphraseError(
+            "the recovery phrase has a wrong checksum, and nothing was brought back", hint=""
+        )
     if answer.lower() == "show":
         click.echo(sheet(words), err=True)
     elif answer.isdigit() and 1 <= int(answer) <= WORD_COUNT:

@@ -32,7 +32,7 @@ def _ask(context: CommandContext, asked: Asked) -> None:
     body, file, source = asked["body"], asked["file"], asked["source"]
     _check_places(body, file, source)
     if asked["by_type"] and asked["type"] is None:
-        raise UsageError("--by-type goes by --type, which is not given")
+        raise UsageError("--by-type requires --type")
     asked["there"] = scope_of_type(asked["type"], context.scope or "") if asked["by_type"] else None
     named = {name: asked[name] for name in ("name", "description", "type", "whole", "empty_ok", "if_match")}
     request = WriteRequest(
@@ -52,7 +52,7 @@ def _check_places(body: str | None, file: str | None, source: str | None) -> Non
             f"unexpected {source!r}", hint="Give the text with --body or --file, or - for standard input."
         )
     if sum(place is not None for place in (body, file, source)) > 1:
-        raise UsageError("give the text once: --body, --file or -")
+        raise UsageError("--body, --file and - exclude each other")
 
 
 def _text(body: str | None, path: str | None) -> bytes | None:

@@ -36,7 +36,7 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
         if text.startswith("database is locked"):
             return LockedError(
                 f"{path} is in use by another program",
-                hint="Wait until it is done, or end it; then try again.",
+                hint="Wait until it ends, or stop it; then try again.",
             )
         if text.startswith(("no such ", "table ")):  # the damaged schema has another name
             return damaged(path, text)
@@ -302,21 +302,13 @@ def _open_to_be_read(path: Path, quiet: str) -> Connection:
     return db
 
 
-DAMAGED_HINT = (
-    "Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
-    "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER"
-)
+DAMAGED_HINT = "Move the folder away. Bring a published vault back: ipfsmem init --wallet FILE, or ipfsmem recover. A vault in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER"
 
 
 class DatabaseDamagedError(StorageError):
     """A database does not contain what was written to it; `device.rescue` reads what can still be read."""
 
-    hint = (
-        "What can still be read comes out with: ipfsmem export --dir DIR. Then move the folder away, and begin anew. "
-        "A memory that is published comes back with: ipfsmem recover. Any other is made anew: ipfsmem init. "
-        "What came out goes in with: ipfsmem import DIR --from-backup. Plain files in the folder memory/ of the old one, "
-        "where there is one, may be newer; they go in with: ipfsmem import FOLDER/memory"
-    )
+    hint = "Export the readable part: ipfsmem export --dir DIR. Then move the folder away. Bring a published vault back: ipfsmem recover. Create any other again: ipfsmem init. Then import the export: ipfsmem import DIR --from-backup. Plain files in the old folder memory/, if any, may be newer; import them with: ipfsmem import FOLDER/memory"
 
 
 def verdict(db: Connection) -> str:

@@ -35,8 +35,8 @@ def folder_claimed(folder: Path | None) -> Iterator[None]:
         claim_folder(folder)
         if _holds_memory(folder / DATABASE):
             raise ConfigError(
-                f"{folder} holds the state of a memory, but its {CONFIG_FILE} is missing",
-                hint=f"Bring {CONFIG_FILE} back from a copy; or move the folder away, then make or restore anew.",
+                f"{folder} has the state of a vault, but its {CONFIG_FILE} is missing",
+                hint=f"Restore {CONFIG_FILE} from a copy; or move the folder away, then create or recover the vault.",
             )
         yield
 

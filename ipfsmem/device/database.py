@@ -45,9 +45,7 @@ _PAGES = 512
 
 
 def _replaced(what: str) -> StorageError:
-    return StorageError(
-        what, hint="Open the memory again (in Python: Memory.load), or start this program again."
-    )
+    return StorageError(what, hint="Open the vault again (in Python: Memory.load), or restart this program.")
 
 
 class Database:
@@ -110,7 +108,7 @@ class Database:
         if file is None:
             saved = left_copies(self.path.parent)
             told = f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
-            raise unusable(f"{self.path} is missing, and with it the memory on this device{told}")
+            raise unusable(f"{self.path} is missing, and with it this device's copy of the vault{told}")
         # A new connection would share the index of a log that was removed.
         for other in open_here(file):
             other.abandon_if_replaced()
@@ -178,11 +176,11 @@ class Database:
             try:
                 now = path.stat(follow_symlinks=False)
             except FileNotFoundError:
-                return f"{path} is not there any more"
+                return f"{path} is gone"
             except OSError:
                 continue  # any read or write reports it
             if file_id(now) != file:
-                return f"{path} is another file than the one that is open here"
+                return f"{path} is not the file that is open here"
         self._intact_at = self._written_at()
         return ""
 
@@ -233,7 +231,7 @@ class Database:
             return True
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:
-                self._lost = f"{self._gone}: what was written last is only in a removed file, and a copy could not be saved ({error})"
+                self._lost = f"{self._gone}: the last writes are only in a removed file, and a copy could not be saved ({error})"
                 import logging  # 4 ms that other processes do not need
 
                 logging.getLogger("ipfsmem.database").error("%s", self._lost)
@@ -350,7 +348,7 @@ class Database:
                 free = shutil.disk_usage(self.path.parent).free
             if free < needed:
                 raise StorageError(
-                    f"compacting {self.path} takes {needed:,} bytes of room, and {free:,} are free"
+                    f"compacting {self.path} needs {needed:,} bytes of free space, and {free:,} are free"
                 )
             with file_lock(self._lock_path, wait=self._wait):
                 self._check_tables()
@@ -477,7 +475,7 @@ class Database:
             self.connection.close()
         lost, self._lost = self._lost, ""
         if lost:
-            raise StorageError(lost, hint="Compare with ipfsmem list, and write again what is missing.")
+            raise StorageError(lost, hint="Compare with ipfsmem list, and write missing texts again.")
 
     def _unregister(self) -> None:
         for file in self._files.values():

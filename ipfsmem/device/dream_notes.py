@@ -68,8 +68,8 @@ def dreaming(folder: Path) -> Iterator[None]:
             _take_back(folder)
     except LockedError as error:
         raise LockedError(
-            "another process is dreaming over this memory",
-            hint="See how far it is: ipfsmem dream status. End it: ipfsmem dream abort",
+            "another process runs a dream on this vault",
+            hint="Show its progress: ipfsmem dream status. Abort it: ipfsmem dream abort",
         ) from error
 
 

@@ -113,7 +113,7 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
     data = read_file(path, 64 * 1024)
     if data is None:
         raise StorageError(
-            f"{path} is missing: the keys of this device are gone",
+            f"{path} is missing: this device has lost its keys",
             hint=DAMAGED_HINT,
         )
     try:

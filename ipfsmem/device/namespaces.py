@@ -64,10 +64,8 @@ def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
         if name == namespace or other is None or (vault.tag != other.tag and vault.anchor != other.anchor):
             continue
         raise ConfigError(
-            f"the memory {name} on this device has that vault already: two namespaces cannot share one",
-            hint=f"Use it: --vault {name}. For memories that are kept apart give the new one a vault of its own: --wallet-vault NAME "
-            f"(in Python: Unlock(vault=NAME)). "
-            f"If {name} is a damaged copy, move its folder out of {home} first.",
+            f"the vault {name} on this device is the same vault",
+            hint=f"Use it: --vault {name}. For a separate vault of the same wallet: --wallet-vault NAME (in Python: Unlock(vault=NAME)). If {name} is a damaged copy, move its folder out of {home} first.",
         )
 
 
@@ -79,4 +77,4 @@ def memories_in(folder: Path) -> str:
     """
     if (folder / CONFIG_FILE).exists() or ((folder / DATABASE).exists() and (folder / KEY_FILE).exists()):
         return "a memory itself"
-    return "the memories of this device" if next(folder.glob(f"*/{CONFIG_FILE}"), None) is not None else ""
+    return "the vaults of this device" if next(folder.glob(f"*/{CONFIG_FILE}"), None) is not None else ""

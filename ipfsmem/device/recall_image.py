@@ -137,7 +137,7 @@ def image_notice(replica: Replica) -> str:
         try:
             _open(replica, path)
         except (FormatError, StorageError) as error:
-            return f"the kept index of recall is of no use and is made anew by the next recall: {error}"
+            return f"the saved index is unusable, and the next recall rebuilds it: {error}"
     return ""
 
 

@@ -134,7 +134,7 @@ class Replica:
     def refuse_read_only(self) -> None:
         """Raise UsageError if the vault was opened read-only."""
         if self.read_only:
-            raise UsageError(f"{self.read_only} was opened to be read: nothing can be written to it")
+            raise UsageError(f"{self.read_only} is open for reading only")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -290,8 +290,8 @@ def require_config(folder: Path) -> NamespaceConfig:
     config = read_config(folder)
     if config is None:
         raise NotFoundError(
-            f"there is no memory in {folder}",
-            hint="Make one with: ipfsmem init. Or check --home and --vault (in Python: home= and namespace=).",
+            f"there is no vault in {folder}",
+            hint="Create one with: ipfsmem init. Or check --home and --vault (in Python: home= and namespace=).",
         )
     return config
 
@@ -306,6 +306,6 @@ def claim_folder(folder: Path) -> None:
     """Refuse a folder that already holds a vault. Raises ConfigError."""
     if read_config(folder) is not None:
         raise ConfigError(
-            f"there is already a memory in {folder}",
+            f"there is already a vault in {folder}",
             hint="Use it, or choose another --vault or --home (in Python: namespace= or home=).",
         )

@@ -79,7 +79,7 @@ def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued
                 held_texts.keep(target.connection, mark, row)
             entries = _entries(source, codec, eks, values, lost)
             if lost and not entries:
-                raise DatabaseDamagedError(f"nothing can be read of {path}", hint=DAMAGED_HINT)
+                raise DatabaseDamagedError(f"{path} is unreadable", hint=DAMAGED_HINT)
             if schema.version(source) >= schema.HIDDEN:
                 hidden.hide(target.connection, _until_damage(source, hidden.rows, lost))
             if schema.version(source) >= schema.SESSIONS_HERE:
@@ -112,7 +112,7 @@ def _until_damage(db: Connection, rows: Callable[[Connection], Iterator[T]], los
     try:
         yield from rows(db)
     except (StorageError, TypeError, AttributeError) as error:
-        lost.append(f"what SQLite cannot read ({error})")
+        lost.append(f"data that SQLite cannot read ({error})")
 
 
 def _check_file(source: Connection, lost: list[str]) -> None:
@@ -147,7 +147,7 @@ def _use_ring(
             return ["", *dict.fromkeys(key.id for key in (*ring.keys, *ring.spare))]
     if sealed:
         lost.append(
-            "the encryption keys of this memory, without which none of its encrypted texts can be read"
+            "the encryption keys of this vault, without which none of its encrypted texts can be read"
         )
     return [""]
 
@@ -180,13 +180,13 @@ def _entries(
         except (ValueError, FormatError, OpenError):
             changes = None
         if changes is None:
-            lost.append(f"the change {seq}: what it changed stands as it was before")
+            lost.append(f"the change {seq}: its texts are as before")
         for name, text in (changes or {}).items():
             texts.pop(name, None)
             if text is not None:
                 texts[name] = text
     if chain != values.get(meta.JOURNAL_CHAIN):
-        lost.append("changes may be missing: an older text may stand in the place of a newer one")
+        lost.append("changes may be missing: older texts may have replaced newer ones")
     entries: dict[str, Entry] = {}
     for name, text in texts.items():
         try:
@@ -224,13 +224,13 @@ def _tree(
             texts.update(part.entries or {})
         doubtful = [prefix for prefix, _ in missed]
         unread += missed
-    lost += [f"a part of the memory ({prefix or 'top'}), with whatever stands in it" for prefix, _ in unread]
+    lost += [f"a part of the vault ({prefix or 'top'}) with its contents" for prefix, _ in unread]
     older = [node for node in found.values() if node.prefix.startswith(tuple(doubtful))]
     for node in sorted(older, key=lambda node: len(node.prefix)):
         texts.update(node.entries or {})
     if older:
         lost.append(
-            f"{len(older)} parts of the memory may be older than what was written last: forgotten texts may be among them"
+            f"{len(older)} parts of the vault may be older than the last writes: forgotten texts may be among them"
         )
     return texts
 

@@ -92,7 +92,7 @@ def check_writable(change: Writing, scope: str) -> None:
     if is_forgotten(entry):
         raise NotFoundError(
             f"the scope {scope} is forgotten, so nothing can be written there",
-            hint=f"Bring it back with: ipfsmem scope restore {scope}",
+            hint=f"Restore it with: ipfsmem scope restore {scope}",
         )
     if not entry:
         check_room(change, scope)

@@ -64,7 +64,7 @@ def _asked(question: Any) -> Any:
     except Exception as error:
         raise StorageError(
             f"the system's keyring refused: {type(error).__name__}: {error}",
-            hint="Unlock it as the system does it (it opens with your log-in), then try again.",
+            hint="Unlock it (usually by logging in), then try again.",
         ) from None
 
 
@@ -73,9 +73,8 @@ def _backend() -> Any:
         import keyring
     except ImportError:
         raise UsageError(
-            "there is no place here for what unlock keeps: no keyring of the kernel, and the package for the system's is not "
-            "installed",
-            hint="Install it with: pip install 'ipfsmem[keyring]'. Or give the passphrase in IPFSMEM_PASSPHRASE.",
+            "nowhere to cache the keys: there is no kernel's keyring, and the package for the system's is not installed",
+            hint="Install it with: pip install 'ipfsmem[keyring]'. Or pass the passphrase in IPFSMEM_PASSPHRASE.",
         ) from None
     try:
         found: Any = keyring.get_keyring()
@@ -86,6 +85,6 @@ def _backend() -> Any:
     if not real:
         raise UsageError(
             f"the package keyring found no store of this system that keeps secrets, only {type(found).__module__}",
-            hint="Give the passphrase in IPFSMEM_PASSPHRASE, or start the system's store for secrets.",
+            hint="Pass the passphrase in IPFSMEM_PASSPHRASE, or start the system's secret store.",
         )
     return real[0]

@@ -176,7 +176,7 @@ def hold(
     found = held(folder, now)
     if isinstance(found, NotHeld):
         raise StorageError(
-            "what was to be unlocked was locked again at once" + (f": {found.why}" if found.why else "")
+            "the keys were locked again during the unlock" + (f": {found.why}" if found.why else "")
         )
     return found
 
@@ -263,8 +263,8 @@ def _drop(name: str, folder: Path) -> bool:
             failed.append(str(error))
     if failed:
         raise StorageError(
-            f"not all of what was unlocked went away: {'; '.join(failed)}",
-            hint="Remove it by hand, or start the machine anew: that ends it.",
+            f"some cached keys could not be removed: {'; '.join(failed)}",
+            hint="Remove them by hand, or restart the machine.",
         )
     return there
 
@@ -275,10 +275,7 @@ def refuse_when_locked(watch: LockWatch | None) -> None:
         raise PassphraseError(why, hint=UNLOCK_HINT)
 
 
-UNLOCK_HINT: Final = (
-    "Unlock them again with: ipfsmem unlock. Or give the passphrase at the prompt, in IPFSMEM_PASSPHRASE, or with "
-    "--passphrase-fd."
-)
+UNLOCK_HINT: Final = "Unlock them again with: ipfsmem unlock. Or enter the passphrase at the prompt, or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."
 
 
 def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
@@ -291,9 +288,9 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
     except UsageError:
         return ""  # no runtime directory here
     except OSError as error:
-        return f"what was unlocked cannot be read: {reason(error)}"
+        return f"the cached keys cannot be read: {reason(error)}"
     except StorageError as error:
-        return f"what was unlocked is not used: {error}"
+        return f"the cached keys are not used: {error}"
     data, file = read
     parts = _parts(data)
     if parts is None:
@@ -301,7 +298,7 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
     try:
         key = _get(parts.place, _key_name(path))
     except (OSError, IpfsmemError) as error:
-        return f"the key of what was unlocked cannot be read: {error}"
+        return f"the key of the cached keys cannot be read: {error}"
     if key is None:
         return ""  # it ended; or this is a container that shares the directory but not the keyring: leave the file
     record = parts.opened(folder, key)

@@ -263,5 +263,5 @@ def _arguments(call: Call) -> dict[str, str]:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise UsageError("an argument is no Unicode text") from None
+            raise UsageError("an argument is not Unicode text") from None
     return given

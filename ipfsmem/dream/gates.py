@@ -23,7 +23,7 @@ def closed(gates: Gates, *, enabled: bool, chosen: bool, now: int, last: int, se
     if not enabled:
         return "the settings do not allow it"
     if not chosen:
-        return "it is not switched on for this memory on this device"
+        return "it is off for this vault on this device"
     # A clock that was set back must not prevent dreams for years: then the hours count as over.
     passed = (now - last) / _HOUR
     if last and 0 <= passed < gates.hours:

@@ -195,7 +195,9 @@ class _Merging:
                 if key in self._files or text != render_memory(self._of[key].file).decode()
             ]
             changes += [Change(key=goes) for stays in together for goes in into[stays]]
-            why = "; ".join(f"all that {_named(into[stays])} says stands in {stays}" for stays in together)
+            why = "; ".join(
+                f"{stays} contains everything that {_named(into[stays])} says" for stays in together
+            )
             yield Step(why=why, changes=tuple(changes), reads=tuple(together))
 
     def _linking(self, lead: Mapping[str, str]) -> dict[str, set[str]]:
@@ -354,7 +356,7 @@ def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]
                 kind="alike",
                 key=pair.one,
                 other=pair.other,
-                detail="the text of the first stands in the second",
+                detail="the second contains the text of the first",
             )
         elif (turn := _turn(_said(one.file), _said(other.file))) and one.file.type == other.file.type:
             yield DreamFinding(kind="contradiction", key=pair.one, other=pair.other, detail=turn)
@@ -378,7 +380,7 @@ def _meaning_the_same(
     for one, other, cosine in meant:
         here = one in of and other in of and index_key not in (one, other)
         if here and not {one, other} & set(gone) and frozenset((one, other)) not in known:
-            detail = f"they mean nearly the same (cosine {cosine:.2f})"
+            detail = f"they have a similar meaning (cosine {cosine:.2f})"
             yield DreamFinding(kind="alike", key=one, other=other, detail=detail)
 
 
@@ -415,7 +417,7 @@ def _leading_nowhere(
 def _faded(notes: Sequence[Note]) -> Iterator[DreamFinding]:
     faint = [note for note in notes if note.priority < FADED]
     for note in sorted(faint, key=lambda note: (note.priority, note.key)):
-        yield DreamFinding(kind="faded", key=note.key, detail=f"it is worth {note.priority:.2f} of 1 by now")
+        yield DreamFinding(kind="faded", key=note.key, detail=f"low relevance: {note.priority:.2f} of 1")
 
 
 def _limited(found: Iterator[DreamFinding]) -> list[DreamFinding]:

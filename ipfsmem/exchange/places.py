@@ -89,7 +89,7 @@ def left_out_notes(files: Files, of: Callable[[str], bool] = lambda name: True) 
 def one_file(called: str, data: bytes) -> Files:
     """Return a place of these bytes. Raises LimitError beyond the maximum of a file."""
     if len(data) > MAX_PLACE:
-        raise LimitError(f"{called} has {len(data):,} bytes, at most {MAX_PLACE:,} are read")
+        raise LimitError(f"{called} has {len(data):,} bytes, at most {MAX_PLACE:,} are allowed")
     return Files(called, True, (called,), lambda name: data)
 
 

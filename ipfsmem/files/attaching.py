@@ -48,7 +48,7 @@ def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
     if chosen is None:
         return None
     if not mode.on_disk:
-        raise UsageError(f"mode {mode} keeps nothing on the disk, so it takes no memory_dir")
+        raise UsageError(f"mode {mode} stores nothing on disk, so it accepts no memory_dir")
     return str(examine_place(chosen, begun=False).path)
 
 
@@ -84,12 +84,12 @@ def _is_usable(path: Path) -> bool:
     name that the system does not accept."""
     if path in too_wide():
         raise UsageError(
-            f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
-            hint="Name a folder of its own in it.",
+            f"{path} contains files of programs and other people, which would become memories",
+            hint="Choose a subfolder.",
         )
     if any(_is_published_to(one) for one in (path, *path.parents)):
         raise UsageError(
-            f"{path} lies where a memory is published: plain files would lie there unsealed, and belong into another folder"
+            f"{path} is a provider's folder: plain files would be unencrypted there; choose another folder"
         )
     try:
         path.lstat()  # `exists` returns False for a name that the system does not accept
@@ -97,17 +97,15 @@ def _is_usable(path: Path) -> bool:
         if path.parent.is_dir():
             return False
         raise UsageError(
-            f"there is no folder {path.parent} in which {path.name} could be made",
-            hint="Check the name, or make that folder first.",
+            f"there is no folder {path.parent} for {path.name}",
+            hint="Check the name, or create that folder first.",
         ) from None
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder")
     if held := memories_in(path):
-        raise UsageError(f"{path} holds {held}; plain files belong into another folder")
+        raise UsageError(f"{path} contains {held}; choose another folder for plain files")
     if any(_is_published_to(packs.parent) for packs in path.glob("*/packs")):
-        raise UsageError(
-            f"{path} holds a folder that a memory is published to; plain files belong into another folder"
-        )
+        raise UsageError(f"{path} contains a provider's folder; choose another folder for plain files")
     return True
 
 
@@ -129,7 +127,7 @@ def _row_of(
         if copy.inode == here.inode and _identity(place) == (here.device, here.inode):
             if place != path or copy.scope != scope:
                 raise UsageError(
-                    f"{path} is the working copy of {called(copy.scope)} already"
+                    f"{path} is already linked to {called(copy.scope)}"
                     + (f", as {place}" if place != path else ""),
                     hint=f"Detach it first: ipfsmem folder detach {shlex.quote(str(place))}.",
                 )
@@ -143,8 +141,8 @@ def _row_of(
                 return copy
             if mark in (None, copy.id):
                 raise UsageError(
-                    f"{path} is another folder than the one that was attached; nothing was read or written there",
-                    hint=f"When nothing else uses it: {take_over_command(path, scope)}.",
+                    f"{path} is not the folder that was linked; nothing was read or written there",
+                    hint=f"If nothing else uses it: {take_over_command(path, scope)}.",
                 )
     known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
     if known is not None and there is not None and known.scope == scope:
@@ -153,7 +151,7 @@ def _row_of(
         if gone and (known.inode == here.inode or take_over):
             return known
     if mark is not None and not take_over:
-        whose = "is a copy of a working copy" if known else "is or was the working copy of another memory"
+        whose = "is a copy of a linked folder" if known else "is or was the linked folder of another vault"
         raise UsageError(
             f"{path} {whose}; nothing was read or written there"
             + (
@@ -161,7 +159,7 @@ def _row_of(
                 if begun
                 else ". Make or restore the memory without --memory-dir (in Python: memory_dir=) first"
             ),
-            hint=f"When nothing else uses it: {take_over_command(path, scope)}.",
+            hint=f"If nothing else uses it: {take_over_command(path, scope)}.",
         )
     return None
 
@@ -184,9 +182,8 @@ def _refuse_other_scope(copy: LinkedFolder, path: Path, scope: str) -> None:
     """Raise UsageError if another scope has that place: its current content would be mixed into this one."""
     if copy.scope != scope:
         raise UsageError(
-            f"{path} is the place of a working copy of {called(copy.scope)}",
-            hint=f"When what lies there now is that one: {take_over_command(path, copy.scope)}. "
-            f"Else first: ipfsmem folder detach {shlex.quote(str(path))} --gone.",
+            f"{path} is the path of a linked folder of {called(copy.scope)}",
+            hint=f"If it is the same folder: {take_over_command(path, copy.scope)}. Otherwise first: ipfsmem folder detach {shlex.quote(str(path))} --gone.",
         )
 
 

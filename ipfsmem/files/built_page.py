@@ -16,6 +16,6 @@ RESCUE: Final = "rescue"
 def not_built_error() -> NotFoundError:
     """Return the error with the command that builds it."""
     return NotFoundError(
-        "the page is not built here",
-        hint="In the folder web/ of a clone: npm ci && npm run page. What pip installs has it.",
+        "the page is not built in this checkout",
+        hint="In the folder web/ of a clone: npm ci && npm run page. The package from pip includes the page.",
     )

@@ -40,16 +40,12 @@ _NAMED = 10
 
 
 #: The next steps after exporting what could be read of a damaged database.
-AFTER_RESCUE = (
-    "All that can be read is out. Move the folder of the memory away. One that is published comes back with: ipfsmem recover. "
-    "Any other is made anew: ipfsmem init. What is out goes in with: ipfsmem import DIR --from-backup. Plain files in "
-    "the folder memory/ of the old one, where there is one, may be newer; they go in with: ipfsmem import FOLDER/memory"
-)
+AFTER_RESCUE = "The readable part is exported. Move the vault's folder away. Bring a published vault back: ipfsmem recover. Create any other again: ipfsmem init. Then import the export: ipfsmem import DIR --from-backup. Plain files in the old folder memory/, if any, may be newer; import them with: ipfsmem import FOLDER/memory"
 
 
 #: How to export the sessions that no export includes.
 SESSIONS_HINT = (
-    "A session of its own: ipfsmem session export SESSION. Or agree with --partial (in Python: partial=True)."
+    "Export a session: ipfsmem session export SESSION. Or accept it with --partial (in Python: partial=True)."
 )
 
 
@@ -97,15 +93,12 @@ class LeftOut(msgspec.Struct, frozen=True):
             return AFTER_RESCUE
         if not self.scopes:
             return SESSIONS_HINT if self.sessions else None
-        return (
-            "That file holds one scope. All of them: ipfsmem export --dir DIR, or --zip FILE. The nameless one alone: "
-            "--scope ''. Or agree with --partial (in Python: export_folder, scope(''), partial=True)."
-        )
+        return "This file has one scope. Export all: ipfsmem export --dir DIR, or --zip FILE. The default scope only: --scope ''. Or accept it with --partial (in Python: export_folder, scope(''), partial=True)."
 
     def refuse(self, partial: bool) -> None:
         """Raise IncompleteError if something is left out and nobody agreed to that."""
         if self and not partial:
-            raise IncompleteError(f"not everything can go along: left out would be {self}", hint=self.hint)
+            raise IncompleteError(f"the export would be incomplete; omitted: {self}", hint=self.hint)
 
 
 def _counted(names: Sequence[str], one: str, many: str) -> str:
@@ -323,7 +316,7 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     with storage_errors(folder, "look into"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(
-                f"{folder} is not an empty folder", hint="Nothing was overwritten. Name another folder."
+                f"{folder} is not an empty folder", hint="Nothing was overwritten. Choose another folder."
             )
     folder = folder.absolute()
     make_directory(folder.parent)

@@ -108,7 +108,7 @@ class Scan:
         try:
             action(file)
         except (NotPlainError, IpfsmemError) as error:
-            self._problems[file] = f"{file} was left alone: {error}"
+            self._problems[file] = f"{file} was skipped: {error}"
             self.left_alone.append(file)
 
     def _take(self, file: str) -> None:
@@ -159,7 +159,7 @@ class Scan:
             if self._now - before.at < RETURNED_FOR:
                 waiting.add(file)
                 self._problems[file] = (
-                    f"{file} holds an earlier text again; that is taken for an edit when it still does in a minute"
+                    f"{file} has an earlier text again; if it still does in a minute, it is saved as an edit"
                 )
         recent = sum(0 <= self._now - row.at < RETURNED_FOR for row in known.values())
         return waiting, recent > _MOST_RETURNS
@@ -373,8 +373,7 @@ class Scan:
         gone = sum(count for _, count in recent)
         if gone + len(ready) > max(3, (total + gone) // 4):
             return (
-                f"{len(ready)} of {total} files are missing from {self._folder.path}; that is too many at once to be "
-                "taken for deletes, so nothing was deleted. To have them written again: ipfsmem folder resume --keep vault "
+                f"{len(ready)} of {total} files are missing from {self._folder.path}; too many at once to be deletes, so nothing was deleted. To write them again: ipfsmem folder resume --keep vault "
                 f"{self._folder.path}"
             )
         for key, row in ready:

@@ -208,7 +208,4 @@ def edited_index_names() -> str:
 
 def index_was_edited(kept: str) -> str:
     """Return the notice about it."""
-    return (
-        f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}: save what you need of it as a "
-        "memory, then remove it"
-    )
+    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}: save the parts that you need as a memory, then delete it"

@@ -51,7 +51,7 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
     with storage_errors(folder, "write"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(
-                f"{folder} is not an empty folder", hint="Nothing was overwritten. Name another folder."
+                f"{folder} is not an empty folder", hint="Nothing was overwritten. Choose another folder."
             )
         _put(folder, files)
     return len(files)

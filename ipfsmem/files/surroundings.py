@@ -75,8 +75,7 @@ def remarks(path: Path) -> list[str]:
     git = git_folder(path)
     if git is not None and not _is_ignored(path, *git):
         found.append(
-            f"{path} lies in the git work tree {git[0]} and no ignore rule that was found names it: what is remembered would "
-            "be committed with the rest, and a checkout puts old texts back (that is noticed, and asked about)"
+            f"{path} lies in the git work tree {git[0]} and no ignore rule matches it: memories would be committed, and a checkout would bring old texts back (which pauses the folder)"
         )
     for place in (path, *path.parents):
         program = _SYNC_NAMES.get(place.name.lower()) or _SYNC_NAMES.get(place.name.lower().split(" - ")[0])
@@ -85,8 +84,7 @@ def remarks(path: Path) -> list[str]:
         )
         if program:
             found.append(
-                f"{path} lies in the reach of {program} ({place}): two programs would carry its files, and {program} may make "
-                "copies of them; choose a folder outside, or take this one out of it"
+                f"{path} is synced by {program} ({place}): two programs would sync its files, and {program} may create copies; choose a folder outside, or exclude this one"
             )
             break
     return found

@@ -60,15 +60,15 @@ class FolderPreview(msgspec.Struct, frozen=True):
     repository: str
     #: Whether it was linked before, and continues.
     known: bool
-    #: Files that would be left alone, and why.
+    #: Files that would be skipped, and why.
     left_alone: list[str] = []
 
     def raise_if_incomplete(self) -> None:
         """Raise IncompleteError when `attach` would leave files alone."""
         if self.left_alone:
             raise IncompleteError(
-                f"nothing was changed, and {count(len(self.left_alone), 'file')} would be left alone",
-                hint="Put them right, or attach the folder all the same: its other files become memories.",
+                f"nothing was changed, and {count(len(self.left_alone), 'file')} would be skipped",
+                hint="Fix them, or link the folder anyway: its other files become memories.",
             )
 
 
@@ -126,7 +126,7 @@ def _judged(path: Path) -> tuple[list[str], list[str]]:
                 if name != INDEX_FILE:
                     taken.append(name)
             except (NotPlainError, IpfsmemError) as error:
-                left.append(f"{name} was left alone: {error}")
+                left.append(f"{name} was skipped: {error}")
     finally:
         plain.close()
     return sorted(taken), sorted(left)
@@ -278,8 +278,8 @@ class WorkingCopies:
                 import shlex
 
                 raise StorageError(
-                    f"{copy.folder.path} was not detached: {error}",
-                    hint=f"When the folder is gone for good: ipfsmem folder detach {shlex.quote(str(copy.folder.path))} --gone.",
+                    f"{copy.folder.path} was not unlinked: {error}",
+                    hint=f"If the folder is gone permanently: ipfsmem folder detach {shlex.quote(str(copy.folder.path))} --gone.",
                 ) from None
         with self._replica.transaction():
             self._rows.drop(copy.copy.id)
@@ -299,7 +299,7 @@ class WorkingCopies:
                     return copy
         known = ", ".join(str(copy.folder.path) for copy in self.all())
         raise NotFoundError(
-            f"{path} is not a working copy of this memory", hint=f"There are: {known or 'none'}"
+            f"{path} is not a linked folder of this vault", hint=f"Linked folders: {known or 'none'}"
         )
 
     # -- what a person says ------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ class WorkingCopies:
         if left := copy.not_taken_in():
             raise IncompleteError(
                 "; ".join(left),
-                hint="The rest was taken in, and the folder is not paused any more. Put these files right: the next command takes them in.",
+                hint="The other files are imported, and the folder is resumed. Fix these files: the next command imports them.",
             )
 
     def put_back(self, folder: str | Path) -> int:

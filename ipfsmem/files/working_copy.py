@@ -262,12 +262,12 @@ class WorkingCopy:
         self._problems = {file: text for file, text in self._problems.items() if file in found}
         other = f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE
         if found.leave_out(other) and other != INDEX_FILE:
-            self._problems[other] = f"{other} was left alone: {INDEX_FILE} stands for that memory here"
+            self._problems[other] = f"{other} was skipped: {INDEX_FILE} stands for that memory here"
         for file in found.irregular:
-            self._problems[file] = f"{file} was left alone: it is not a regular file"
+            self._problems[file] = f"{file} was skipped: it is not a regular file"
         unread = ", ".join(found.unread)
         self._say("unread", f"subfolders are not read: {unread}" if unread else None)
-        self._say("timeline", "timeline is a link: it was left alone" if found.linked else None)
+        self._say("timeline", "timeline is a link: it was skipped" if found.linked else None)
 
     def _is_input(self, file: str) -> bool:
         """Return whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
@@ -544,7 +544,7 @@ class WorkingCopy:
                 texts = [file for file in changed if self._is_unseen(file)]
             except StorageError as error:
                 return [f"{self.folder.path}: the plain files could not be read: {error}"]
-        said = dict.fromkeys(texts, "was left alone: the folder is paused")
+        said = dict.fromkeys(texts, "was skipped: the folder is paused")
         left = {file: f"{file} {why}" for file, why in said.items()} | self._problems
         return [f"{self.folder.path}: {left[file]}" for file in sorted(left)]
 
@@ -650,24 +650,21 @@ class WorkingCopy:
         if here is not None and here != copy.id:
             self._say(
                 "folder",
-                f"{path} is the working copy of another memory now; it was not read and not written. "
-                f"To have it back: {take_over_command(path, copy.scope)}",
+                f"{path} is the linked folder of another vault now; it was not read or written. To take it back: {take_over_command(path, copy.scope)}",
             )
             return False
         moved = copy.inode not in (None, inode)
         if moved and not own:
             self._say(
                 "folder",
-                f"{path} is another folder than the one that was attached (is it mounted?); nothing was deleted. "
-                f"When it took its place for good: {take_over_command(path, copy.scope)}",
+                f"{path} is not the folder that was linked (is it mounted?); nothing was deleted. If it replaced the other permanently: {take_over_command(path, copy.scope)}",
             )
             return False
         if here is None and not moved and not gone and self._renders.any() and not self._is_recognised():
             if not own:
                 self._say(
                     "folder",
-                    f"the files in {path} are gone (is it mounted?); nothing was deleted. To have them written again: "
-                    f"ipfsmem folder resume --keep vault {typed}",
+                    f"the files in {path} are gone (is it mounted?); nothing was deleted. To write them again: ipfsmem folder resume --keep vault {typed}",
                 )
                 return False
             moved = True
@@ -696,9 +693,7 @@ class WorkingCopy:
         path, typed = self.folder.path, shlex.quote(str(self.folder.path))
         self._say(
             "paused",
-            f"{path} is paused: {self.copy.paused}. Nothing is taken in there and nothing written. Look at the files, then "
-            f"either ipfsmem folder resume --keep folder {typed} (what stands there counts) or ipfsmem folder resume --keep vault {typed} (what is "
-            "remembered counts)",
+            f"{path} is paused: {self.copy.paused}. Its files are not read or written. Review the files, then run ipfsmem folder resume --keep folder {typed} (keep the folder's texts) or ipfsmem folder resume --keep vault {typed} (keep the vault's texts)",
         )
 
     def _say(self, kind: str, text: str | None) -> None:

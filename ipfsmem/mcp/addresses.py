@@ -12,8 +12,8 @@ from ipfsmem.memories.memory_records import MemoryRecord
 _PREFIX = "memory://"
 #: What clients are told of all of these.
 TEMPLATES = (
-    ("memory:///{key}", "A memory", "One memory of what is everybody's."),
-    ("memory://{scope}/{key}", "A memory of a scope", "One memory of a named part, such as a project."),
+    ("memory:///{key}", "A memory", "A memory of the default scope."),
+    ("memory://{scope}/{key}", "A memory of a scope", "A memory of a named scope, such as a project."),
 )
 
 

@@ -119,10 +119,10 @@ def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None
     memories, *below = parts
     with writing(memories.replica) as change, no_collection():
         if seen is not None and AllSessions(memories, below).seen(session) != seen:
-            raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+            raise ChangedError(f"the session {session} changed since it was read", hint="Read it again.")
         found = [(part, Sessions(part).approve_session_in(change, session)) for part in parts]
         if any(numbers for _, numbers in found):
-            note_irrevocable(memories.replica, "a promotion of many")
+            note_irrevocable(memories.replica, "an approval of many")
     return tuple(
         _of_session(part, session, program, number)
         for part, numbers in found
@@ -143,5 +143,5 @@ def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple
         approved = Sessions(memories).approve_in(change, program)
         found += tuple(_of_session(memories, name, program, number) for name, number in approved.items())
         if found:
-            note_irrevocable(memories.replica, "a promotion of many")
+            note_irrevocable(memories.replica, "an approval of many")
     return found

@@ -317,8 +317,8 @@ def read_plain_car(path: Path) -> dict[str, BundleScope]:
         raise FormatError(f"{path} does not hold the whole tree: {error}") from None
     if "keyring.json" in paths and not any(name.startswith("memory/") for name in paths):
         raise FormatError(
-            f"{path} is an encrypted memory: only its members can read it",
-            hint="With its wallet: ipfsmem init --wallet ... With its recovery words: ipfsmem recover.",
+            f"{path} is an encrypted vault: only its members can read it",
+            hint="With its wallet: ipfsmem init --wallet ... With its recovery phrase: ipfsmem recover.",
         )
     return _read(path, paths, lambda name, most: _file(reader, paths[name], most, blocks))
 

@@ -125,7 +125,7 @@ def context(
     in it; `running`: the current session, whose messages the model has already; `facts`: the result of `facts_for`, if the
     caller has it. Raises UsageError."""
     if layout not in LAYOUTS:
-        raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
+        raise UsageError(f"unknown layout {layout!r}", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
         raise UsageError(f"the layout {layout} shows what matches a query, so it needs one")
     if max_tokens is None:

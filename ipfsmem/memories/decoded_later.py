@@ -72,6 +72,6 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
 def damaged_index(what: str) -> FormatError:
     """Return the error for a part of a stored index that does not decode."""
     return FormatError(
-        f"the kept index of recall is damaged: {what}",
-        hint="Make it anew: ipfsmem index rebuild",
+        f"the saved index is damaged: {what}",
+        hint="Rebuild it: ipfsmem index rebuild",
     )

@@ -317,7 +317,7 @@ class Dreams:
                     "there is no dream to undo on this device"
                     if id is None
                     else f"there is no dream {id} to undo on this device",
-                    hint="Those that there are: ipfsmem dream list. Older texts of a memory: ipfsmem history KEY.",
+                    hint="List the dreams: ipfsmem dream list. List the revisions of a memory: ipfsmem history KEY.",
                 )
             for one in dreamt.done:
                 where = changed

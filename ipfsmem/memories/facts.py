@@ -334,7 +334,7 @@ class Facts:
         if not text:
             raise UsageError(
                 "the text is empty, so nothing was changed",
-                hint=f"To take it away: ipfsmem fact delete {key}",
+                hint=f"To delete it: ipfsmem fact delete {key}",
             )
         if text == old.text and not old.conflict:
             _check_seen(key, old.seen, seen)
@@ -354,7 +354,7 @@ class Facts:
         if not found:
             raise NotFoundError(
                 f"there is no earlier text of {key}",
-                hint="See what can come back: ipfsmem fact list --deleted",
+                hint="List deleted facts: ipfsmem fact list --deleted",
             )
         if not 1 <= number <= len(found):
             raise NotFoundError(
@@ -386,7 +386,7 @@ class Facts:
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in(change, key)
             if shown is None or not shown.own:
-                raise NotFoundError(f"there is no entry {key}")
+                raise NotFoundError(f"there is no fact {key}")
             _check_seen(key, shown.seen, seen)
             keep_in(change, self._memories, key, shown.data, "edited" if why == "edited" else "updated")
             file = parse_memory(shown.data)
@@ -410,7 +410,7 @@ class Facts:
     def _there(self, key: str) -> Fact:
         found = self.get(key)
         if found is None or not found.own:
-            raise NotFoundError(f"there is no entry {key}", hint="List them with: ipfsmem fact list")
+            raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
         return found
 
     def _in_sight_again(self, key: str) -> None:
@@ -492,7 +492,7 @@ def keep_shown(memories: MemoryStore, key: str, seen: str | None = None) -> Memo
 def _check_seen(key: str, shown: str, seen: str | None) -> None:
     """Raise ChangedError if the current text is not the one that the caller was shown."""
     if seen is not None and seen != shown:
-        raise ChangedError(f"{key} is not what was read, so nothing was changed")
+        raise ChangedError(f"{key} changed since it was read, so nothing was changed")
 
 
 def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
@@ -509,7 +509,7 @@ def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
             hint="Longer texts are memories: ipfsmem write",
         )
     if closed and known not in CLOSED:
-        raise UsageError(f"{category[:60]!r} is no category", hint=f"The categories: {', '.join(CLOSED)}.")
+        raise UsageError(f"unknown category {category[:60]!r}", hint=f"Categories: {', '.join(CLOSED)}.")
     return text, known
 
 

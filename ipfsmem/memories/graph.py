@@ -313,7 +313,7 @@ class GraphIndex:
         with memories.changing("write", key) as change:
             shown = memories.shown_in(change, key)
             if shown is not None and not shown.own:
-                raise UsageError(f"{key} is others' word: promote it first, or take another name")
+                raise UsageError(f"{key} is pending: approve it first, or choose another name")
             if shown is None and must_exist:
                 raise NotFoundError(f"there is no entity {key}")
             file = parse_memory(shown.data) if shown is not None else MemoryFile({"created": today})
@@ -342,7 +342,7 @@ def _added(file: MemoryFile, old: Entity, said: list[str], out: list[Out]) -> Me
     prose."""
     if not set(old.observations) <= set(said) or not set(old.out) <= set(out):
         raise UsageError(
-            f"{old.key} is a text of its own, so nothing was taken out of it",
+            f"{old.key} is not an entity of the graph tools, so nothing was removed from its text",
             hint=f"Change it: ipfsmem write {old.key}",
         )
     lines = [f"- {one}" for one in said if one not in old.observations]

@@ -24,7 +24,7 @@ def assign(
     forgotten: Collection[str],
     same: bool,
 ) -> dict[str, str]:
-    """Return the scope here for each scope of a bundle; "" is the nameless one, and stays so unless `maps` says otherwise.
+    """Return the scope here for each scope of a bundle; "" is the default scope, and stays so unless `maps` says otherwise.
 
     `live` and `forgotten` are the tokens in use here, `own` those of `live` that this device made; `same`: the bundle is a backup
     of this very vault, so that equal tokens mean one scope. Raises UsageError, KeyNameError, NotFoundError for a forgotten scope,
@@ -32,9 +32,7 @@ def assign(
     """
     for source, target in maps.items():
         if source not in theirs:
-            raise UsageError(
-                f"there is no {_called(source)} in what is imported", hint=f"It has: {_list(theirs)}."
-            )
+            raise UsageError(f"there is no {_called(source)} in the import", hint=f"It has: {_list(theirs)}.")
         if target:
             check_scope(target)
     chosen = {scope: maps.get(scope, scope) for scope in sorted(theirs)}
@@ -42,17 +40,16 @@ def assign(
         if here in forgotten:
             raise NotFoundError(
                 f"the scope {here} is forgotten here, so nothing can be put there",
-                hint=f"Bring it back first: ipfsmem scope restore {here}. Or put it elsewhere: --map {scope}=NAME.",
+                hint=f"Restore it first: ipfsmem scope restore {here}. Or import it elsewhere: --map {scope}=NAME.",
             )
     taken = [scope for scope in chosen if scope and scope not in maps and scope in live]
     if taken and not same:
         first = taken[0]
         raise UsageError(
-            f"there is {_list(taken)} here already, and what is imported has scopes of these names: is it the same?"
+            f"there is {_list(taken)} here already, and the import has scopes of these names"
             if len(taken) > 1
-            else f"there is a scope {first} here already, and what is imported has one of this name: is it the same?",
-            hint=f"Put it together with: --map {first}={first}. Keep it apart with: --map {first}={_free(first, live)}. "
-            "Of a backup of this memory all are: --from-backup (in Python: maps=, same=True).",
+            else f"there is a scope {first} here already, and the import has one of this name",
+            hint=f"Merge it: --map {first}={first}. Keep it separate: --map {first}={_free(first, live)}. For a backup of this vault: --from-backup (in Python: maps=, same=True).",
         )
     by_target: dict[str, list[str]] = {}
     for scope, here in chosen.items():
@@ -67,17 +64,17 @@ def assign(
     if len(own) + len(new) > MAX_SCOPES:
         raise LimitError(
             f"with these {len(new):,} there would be {len(own) + len(new):,} scopes of this device, at most {MAX_SCOPES:,} are allowed",
-            hint="Forget some that are not needed any more: ipfsmem scope forget SCOPE",
+            hint="Forget unneeded ones: ipfsmem scope forget SCOPE",
         )
     return chosen
 
 
 def _called(scope: str) -> str:
-    return f"scope {ascii(scope)[1:-1][:80]}" if scope else "nameless scope"
+    return f"scope {ascii(scope)[1:-1][:80]}" if scope else "default scope"
 
 
 def _list(scopes: Collection[str]) -> str:
-    named = [scope or "the nameless one" for scope in sorted(scopes)]
+    named = [scope or "the default scope" for scope in sorted(scopes)]
     more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more
 

@@ -45,7 +45,7 @@ MAX_BLOB = MAX_BYTES
 #: Number of texts that are sealed together ahead of their import, once their places are known.
 _AHEAD: Final = 1_000
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_NO_PRUNING: Final = "Put it right, or import without pruning."
+_NO_PRUNING: Final = "Fix it, or import without pruning."
 
 
 class ImportContents(msgspec.Struct, frozen=True):
@@ -92,12 +92,12 @@ def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
     if problems and dry_run:
         raise IncompleteError(
             f"nothing was written, and {count(len(problems), 'record', 'records')} would be left out",
-            hint="Put them right, or import without --dry-run: the rest is taken in. Or agree with --partial (in Python: see problems).",
+            hint="Fix them, or import without --dry-run: the rest is imported. Or accept it with --partial (in Python: see problems).",
         )
     if problems:
         raise IncompleteError(
-            f"the rest was taken in, but {count(len(problems), 'record was', 'records were')} left out",
-            hint="Put them right and import again: what is there already stays. Or agree with --partial (in Python: see problems).",
+            f"the rest was imported, but {count(len(problems), 'record was', 'records were')} left out",
+            hint="Fix them and import again: imported records stay. Or accept it with --partial (in Python: see problems).",
         )
 
 
@@ -122,11 +122,11 @@ def import_files(
     if strategy not in ("merge", "replace"):
         raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
     if prune and strategy != "replace":
-        raise UsageError("prune goes with the strategy replace")
+        raise UsageError("prune requires the strategy replace")
     problems = [problem for part in parts.values() for problem in part.blob.problems]
     if prune and problems:
         raise FormatError(
-            f"what could not be read would be forgotten: {problems[0]}",
+            f"unreadable records would be forgotten: {problems[0]}",
             hint=_NO_PRUNING,
         )
     if prune and not any(
@@ -134,7 +134,7 @@ def import_files(
         for blob in (part.blob for part in parts.values())
     ):
         raise UsageError(
-            "there is no memory in what is imported, so every memory here would be forgotten",
+            "the import has no memories, so every memory here would be forgotten",
             hint=_NO_PRUNING,
         )
     into = {scope: scope for scope in parts} if into is None else into
@@ -152,8 +152,8 @@ def import_files(
         total = sum(done.values(), Counter[str]())
         if whole and problems and not dry_run:
             raise IncompleteError(
-                f"nothing was written: {count(len(problems), 'record')} of it cannot be taken in: {problems[0]}",
-                hint="Name another backup. Or take in the rest with --partial (in Python: whole=False).",
+                f"nothing was written: {count(len(problems), 'record')} cannot be imported: {problems[0]}",
+                hint="Use another backup. Or import the rest with --partial (in Python: whole=False).",
             )
         if dry_run:
             raise _TakenBackError
@@ -257,7 +257,7 @@ class _Taking:
         if prune:
             if wrong:
                 raise FormatError(
-                    f"what could not be taken in would be forgotten: {wrong[-1]}", hint=_NO_PRUNING
+                    f"records that cannot be imported would be forgotten: {wrong[-1]}", hint=_NO_PRUNING
                 )
             for entry, view in list(memories.views()):
                 if view.key not in texted and view.data is not None and entry:
@@ -341,7 +341,7 @@ def _take_card(
             taken.update(one.ids)
             put_card(change, scope, msgspec.structs.replace(card, ids=tuple(sorted(taken))))
     except FormatError as error:
-        problems.append(f"what is said of the scope {scope} was left out: {error}")
+        problems.append(f"the card of the scope {scope} was skipped: {error}")
 
 
 def _take(memories: MemoryStore, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
@@ -371,7 +371,7 @@ def read_given(source: bytes | str) -> dict[str, BundleScope]:
     """Return the one scope of a blob from a program. Raises FormatError, and LimitError beyond the maximum size of a file."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MAX_BLOB:
-        raise LimitError(f"what is imported has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
+        raise LimitError(f"the import has {len(data):,} bytes, at most {MAX_BLOB:,} are allowed")
     return {"": BundleScope(_export(data, "this"))}
 
 
@@ -392,7 +392,7 @@ def read_path(path: Path) -> dict[str, BundleScope]:
     if is_car(head):
         return read_plain_car(path)
     if path.suffix.lower() in (".zip", ".car"):  # damaged, or another format; its bytes are not a memory
-        raise FormatError(f"{path} is no {path.suffix[1:].lower()} that can be read")
+        raise FormatError(f"{path} is not a readable {path.suffix[1:].lower()} file")
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":
         return {"": BundleScope(_export(data, str(path)))}

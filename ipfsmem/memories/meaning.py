@@ -158,7 +158,7 @@ class Meaning:
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return QueryEmbedding(None, self._once(f"recall goes by words alone: {error}"), error)
+            return QueryEmbedding(None, self._once(f"recall uses words only: {error}"), error)
         if embedder is None:
             return QueryEmbedding(None, "", named=False)
         self._load(embedder)
@@ -182,7 +182,7 @@ class Meaning:
             made = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
             if isinstance(made, ProviderRefused):
                 return QueryEmbedding(
-                    None, self._once(f"this question goes by words alone: {made}") or told, made
+                    None, self._once(f"this question uses words only: {made}") or told, made
                 )
             with self._alone:
                 ready = vectors.comparable()
@@ -197,7 +197,7 @@ class Meaning:
         except IpfsmemError as error:
             problem = error
         self._failed(embedder, problem)
-        return QueryEmbedding(None, self._once(f"recall goes by words alone: {problem}") or told, problem)
+        return QueryEmbedding(None, self._once(f"recall uses words only: {problem}") or told, problem)
 
     @property
     def named(self) -> bool:
@@ -212,7 +212,7 @@ class Meaning:
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return [f"recall goes by words alone: {error}"]
+            return [f"recall uses words only: {error}"]
         if embedder is None:
             return []
         with self._alone:
@@ -220,12 +220,12 @@ class Meaning:
             refused = sum(map(self._living.has, self._refused | self._refused_before))
         missing = count(there - known - refused, "text") if there > known + refused else ""
         of_groups = count(unread, "day or session", "days and sessions") if unread else ""
-        said = f"recall goes by words and by the model {embedder.identity.name}: {where(embedder)}"
+        said = f"recall uses words and the model {embedder.identity.name}: {where(embedder)}"
         if self._before:
-            said += f"; the model before was {self._before}, whose vectors are not used"
+            said += f"; embeddings of the earlier model {self._before} are not used"
         if missing or of_groups:
             which = " and those of ".join(filter(None, (missing, of_groups)))
-            said += f"; {which} still without a vector, each recall goes on with them"
+            said += f"; {which} not embedded yet; each recall embeds more"
         if refused:
             said += f"; {self._refusal()}"
         return [said]
@@ -299,7 +299,7 @@ class Meaning:
                     state = self.state()
                 told(state.vectors, state.vectors + state.missing)
         except IpfsmemError as error:
-            return f"no vectors could be made: {error}"
+            return f"no embeddings could be computed: {error}"
         return self._refusal() if embedder is not None else ""
 
     def _make(self, embedder: Embedder, todo: _Todo) -> bool:
@@ -361,7 +361,7 @@ class Meaning:
             if self._vectors is not vectors:
                 return
             if there and kept is None:
-                self._later = "the kept vectors of texts were damaged, and are made anew"
+                self._later = "the saved embeddings were damaged, and are computed again"
             if kept is not None:
                 self._living, self._kinds = living, self._kinds | {one.kind for one in kept.spoken}
             if kept is not None and kept.vectors.identity == embedder.identity:
@@ -432,7 +432,7 @@ class Meaning:
             if not self._dropped:
                 if embedder is not None:
                     self._failed(embedder, error)
-                self._later = f"no vectors could be made: {error}"
+                self._later = f"no embeddings could be computed: {error}"
 
     def _in_steps(self, steps: Generator[None, None, T]) -> T:
         """Run some work in steps, each inside `reading`; in the background others get the vault in between."""
@@ -621,7 +621,7 @@ class Meaning:
     def _refusal(self) -> str:
         """Return the message about texts that the model refused; "" if there are none."""
         refused = len(self._refused | self._refused_before)
-        return f"the model refuses {count(refused, 'text')}, found by words alone" if refused else ""
+        return f"the model refuses {count(refused, 'text')}, found by words only" if refused else ""
 
     def _failed(self, embedder: Embedder, problem: IpfsmemError) -> None:
         """Do not ask the model for a while."""
@@ -640,10 +640,9 @@ class Meaning:
         if self._later:
             said, self._later = self._once(self._later), ""
         if not said and not len(vectors):
-            anew = f" anew, as the model was {self._before} before" if self._before else ""
+            anew = f" again, as the earlier model was {self._before}" if self._before else ""
             said = self._once(
-                f"the texts of this memory are being embedded{anew} by the model {embedder.identity.name}, {where(embedder)}; until"
-                " then recall goes by words"
+                f"the texts of this memory are being embedded{anew} by the model {embedder.identity.name}, {where(embedder)}; until then recall uses words only"
             )
         return said
 

@@ -731,7 +731,7 @@ class MemoryStore:
                 return WriteBasis(None, ())
         else:
             if not set(dots) <= entry.keys():
-                raise ChangedError(f"what was read of {key} was replaced meanwhile")
+                raise ChangedError(f"the text of {key} that was read was replaced meanwhile")
             view = self.view(key, {dot: entry[dot] for dot in dots}, change.body)
         if view.data is None and view.not_fetched:
             raise _not_fetched(self.replica, key, view.not_fetched)
@@ -742,7 +742,7 @@ class MemoryStore:
         if isinstance(seen, MemoryRecord | Conflict):
             if (seen.scope, seen.key) != (self.scope, key):
                 raise UsageError(
-                    f"what was seen is the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
+                    f"seen is of the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
                 )
             return seen.token
         if isinstance(seen, tuple):
@@ -751,12 +751,12 @@ class MemoryStore:
         if seen is None:
             return view.dots if view.own else ()
         if len(seen) < SEEN_LEAST:
-            raise UsageError(f"the hash of what was seen has at least {SEEN_LEAST} digits")
+            raise UsageError(f"seen must have at least {SEEN_LEAST} hex digits")
         entry = self.entry(key, change.entry(self.name(key)))
         for token in (view.dots, self.conflict_of(view, entry).token):
             if token_hash(token).startswith(seen.lower()):
                 return token
-        raise ChangedError(f"{key} is not what was read", hint="Read it again.")
+        raise ChangedError(f"{key} changed since it was read", hint="Read it again.")
 
     def _now(self, change: Writing, key: str) -> KeyView:
         """Return what is shown under a key, with the writes of this transaction."""
@@ -782,7 +782,7 @@ class MemoryStore:
         ):
             raise ChangedError(
                 f"{key} was forgotten meanwhile, so nothing was written",
-                hint="To have it again, write it without what was read before.",
+                hint="To create it again, write without seen.",
             )
 
     def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
@@ -848,15 +848,15 @@ class MemoryStore:
         view = self.view(key, entry)
         if view.own and file is None and len(view.others) > 1:
             raise UsageError(
-                f"{key} has {len(view.others)} texts of others: say which one",
-                hint=f"See them with: ipfsmem conflicts {key}",
+                f"{key} has {len(view.others)} pending texts: choose one",
+                hint=f"List them: ipfsmem conflicts {key}",
             )
         if view.own and file is None and view.others:
             file = view.others[0].file
         copy = next((one for one in view.others if one.file == file), None)
         if file is not None and copy is None:
             raise NotFoundError(
-                f"{key} has no text of others {file}", hint="List them with: ipfsmem conflicts."
+                f"{key} has no pending text {file}", hint="List them with: ipfsmem conflicts."
             )
         data = self.replica.store.body(name, entry[copy.dot]) if copy is not None else view.data
         if data is None:
@@ -951,7 +951,7 @@ def _check_match(key: str, view: KeyView, if_match: str) -> None:
         )
     if not now.startswith(if_match.lower()):
         there = f"it has SHA-256 {now}" if now else "there is no memory of that key"
-        raise ChangedError(f"{key} is not what was read: {there}")
+        raise ChangedError(f"{key} changed since it was read: {there}")
 
 
 class NotHereError(NotFoundError):
@@ -976,7 +976,7 @@ def _not_fetched(replica: Replica, key: str, dots: tuple[str, ...] = ()) -> NotH
         return NotHereError(f"{key} is known but its text is not on this disk any more", hint=found)
     return NotHereError(
         f"{key} is known but its text is not fetched yet{by}",
-        hint="Try again after: ipfsmem sync.",
+        hint="Run: ipfsmem sync. Then try again.",
     )
 
 

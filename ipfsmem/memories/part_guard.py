@@ -106,5 +106,5 @@ def _record(
 def _refusal(session: str, key: str) -> UsageError:
     return UsageError(
         f"imported messages of the session {session[:60]!a} are pending, and a change of {key} alone would approve them: forget the session "
-        "as a whole, or approve them, which is a person's act, with promote"
+        "as a whole, or approve them (a person's decision, ipfsmem approve)"
     )

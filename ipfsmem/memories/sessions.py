@@ -438,7 +438,7 @@ class Sessions:
             if data is None:
                 raise NotHereError(
                     f"a part of the session {session} is known but not fetched yet ({key})",
-                    hint="Try again after: ipfsmem sync.",
+                    hint="Run: ipfsmem sync. Then try again.",
                 )
             part.ours = part.ours and parse_memory(data).fields.get(SESSION) == session
             texts.update(_lines(data))
@@ -632,7 +632,7 @@ class Sessions:
         with writing(self._replica) as change:
             parts = self._parts(session, change)
             if seen is not None and parts and _seen(parts) != seen:
-                raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+                raise ChangedError(f"the session {session} changed since it was read", hint="Read it again.")
             changed = self._forget_parts(change, parts)
             if changed:
                 said = {"session": session, **({"reason": reason} if reason else {})}

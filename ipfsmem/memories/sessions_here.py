@@ -166,7 +166,7 @@ class AllSessions:
         """Forget all of it. Raises ChangedError if it differs from `seen`."""
         with self._replica.transaction():
             if seen is not None and self.seen(session) not in (seen, NOTHING_SEEN):
-                raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+                raise ChangedError(f"the session {session} changed since it was read", hint="Read it again.")
             here = self.is_here(session)
             parts = [
                 MemoryName(scope.scope, key)

@@ -39,17 +39,17 @@ def undo(memories: MemoryStore) -> Undone:
         name = memory_name(last.name) if last is not None else None
         if last is None or name is None:
             raise NotFoundError(
-                f"nothing was undone: what was done last on this device cannot be: {last.operation}"
+                f"nothing was undone: the last operation on this device cannot be: {last.operation}"
                 if last is not None
                 else "there is nothing to undo on this device",
-                hint="Older texts of a memory: ipfsmem history KEY.",
+                hint="List the revisions of a memory: ipfsmem history KEY.",
             )
         here = memories.in_scope(name.scope)
         before = change.entry(last.name)
         if not set(last.came) <= before.keys():
             raise ChangedError(
                 f"{name.key} was changed since, so nothing was undone",
-                hint=f"Its older texts: ipfsmem history {name.key}",
+                hint=f"List its revisions: ipfsmem history {name.key}",
             )
         _put_back(change, here, last.name, last.gone, last.came)
         note_change(replica, "undo", last.name, before, change.entry(last.name))

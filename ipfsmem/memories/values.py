@@ -176,7 +176,7 @@ def _instant(ms: int) -> str:
 
 def _check_seen(name: str, shown: str, seen: str | None) -> None:
     if seen is not None and seen != shown:
-        raise ChangedError(f"{name[:80]} is not what was read, so nothing was changed")
+        raise ChangedError(f"{name[:80]} changed since it was read, so nothing was changed")
 
 
 def check_level(level: str, levels: tuple[str, ...]) -> str:

@@ -31,8 +31,8 @@ def scope_of_type(type: str, workspace: str) -> str:
         return ""
     if not workspace:
         raise UsageError(
-            f"a memory of type {type} goes to the scope of a workspace, and none is named",
-            hint="Name one with --scope or IPFSMEM_SCOPE; in Python and for a tool, scope.",
+            f"a memory of type {type} requires the scope of a workspace",
+            hint="Name it with --scope or IPFSMEM_SCOPE; in Python and for a tool, scope.",
         )
     return workspace
 
@@ -99,12 +99,12 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.text is not None and not self.text.strip() and not self.empty_ok:
             raise UsageError(
                 "the text is empty, so nothing was written",
-                hint="When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.",
+                hint="To save an empty memory: --empty. To delete it: ipfsmem forget.",
             )
         if self._has_header and self.file is not None:
             raise UsageError(
-                "the text begins with a header of its own, so it takes no header fields beside it",
-                hint="Leave them out, or say that it is the body alone: --body-only (in Python: whole=False).",
+                "the text has a header of its own, so header fields are not accepted",
+                hint="Omit them, or write only the body: --body-only (in Python: whole=False).",
             )
 
     def check_without_text(self, *, has_text: bool) -> None:
@@ -113,18 +113,14 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         Raises UsageError, as `check` would.
         """
         if self.if_match is not None and self.must_be_new:
-            raise UsageError(
-                "it cannot both replace the text with a certain SHA-256 and be new: ask for one of them"
-            )
+            raise UsageError("a write cannot require both a SHA-256 and a new memory")
         if not has_text and not self._has_header:
             raise UsageError(
                 "nothing to write",
-                hint="Give --body TEXT, --file PATH or - for standard input (in Python: text=).",
+                hint="Pass --body TEXT, --file PATH or - for standard input (in Python: text=).",
             )
         if self.whole and (self._has_header or not has_text):
-            raise UsageError(
-                "a whole file is a text with a header of its own, and takes no header fields beside it"
-            )
+            raise UsageError("a whole file has a header of its own, so header fields are not accepted")
         self._check_fields()
 
     def _check_fields(self) -> None:
@@ -144,7 +140,9 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
             if not value:
                 continue
             if field in _KNOWN and value not in _KNOWN[field]:
-                raise UsageError(f"{value!r} is no {field}", hint=f"It is one of {', '.join(_KNOWN[field])}.")
+                raise UsageError(
+                    f"{value!r} is not a valid {field}", hint=f"It is one of {', '.join(_KNOWN[field])}."
+                )
             if field in _DATES:
                 _check_date(field, value)
 
@@ -154,6 +152,6 @@ def _check_date(field: str, value: str) -> None:
         datetime.fromisoformat(value)
     except ValueError:
         raise UsageError(
-            f"{field} is a date, and {value!r} is none",
+            f"{field} must be a date (got {value!r})",
             hint="For instance 2026-11-22 or 2026-11-22T17:30:00Z.",
         ) from None

@@ -26,7 +26,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     right="write",
     about="scope",
     raises=(
-        "ChangedError: the conflict is not what `seen` says; nothing was replaced.",
+        "ChangedError: the conflict changed since `seen`; nothing was replaced.",
         "NotFoundError: there is no such conflict, no such copy, or no text to keep.",
         "UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.",
     ),
@@ -83,8 +83,8 @@ def resolve(
     if item is not None and isinstance(seen, str):
         if len(seen) < SEEN_LEAST or not item.seen.startswith(seen.lower()):
             raise ChangedError(
-                f"{key} is not what you looked at; nothing was replaced",
-                hint=f"Look first: ipfsmem conflicts {key}",
+                f"{key} changed since you looked; nothing was replaced",
+                hint=f"See it first: ipfsmem conflicts {key}",
             )
         seen = item
     if take is not None:

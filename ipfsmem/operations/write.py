@@ -24,7 +24,7 @@ MAX_BODY = 900_000
         "ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.",
         "KeyNameError: `key` is invalid.",
         "UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was written.",
-        "FormatError: the text that is replaced is no memory file, so it has no fields to keep.",
+        "FormatError: the replaced text is not a memory file, so it has no fields to keep.",
         "LimitError: the text is too long.",
     ),
     audit="write",
@@ -105,7 +105,7 @@ def write(
     parts = (body, name, description, type, tags, fields)
     if text is not None:
         if any(one is not None for one in parts):
-            raise UsageError("give the whole text, or parts of it")
+            raise UsageError("text excludes the other parts")
         try:
             data = text.encode() if isinstance(text, str) else text
         except UnicodeEncodeError:

@@ -43,8 +43,8 @@ from ipfsmem.results import Exported
 from ipfsmem.wording import count
 
 #: What a published version lacks, and what to do about that.
-NOT_PUBLISHED = "what was written here since the last sync"
-PUBLISH_HINT = "Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True). --overwrite replaces a file that was written."
+NOT_PUBLISHED = "writes since the last sync"
+PUBLISH_HINT = "Publish them: ipfsmem sync. Then export again. Or accept it with --partial (in Python: partial=True). --overwrite replaces a file that was written."
 #: Scopes that a hint names.
 _NAMED = 5
 
@@ -110,7 +110,7 @@ class MemoryBundles(MemoryPart):
         if found is None or found.forgotten:
             raise NotFoundError(
                 f"the scope {scope} is forgotten" if found else f"there is no scope {scope}",
-                hint=f"Bring it back with: ipfsmem scope restore {scope}"
+                hint=f"Restore it with: ipfsmem scope restore {scope}"
                 if found
                 else "List them with: ipfsmem scope list",
             )
@@ -174,7 +174,7 @@ class MemoryBundles(MemoryPart):
         shell = read_shell()
         cid = published_root(self._replica, None)
         if (lacks := self.unpublished()) and not partial:
-            raise IncompleteError(f"not everything can go along: left out would be {lacks}", hint=lacks.hint)
+            raise IncompleteError(f"the export would be incomplete; omitted: {lacks}", hint=lacks.hint)
         with self._replica.reading():
             write_rescue_page(
                 out,
@@ -246,7 +246,7 @@ class MemoryBundles(MemoryPart):
         else:
             parts = read_given(source)
         if same and foreign:
-            raise UsageError("a backup of this memory is not foreign: say one of both")
+            raise UsageError("a backup of this vault is not foreign: give one of both")
         into = self._assigned(parts, maps or {}, same)
         self._open.scan()
         result = import_files(
@@ -272,11 +272,11 @@ class MemoryBundles(MemoryPart):
                 return
             held, here = memories_in(path), self._replica.folder
             if not held and here is not None and path.resolve() in here.resolve().parents:
-                held = f"the memories of this device, in {here.parent}"
+                held = f"the vaults of this device, in {here.parent}"
         if held:
             raise UsageError(
-                f"{path} holds {held}, whose files are not taken in; name the folder of the memory files that are meant, "
-                "or export that memory and import the export"
+                f"{path} holds {held}, whose files are not imported; name the folder of the memory files, "
+                "or export the vault and import the export"
             )
 
     def import_from(

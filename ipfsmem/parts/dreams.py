@@ -35,7 +35,7 @@ from ipfsmem.parts.usage import note_model_use
 from ipfsmem.parts.vault_handle import VaultHandle
 
 _ABORTED: Final = "the dream was aborted before it changed anything"
-_ABORTED_HINT: Final = "Begin another one: ipfsmem dream run"
+_ABORTED_HINT: Final = "Start another one: ipfsmem dream run"
 _MODEL_HINT: Final = "No memory was changed. Check that the model runs, and its address: ipfsmem config show"
 #: Seconds between two looks whether somebody aborted it, while a model is waited for.
 _LOOK: Final = 0.25
@@ -176,10 +176,8 @@ class MemoryDreams(MemoryPart):
         found = self._dreams().proposed()
         if found is None or id not in (None, found.id):
             raise NotFoundError(
-                "no dream proposed anything that is not done yet"
-                if id is None
-                else f"the proposal {id[:80]} is not there any more",
-                hint="Make one: ipfsmem dream run --dry-run",
+                "no proposed changes" if id is None else f"the proposal {id[:80]} is gone",
+                hint="Propose some: ipfsmem dream run --dry-run",
             )
         return found
 

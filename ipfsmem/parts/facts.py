@@ -188,4 +188,4 @@ class MemoryFacts(MemoryPart):
 
 def _check_kind(kind: str) -> None:
     if kind not in KINDS:
-        raise UsageError(f"{kind[:60]!r} is no kind of entry", hint=f"The kinds: {', '.join(KINDS)}.")
+        raise UsageError(f"unknown kind {kind[:60]!r}", hint=f"Kinds: {', '.join(KINDS)}.")

@@ -40,8 +40,8 @@ class MemoryFolders(MemoryPart):
             self._open.files.miss_anew()
         if gone := [facts.path for facts in self.list() if facts.state == "not there"]:
             raise StorageError(
-                f"what was edited in {', '.join(gone)} could not be taken in: it is not there",
-                hint="It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem folder detach DIR --gone.",
+                f"edits in {', '.join(gone)} could not be read: the folder does not exist",
+                hint="They are read when the folder exists again and the vault is opened. If it is gone permanently: ipfsmem folder detach DIR --gone.",
             )
 
     def render(self) -> None:
@@ -139,5 +139,5 @@ class MemoryFolders(MemoryPart):
     def _plain_files(self) -> WorkingCopies:
         copies = self._open.files
         if copies is None:
-            raise UsageError(f"a memory in mode {self._open.mode} keeps no plain files on the disk")
+            raise UsageError(f"a vault in mode {self._open.mode} has no plain files on disk")
         return copies

@@ -136,7 +136,7 @@ class MemoryGraph(MemoryPart):
     def drawn(self, format: Format, *, entity: str | None = None, depth: int = 2) -> str:
         """The graph as `graphml`, `mermaid` or a page (`html`): all of it, or what lies around one entity. Raises NotFoundError."""
         if format not in FORMATS:
-            raise UsageError(f"{format[:40]!r} is no format", hint=f"The formats: {', '.join(FORMATS)}.")
+            raise UsageError(f"unknown format {format[:40]!r}", hint=f"Formats: {', '.join(FORMATS)}.")
         graph = self._graph()
         part = self.all() if entity is None else self.around(entity, depth)
         keys = [one.key for one in part.nodes]

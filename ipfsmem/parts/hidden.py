@@ -56,7 +56,7 @@ class MemoryHidden(MemoryPart):
         wanted = there if keys is None else builtins.list(dict.fromkeys(keys))
         for key in wanted:
             if key not in there:
-                raise NotFoundError(f"{key} is not hidden here", hint="See what is: ipfsmem list --hidden")
+                raise NotFoundError(f"{key} is not hidden here", hint="List them: ipfsmem list --hidden")
         with self._replica.transaction():
             show(self._replica, [(self._scope, key) for key in wanted])
         return wanted

@@ -145,13 +145,11 @@ class MemoryMaintenance(MemoryPart):
             return Finding("error", "settings", str(error), error.hint)
         except IpfsmemError:
             waits = "the memory cannot be read"  # said above
-        agents = (
-            "agents are given what they ask for" if allowed else "agents are switched off in the settings"
-        )
+        agents = "agents are switched on" if allowed else "agents are switched off in the settings"
         return Finding(
             "ok",
             "agents",
-            f"{agents}; {f'no dream begins by itself: {waits}' if waits else 'a dream is due'}",
+            f"{agents}; {f'no automatic dream: {waits}' if waits else 'a dream is due'}",
         )
 
     def _kept_of_dreams(self) -> list[Finding]:
@@ -329,7 +327,7 @@ class MemoryMaintenance(MemoryPart):
         folder = self._replica.folder
         if not self._open.mode.published or folder is None:
             raise UsageError(
-                f"a memory in mode {self._open.mode} has no keys to protect: whoever can read this disk can read it"
+                f"a vault in mode {self._open.mode} has no keys to protect: whoever can read this disk can read it"
             )
         check_protection(Mode.ENCRYPTED_IPFS, new)
         change_passphrase(folder, old, new or None, self._replica.world.random)
@@ -344,9 +342,7 @@ def check_age(older_than: float) -> None:
     from ipfsmem.device.cleaning import OLDEST, YOUNGEST
 
     if not older_than * 1000 >= YOUNGEST:
-        raise UsageError(
-            "what is younger than an hour is left alone, as a process may be writing it: say 1h or more"
-        )
+        raise UsageError("files younger than an hour may still be in use: give 1h or more")
     if older_than * 1000 > OLDEST:
         raise UsageError("nothing is older than a thousand years")
 

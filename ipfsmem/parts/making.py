@@ -207,7 +207,7 @@ def _new_vault(key: Unlock | RootKeys | None, plan: _Plan, recovery: bool) -> _N
             key = RootKeys.from_random(secret, FIRST, 1)
         root = key
         if root.kind == "recovery":
-            raise UsageError("recovery words cannot make a memory, only bring one back")
+            raise UsageError("a recovery phrase cannot create a vault, only bring one back")
         vault = VaultConfig(
             tag=root.tag(plain=plain).hex(),
             name=FIRST,
@@ -236,12 +236,12 @@ async def recover(
     """A memory that is kept elsewhere, brought to this device: see `Memory.recover`."""
     if not provider:
         raise ConfigError(
-            "no provider to look at",
-            hint="Say where the memory is kept: --provider (in Python: provider=).",
+            "no provider to search",
+            hint="Name the provider: --provider (in Python: provider=).",
         )
     chosen = mode_named(mode)
     if not chosen.published:
-        raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
+        raise UsageError(f"a vault in mode {mode} is never published", hint="ipfs or encrypted-ipfs.")
     key = owner_key(unlock)
     plan = _Plan.of(
         namespace,
@@ -321,8 +321,8 @@ async def bring_here(request: LoadRequest) -> OpenResult:
     assert mode is not None
     if request.unlock is None:
         raise ConfigError(
-            f"there is no memory {name} on this device, and nothing to unlock one with",
-            hint="Give the wallet or the recovery words, or make a new memory with: ipfsmem init.",
+            f"there is no vault {name} on this device, and neither a wallet nor a recovery phrase to bring it back",
+            hint="Pass the wallet or the recovery phrase, or create a new vault with: ipfsmem init.",
         )
     how: dict[str, Any] = {
         "provider": where,

@@ -150,7 +150,7 @@ class MemoryMembers(MemoryPart):
         ring = self._replica.ring
         if ring is not None and ring.view.family_of(member) == ring.view.family_of(self._open.device):
             raise UsageError(
-                f"{member} is this device, and a device does not revoke itself: it would know the new key",
+                f"{member} is this device, and a device cannot revoke itself: it would know the new key",
                 hint=f"On another device of this memory: ipfsmem member revoke {ring.view.family_of(member)} --wallet FILE "
                 "(in Python: unlock(), then members.revoke()).",
             )
@@ -164,7 +164,7 @@ class MemoryMembers(MemoryPart):
             return report
         except (ProviderError, *_PUBLISHED) as error:
             self._open.when_changed()
-            error.hint = f"{what[:1].upper()}{what[1:]} is made on this device and not published yet. Publish it with: ipfsmem sync"
+            error.hint = f"{what[:1].upper()}{what[1:]} is created on this device and not published yet. Publish it with: ipfsmem sync"
             raise
 
     async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
@@ -250,7 +250,7 @@ class MemoryMembers(MemoryPart):
         vault = self._replica.config.vault
         if vault is None:
             raise UsageError(
-                f"a memory in mode {self._open.mode} has no vault, so nothing brings it back from elsewhere",
+                f"a vault in mode {self._open.mode} is never published, so it has no recovery sheet",
                 hint="Keep a copy of it: ipfsmem export --out FILE.",
             )
         places = [(info.spec, info.root, info.at) for info in providers_in_use(self._replica, self._syncing)]

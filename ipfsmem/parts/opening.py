@@ -133,7 +133,7 @@ def open_here(request: LoadRequest) -> OpenResult | None:
     made = OpenResult(opened, Connection(opened, providers), Origin())
     try:
         if mode not in (None, opened.mode):
-            raise ConfigError(f"the memory {name} is in mode {opened.mode}, not {mode}")
+            raise ConfigError(f"the vault {name} is in mode {opened.mode}, not {mode}")
         if request.provider:
             made.connection.syncing.use(request.provider)
         if request.unlock is not None:

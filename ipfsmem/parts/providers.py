@@ -119,7 +119,7 @@ class MemoryProviders(MemoryPart):
         ]
         if len(named) != 1:
             raise ConfigError(
-                f"{shown_spec(spec)} is {'more than one' if named else 'not a'} provider of this memory",
+                f"{shown_spec(spec)} is {'more than one' if named else 'not a'} provider of this vault",
                 hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}",
             )
         known.remove(named[0])
@@ -139,7 +139,7 @@ class MemoryProviders(MemoryPart):
     ) -> Moved:
         """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
         (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off. Raises ConfigError for a `source` that is
-        no provider of this memory: then nothing would be left, and nothing said of it."""
+        no provider of this vault: then nothing would be left, and nothing said of it."""
         if source is not None:
             self._check_source(source, target)
         old = self._syncing.published_at()
@@ -186,11 +186,11 @@ class MemoryProviders(MemoryPart):
         known = list_(self._replica.config.providers) or [one.name for one in self._syncing.places.open]
         if source not in known and lasting_spec(source) not in known:
             raise ConfigError(
-                f"{shown_spec(source)} is not a provider of this memory",
+                f"{shown_spec(source)} is not a provider of this vault",
                 hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}. Or move without --from, to leave all of them (in Python: source=None).",
             )
         if isinstance(target, str) and lasting_spec(source) == lasting_spec(target):
-            raise UsageError("a move goes from one provider to another, not to the same")
+            raise UsageError("the source and the target are the same provider")
 
     async def _leave_word(
         self,
@@ -237,7 +237,7 @@ class MemoryProviders(MemoryPart):
         move = unanswered_move(self._replica)
         if move is None:
             raise NotFoundError(
-                "no device of this memory has moved it elsewhere",
+                "no device has moved this vault",
                 hint="To publish elsewhere: ipfsmem vault move.",
             )
         self._syncing.agree(public_ok)
@@ -267,7 +267,7 @@ class MemoryProviders(MemoryPart):
         if report.blocked or opened.name in report.not_placed:
             why = (n.text for n in report.notices if n.kind == report.blocked or opened.name in n.text)
             raise IncompleteError(
-                f"{opened.name} has not everything of this memory yet, so this device publishes where it did: "
+                f"{opened.name} does not have everything of this vault yet, so this device publishes where it did: "
                 f"{next(why, 'it could not be asked')}",
                 hint="When it takes uploads again: ipfsmem provider follow",
             )
@@ -295,7 +295,7 @@ class MemoryProviders(MemoryPart):
         """Stay where this device publishes, though another one moved the memory; it is not told again of that move."""
         move = unanswered_move(self._replica)
         if move is None:
-            raise NotFoundError("no device of this memory has moved it elsewhere")
+            raise NotFoundError("no device has moved this vault")
         with self._replica.transaction():
             note_answer(self._replica, move)
         return move

@@ -43,7 +43,7 @@ class MemoryScopes(MemoryPart):
             raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
         if live and found.forgotten:
             raise NotFoundError(
-                f"the scope {token} is forgotten", hint=f"Bring it back with: ipfsmem scope restore {token}"
+                f"the scope {token} is forgotten", hint=f"Restore it with: ipfsmem scope restore {token}"
             )
         return found
 

@@ -34,9 +34,7 @@ from ipfsmem.wording import count
 TELL_SUPERSEDED = 50
 
 
-_UNCONFIRMED = (
-    "nobody confirmed the recovery words: if they are not written down, make new ones with ipfsmem key phrase"
-)
+_UNCONFIRMED = "the recovery phrase is not confirmed: if you did not write it down, create a new one with ipfsmem key phrase"
 
 
 class MemoryStatus(MemoryPart):
@@ -123,7 +121,7 @@ class MemoryStatus(MemoryPart):
         if not found:
             return []
         where = f" (in {', '.join(scopes[:5])} too)" if scopes else ""
-        return [f"{count(len(found), 'memory')} out of sight on this device{where}: ipfsmem list --hidden"]
+        return [f"{count(len(found), 'memory')} hidden on this device{where}: ipfsmem list --hidden"]
 
     def _unlocked_until(self) -> int | None:
         folder = self._replica.folder
@@ -143,7 +141,7 @@ class MemoryStatus(MemoryPart):
         if found < TELL_SUPERSEDED:
             return []
         return [
-            f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem vault compact, or once a day by themselves: ipfsmem vault compact --daily"
+            f"{found:,} old versions use space here and at the provider: delete them with ipfsmem vault compact, or automatically once a day: ipfsmem vault compact --daily"
         ]
 
     def _beside_agents(self) -> list[str]:
@@ -155,26 +153,24 @@ class MemoryStatus(MemoryPart):
         said: list[str] = []
         if hooks.locked:
             said.append(
-                f"an agent's program found the keys locked at {_moment(hooks.locked)} and was given nothing: ipfsmem unlock"
+                f"an agent's program found the vault locked at {_moment(hooks.locked)} and got no memories: ipfsmem unlock"
             )
         if hooks.failed:
-            said.append(
-                f"a hook of an agent's program could not do its work at {_moment(hooks.failed)} ({hooks.failure})"
-            )
+            said.append(f"a hook of an agent's program failed at {_moment(hooks.failed)} ({hooks.failure})")
         if background.failing:
             said.append(
-                f"no sync beside an agent has worked since {_moment(background.failing)} ({background.failure}): ipfsmem sync says why"
+                f"syncs of agents have been failing since {_moment(background.failing)} ({background.failure}): ipfsmem sync shows why"
             )
         if syncing.failing:
             said.append(
-                f"sync --every has not worked since {_moment(syncing.failing)} ({syncing.failure}): ipfsmem sync says why"
+                f"automatic sync has been failing since {_moment(syncing.failing)} ({syncing.failure}): ipfsmem sync shows why"
             )
         return said
 
     def _unconnected(self) -> list[str]:
         """Where agents ask for memories and get none of a project, as nobody said which it is."""
         return [
-            f"an agent works in {path}, which nobody connected to a project: ipfsmem connect claude-code --project {shlex.quote(path)}"
+            f"an agent works in {path}, which is not connected to a project: ipfsmem connect claude-code --project {shlex.quote(path)}"
             for path in unconnected_folders(self._replica)
         ] + [
             f"{row.path} was moved, and nobody agreed to the folder that {program} keeps its memory in now, {path or 'which cannot be told'}: "

@@ -107,8 +107,8 @@ class Syncing(MemoryPart):
             root = key or stored_root(self._replica)
         if root is None:
             raise MembershipError(
-                "this device does not keep the first key of this memory",
-                hint="Give the wallet or the recovery words.",
+                "this device does not have the owner key of this vault",
+                hint="Pass the wallet or the recovery phrase.",
             )
         check_root(self._replica.config, root, self._replica.ring, address)
         self.root = root
@@ -119,11 +119,11 @@ class Syncing(MemoryPart):
 
     def require_root(self) -> RootKeys:
         if self._replica.ring is None:
-            raise UsageError(f"a memory in mode {self._open.mode} has no members")
+            raise UsageError(f"a vault in mode {self._open.mode} has no members")
         if self.root is None:
             raise MembershipError(
-                "this takes the wallet or the recovery words",
-                hint="Unlock first: give --wallet, or the words (in Python: unlock()).",
+                "this requires the wallet or the recovery phrase",
+                hint="Pass --wallet or the recovery phrase first (in Python: unlock()).",
             )
         return self.root
 
@@ -233,8 +233,8 @@ class Syncing(MemoryPart):
     def require_published(self) -> None:
         if not self._open.mode.published:
             raise UsageError(
-                f"a memory in mode {self._open.mode} is not published",
-                hint="Make one that is, beside it: ipfsmem init --vault NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR --vault NEW.",
+                f"a vault in mode {self._open.mode} is never published",
+                hint="Create one that is: ipfsmem init --vault NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR --vault NEW.",
             )
 
     def published_at(self) -> Providers:
@@ -244,7 +244,7 @@ class Syncing(MemoryPart):
         if not self.places.each:
             raise ConfigError(
                 "no provider is set",
-                hint="Give one with --provider (in Python: provider=), for instance a folder.",
+                hint="Pass one with --provider (in Python: provider=), for instance a folder.",
             )
         return self.places
 
@@ -262,7 +262,7 @@ class Syncing(MemoryPart):
             return
         if not public_ok:
             raise PublicError(
-                f"the memory {self._open.namespace} is in mode ipfs: everyone can read what is published, for good"
+                f"the vault {self._open.namespace} is in mode ipfs: everyone can read published data, permanently"
             )
         self._replica.save_config(msgspec.structs.replace(self._replica.config, public=True))
 
@@ -317,7 +317,7 @@ class Syncing(MemoryPart):
         allow = frozenset(allow)
         pace = Pace(idle, most, every, asyncio.get_running_loop().time())
         if self.background is not None:
-            raise UsageError("this memory is kept in sync already")
+            raise UsageError("this vault is already being synced automatically")
         if self._open.mode.on_disk:
             self.published_at()
             self.agree(public_ok)
@@ -338,7 +338,7 @@ class Syncing(MemoryPart):
                 try:
                     await self._end(background)
                 except IpfsmemError as other:
-                    error.add_note(f"what waits could not be published: {other}")
+                    error.add_note(f"pending changes could not be published: {other}")
                 raise
             await self._end(background)
         finally:

@@ -183,7 +183,7 @@ class MemoryTexts(MemoryPart):
         if to is not None:
             return self._promote_to(key, check_scope(to) if to else "", copy, seen, if_match, keep=keep)
         if seen is not None or if_match is not None or keep:
-            raise UsageError("seen, if_match and keep go with `to`, the scope that a text is promoted to")
+            raise UsageError("seen, if_match and keep require `to`, the scope to move to")
         self._open.ingest_file(key, self.scope)
         promoted = self.memories.promote(key, copy)
         self._open.render_file(key, self.scope)
@@ -193,9 +193,7 @@ class MemoryTexts(MemoryPart):
         self, key: str, to: str, copy: str | None, seen: Seen | None, if_match: str | None, *, keep: bool
     ) -> MemoryRecord:
         if copy is not None:
-            raise UsageError(
-                "a copy is a text of others: make it your own first, then promote that to a scope"
-            )
+            raise UsageError("a copy is a pending text: approve it first, then move it to a scope")
         from ipfsmem.memories.promoting import promote_to
 
         there = self.in_scope(to).target()
@@ -231,7 +229,7 @@ class MemoryTexts(MemoryPart):
         if not promoted:
             raise NotFoundError(
                 f"no import from {source[:60]!a} on this device brought a candidate that stands alone",
-                hint="See what there is: ipfsmem approve --list",
+                hint="List pending texts: ipfsmem approve --list",
             )
         self._open.render()
         self._open.changed()

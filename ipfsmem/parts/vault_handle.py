@@ -266,7 +266,7 @@ class VaultHandle:
         if self.locked:
             raise PassphraseError(f"{asked}: {self.locked}", hint=UNLOCK_HINT)
         if self.closed:
-            raise ClosedError(f"{asked}: the memory {self.namespace} is closed")
+            raise ClosedError(f"{asked}: the vault {self.namespace} is closed")
 
     def still_unlocked(self) -> bool:
         """Whether the keys may be used: they came with the passphrase, or they are not locked again. Microseconds."""

@@ -23,9 +23,7 @@ class MemoryVaults(MemoryPart):
         config = self._replica.config
         vault = config.vault
         if not config.mode.sealed or vault is None or vault.address is None:
-            raise UsageError(
-                "names of further vaults are kept in an encrypted memory of a wallet, by which they are found"
-            )
+            raise UsageError("only an encrypted vault of a wallet stores the names of further vaults")
         check_vault(name)
         check_key_number(key_number)
         further = FurtherVault(name, key_number, vault.address)

@@ -150,9 +150,9 @@ def published_root(replica: Replica, root: str | None) -> CID:
     known = replica.db.get_meta(meta.ROOT)
     if known is None and not mode.published:
         raise NotFoundError(
-            f"a memory in mode {mode} publishes nothing, so there is no published state of it",
+            f"a vault in mode {mode} is never published",
             hint="What it is now: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
         )
     if known is None:
-        raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
+        raise NotFoundError("nothing was published yet", hint="Publish it: ipfsmem sync.")
     return parse_cid(known.decode())

@@ -75,7 +75,7 @@ def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
     view = there.view(key)
     if view.data is not None and not view.own:
         raise UsageError(
-            f"{key} is others' word, so no part of it goes into a text of yours: give the body too, or promote it first"
+            f"{key} is pending, so its parts cannot become your text: give the body too, or approve it first"
         )
 
 
@@ -101,13 +101,15 @@ def _from_below(
     if if_match is not None:
         matches = matches and bool(if_match) and found.sha256.startswith(if_match.lower())
     if not matches:
-        raise ChangedError(f"{found.key} is not what was read: it shows {place_of(found.scope, found.key)}")
+        raise ChangedError(
+            f"{found.key} changed since it was read: it shows {place_of(found.scope, found.key)}"
+        )
     if isinstance(data, bytes):
         return data
     if not found.own:
         raise UsageError(
-            f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {there.scope}",
-            hint=f"Make it your own first: ipfsmem approve {found.key} --scope {found.scope}",
+            f"{place_of(found.scope, found.key)} is pending, so its parts cannot be written to the scope {there.scope}",
+            hint=f"Approve it first: ipfsmem approve {found.key} --scope {found.scope}",
         )
     return data(there, found.data)
 

@@ -119,7 +119,7 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
         if root is None:
             raise UsageError(
                 "say which text: that of a published version (its address), or its SHA-256",
-                hint=f"See: ipfsmem history {key}",
+                hint=f"List the revisions: ipfsmem history {key}",
             )
         reading = read_past(memories, key, root)
         return PastText(reading.data, "" if reading.own else _of_shown(memories, key, root))
@@ -140,7 +140,9 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
         raise UsageError(f"{len(found)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
     for one in found.values():
         return one
-    raise NotFoundError(f"{key} has no text {text} on this device", hint=f"See: ipfsmem history {key}")
+    raise NotFoundError(
+        f"{key} has no text {text} on this device", hint=f"List the revisions: ipfsmem history {key}"
+    )
 
 
 def pending_then(memories: MemoryStore, key: str, data: bytes) -> frozenset[Place] | None:

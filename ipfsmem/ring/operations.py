@@ -589,7 +589,7 @@ def _require_admin(view: Authority, signer: Signer25519) -> None:
     me = member_id(signer.public)
     if me in view.asked:
         raise MembershipError(
-            f"{me} was revoked: these recovery words, or this wallet, do not open this memory any more",
+            f"{me} was revoked: this recovery phrase or wallet no longer opens this vault",
             hint="Use the words that were made after them, or the wallet.",
         )
     if not view.may_administer(me) or view.sign_key(me) != signer.public:
@@ -603,7 +603,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
     _require_admin(view, signer)
     root = signer.public.hex() in view.rights.roots
     if not root and role == "admin":
-        raise MembershipError("only a root (the first wallet or the recovery words) can enrol an admin")
+        raise MembershipError("only a root (the first wallet or the recovery phrase) can enrol an admin")
     if device.id in view.asked | view.revoked:
         raise MembershipError(f"{device.id} was revoked, and that is for ever: it needs a new key")
     if device.id in view.rights.root_ids and signer.public != device.sign:

@@ -91,7 +91,7 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
                 replica,
                 notices,
                 "names-damaged",
-                "what this device had signed so that the memory is found by its wallet and its recovery words was damaged on the "
+                "what this device had signed so that the memory is found by its wallet and its recovery phrase was damaged on the "
                 "disk. What stands at a provider is still good. If nothing was published since the words were made, make new "
                 "ones: ipfsmem key phrase",
             )

@@ -122,7 +122,7 @@ def whose_word(ring: Ring | None, by: str) -> str:
     person = ring.view.members.get(by) if ring is not None else None
     if person is None or ring is None or by not in ring.view.rights.root_ids:
         return label_and_id(ring, by)
-    return {"wallet": "the wallet", "words": "the recovery words of init"}.get(
+    return {"wallet": "the wallet", "words": "the recovery phrase of init"}.get(
         person.kind, "the first key of this memory"
     )
 

@@ -29,7 +29,7 @@ def never_published(replica: Replica) -> list[str]:
 def way_back(replica: Replica) -> str:
     """Return the steps for the user of a revoked device; each command works as written."""
     return (
-        "To take along what is here: ipfsmem export --dir DIR. To belong to the memory again, with the wallet or the recovery words: "
+        "To keep the texts here: ipfsmem export --dir DIR. To rejoin with the wallet or the recovery phrase: "
         f"move {replica.folder} away, bring the memory back (ipfsmem init --wallet FILE, or ipfsmem recover), and take "
         "in what you exported: ipfsmem import DIR"
     )

@@ -302,7 +302,7 @@ def _show_dream(desk: ToolContext, given: JSON) -> ToolResult:
     there = desk.there(given)
     found = there.dreams.proposed()
     if found is None:
-        raise NotFoundError("no dream proposed anything that is not done yet", hint="dream makes a proposal.")
+        raise NotFoundError("no proposed changes", hint="dream makes a proposal.")
     return _proposal(there, found)
 
 

@@ -54,35 +54,33 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             self._check_published()
         elif self.provider:
             raise UsageError(
-                f"a memory in mode {self.mode} is not published, so it takes no provider",
-                hint="Leave --provider away. One that is published: --mode encrypted-ipfs (in Python: provider=, mode=)",
+                f"a vault in mode {self.mode} is never published, so it accepts no provider",
+                hint="Omit --provider. For a published vault: --mode encrypted-ipfs (in Python: provider=, mode=)",
             )
         elif self.owners:
-            raise UsageError(f"a {self.mode} memory has no wallet")
+            raise UsageError(f"a vault in mode {self.mode} has no wallet")
         if self.root and "wallet" not in self.owners:
             raise UsageError(
                 "a version that is named brings a wallet's memory back: name the wallet",
-                hint="--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION",
+                hint="--wallet FILE or --mnemonic. With its recovery phrase: ipfsmem recover --root VERSION",
             )
 
     def _check_published(self) -> None:
         if len(self.owners) > 1:
-            raise UsageError("choose one: a wallet that there is, a new one, or none")
+            raise UsageError("choose an owner: an existing wallet, a new one, or none")
         if not self.owners:
             raise UsageError(
-                "choose a key for this memory",
+                "choose an owner for this vault",
                 hint="--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet (in Python: owners=).",
             )
         if "no wallet" not in self.owners:
             if not self.provider:
                 raise ConfigError(
-                    "no provider is set, so nobody can say whether this wallet has a memory already",
-                    hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER (in Python: provider=).",
+                    "no provider is set, so it is unknown whether this wallet has a vault",
+                    hint="Name the provider: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER (in Python: provider=).",
                 )
         elif not self.recovery:
-            raise UsageError(
-                "without a wallet and without recovery words nothing could ever bring this memory back"
-            )
+            raise UsageError("without a wallet or a recovery phrase nothing could bring this vault back")
 
 
 def make_wallet(file: Path, passphrase: str, random: Callable[[int], bytes]) -> RawKeySigner:
@@ -112,7 +110,7 @@ def saying_nothing_was_made() -> Iterator[None]:
             if error.hint == ProviderUnavailable.hint
             else error.hint
         )
-        error.hint = f"Nothing was made on this device. {advice}".rstrip()
+        error.hint = f"Nothing was created on this device. {advice}".rstrip()
         raise
 
 
@@ -123,8 +121,8 @@ def no_memory_error(error: NoVaultError) -> NoVaultError:
     `error.doubt` says why there may be a vault nevertheless.
     """
     error.hint = (
-        "Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
-        "to make a new memory all the same: --create (in Python: Memory.create)."
+        "Nothing was created on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
+        "to create a new vault anyway: --create (in Python: Memory.create)."
     )
     return error
 
@@ -139,7 +137,7 @@ async def publish_new_memory(publish: Awaitable[SyncReport]) -> SyncReport:
     except IpfsmemError as error:
         if isinstance(error, PublicError) and not isinstance(error, SecretsError):
             raise
-        error.args = (f"the memory is made on this device, but not published yet: {error}",)
+        error.args = (f"the vault is created on this device, but not published yet: {error}",)
         if isinstance(error, ProviderUnavailable):
             error.hint = "When the provider can be reached: ipfsmem sync."
         elif not isinstance(error, SecretsError):  # its hint ends with that command

@@ -248,7 +248,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
         yield Finding("error", "no-key", ring.view.reason, f"Run: {UNLOCK}")
     if len(ring.view.roots) < 2:
         yield Finding(
-            "warn", "no-recovery", "this memory has no recovery words: a lost wallet is a lost memory"
+            "warn", "no-recovery", "this vault has no recovery phrase: without the wallet it is lost"
         )
     yield Finding(
         "ok",
@@ -280,7 +280,7 @@ def _index(memories: MemoryStore) -> Iterator[Finding]:
             "index",
             f"recall answers wrongly: its index says something else than {count(len(unlike), 'text', 'texts')}: "
             + ", ".join(unlike[:MOST_NAMED]),
-            "Make it anew: ipfsmem index rebuild",
+            "Rebuild it: ipfsmem index rebuild",
         )
     elif unlike is not None:
         yield Finding("ok", "index", "the index of recall says what the texts say")

@@ -292,7 +292,7 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Bl
     if "keyring.json" in names and "memory" not in names:
         raise FormatError(
             f"{root} is an encrypted memory: only its members can read it",
-            hint="With its wallet: ipfsmem init --wallet ... With its recovery words: ipfsmem recover.",
+            hint="With its wallet: ipfsmem init --wallet ... With its recovery phrase: ipfsmem recover.",
         )
     problems: list[str] = []
     if _MANIFEST in names:

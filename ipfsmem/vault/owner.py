@@ -156,7 +156,7 @@ def revoked_owner_error(root: RootKeys) -> WrongWalletError:
     """Return the error for a key whose owner was revoked."""
     if root.kind == "recovery":
         return WrongWalletError(
-            "these recovery words were revoked: they do not open this memory any more",
+            "this recovery phrase was revoked: it no longer opens this vault",
             hint="Use the words that were made after them, or the wallet.",
         )
     return WrongWalletError("this wallet was revoked: it does not open this memory any more")

@@ -83,11 +83,11 @@ def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
     me = member_id(root.admin_public)
     if me in ring.view.revoked | ring.view.asked:
         raise revoked_owner_error(root)
-    who = "these recovery words" if root.kind == "recovery" else "this wallet"
+    who = "this recovery phrase" if root.kind == "recovery" else "this wallet"
     if not ring.view.may_administer(me):
         raise MembershipError(f"{who} do not belong to this memory", hint="Check them: every word counts.")
     raise MembershipError(
-        f"new words can only be made with a first key of this memory, and {who} came later",
+        f"a new recovery phrase requires a first key of this vault, and {who} came later",
         hint="Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
     )
 

@@ -37,20 +37,20 @@ _SIGNATURE_BYTES: Final = 65
 _ERC6492_SUFFIX: Final = bytes.fromhex("6492") * 16
 _CONTRACT_HINT: Final = (
     "A contract account (Safe, Coinbase Smart Wallet, other ERC-4337 accounts) or a passkey has no signature that keys"
-    " could be made of. Use an ordinary account, or make the vault without a wallet and keep its recovery words."
+    " could be made of. Use an ordinary account, or make the vault without a wallet and keep its recovery phrase."
 )
 _COMPACT_HINT: Final = (
     "Compact signatures (ERC-2098) leave out the recovery byte. Switch the signer to 65-byte signatures, or make the"
-    " vault without a wallet and keep its recovery words."
+    " vault without a wallet and keep its recovery phrase."
 )
 _RANDOM_HINT: Final = (
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time,"
-    " so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its"
-    " recovery words."
+    " so they could never open the vault again. Use another wallet, or make the vault without a wallet and keep its"
+    " recovery phrase."
 )
 _ACCOUNT_HINT: Final = (
     "Select that account in the wallet and sign again. A contract account signs with its owner's key and cannot be used:"
-    " take an ordinary account, or make the vault without a wallet and keep its recovery words."
+    " take an ordinary account, or make the vault without a wallet and keep its recovery phrase."
 )
 
 

@@ -14,10 +14,7 @@ from ipfsmem.seal.primitives import normalised_passphrase
 
 #: Minimum number of counting characters.
 MIN_CHARACTERS: Final = 8
-RULE: Final = (
-    f"A passphrase has at least {MIN_CHARACTERS} characters, of which those that only repeat or count on from the one before (aaa, "
-    "123) count once. Four or five words that do not belong together are easy to keep."
-)
+RULE: Final = f"A passphrase needs at least {MIN_CHARACTERS} characters, not counting repeats and sequences (aaa, 123). Four or five unrelated words are easy to remember."
 #: Tried first by attackers, whatever the length.
 _COMMONEST: Final = frozenset(
     [
@@ -56,9 +53,10 @@ def counting_characters(passphrase: str) -> int:
 def require_strong(passphrase: str, what: str = "the passphrase") -> None:
     """Refuse a weak new passphrase. Raises PassphraseError, which never repeats it."""
     if normalised_passphrase(passphrase).decode().casefold().strip() in _COMMONEST:
-        raise PassphraseError(f"{what} is one of those that are tried first", hint=RULE)
+        raise PassphraseError(f"{what} is a common passphrase", hint=RULE)
     found = counting_characters(passphrase)
     if found < MIN_CHARACTERS:
         raise PassphraseError(
-            f"{what} is too short: {found} of its characters count, {MIN_CHARACTERS} must", hint=RULE
+            f"{what} is too weak: {found} of {MIN_CHARACTERS} characters, not counting repeats and sequences",
+            hint=RULE,
         )

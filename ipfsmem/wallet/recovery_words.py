@@ -61,16 +61,14 @@ def from_words(text: str) -> bytes:
     if slip is not None:
         raise FormatError(str(slip))
     if len(words) != WORD_COUNT:
-        raise FormatError(f"{len(words)} recovery words, {WORD_COUNT} expected")
+        raise FormatError(f"{len(words)} words in the recovery phrase, {WORD_COUNT} expected")
     known = word_indexes()
     number = 0
     for word in words:
         number = number << _BITS | known[word]
     data = number.to_bytes(SECRET_BYTES + 1, "big")
     if _checksum(data[:SECRET_BYTES]) != data[SECRET_BYTES:]:
-        raise FormatError(
-            "the recovery words are all known, but not these in this order: the checksum is wrong"
-        )
+        raise FormatError("the checksum of the recovery phrase is wrong: a word is wrong, or two are swapped")
     return data[:SECRET_BYTES]
 
 

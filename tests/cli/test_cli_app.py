@@ -111,7 +111,7 @@ def test_errors_as_json_go_to_stderr(cli: Cli) -> None:
     assert result.error == {
         "kind": "NotFoundError",
         "message": "there is no memory nothing",
-        "hint": "See what there is with: ipfsmem list.",
+        "hint": "List the memories: ipfsmem list.",
         "exit_code": 4,
     }
     assert cli("read", "--json").error["kind"] == "UsageError"
@@ -368,7 +368,7 @@ def test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are(
     assert config.settings({}) == config.Settings()
     for words in (("connect", "--list"), ("service", "status")):
         assert "names no home folder" in bare.fails(3, *words).err
-    hint = "Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=)."
+    hint = "Set HOME to an absolute path, or pass --home DIR (in Python: home=)."
     with pytest.raises(ConfigError, match="names no home folder") as refused:
         config.home(None, config.Settings())
     assert refused.value.hint == hint

@@ -149,7 +149,6 @@ def test_health_says_what_was_done_here_and_whether_agents_have_anything(sealed:
     said = {one["code"]: one for one in sealed.ok("vault", "check", "--json").json["findings"]}
     assert said["operations"]["text"].startswith("operations noted here: 1 recall, 1 write")
     assert (
-        said["agents"]["text"]
-        == "agents are given what they ask for; no dream begins by itself: the settings do not allow it"
+        said["agents"]["text"] == "agents are switched on; no automatic dream: the settings do not allow it"
     )
     assert {"database", "blocks", "state", "members", "files", "operations", "agents"} <= said.keys()

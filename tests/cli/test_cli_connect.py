@@ -46,27 +46,27 @@ def test_connect_shows_the_difference_writes_it_and_disconnect_takes_it_out(cli:
         dry.out.removesuffix("Nothing was written.\n") in done.out
         and "Claude Code is connected now." in done.out
     )
-    assert "was connected already" in cli.ok("connect", "claude-code").out
+    assert "is already connected" in cli.ok("connect", "claude-code").out
     assert "claude-code\tyes\tyes\t20" in cli.ok("connect", "--list").out
     assert "is disconnected" in cli.ok("disconnect", "claude-code").out
     assert settings(user) == STARTED and [*(user / ".claude").iterdir()] == []
-    assert "nothing was to be written" in cli.ok("disconnect", "claude-code").out
+    assert "is not connected; no changes" in cli.ok("disconnect", "claude-code").out
 
 
 def test_who_connects_a_locked_memory_is_told_that_the_program_gets_nothing(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It said "is connected now", and an agent that was asked knew nothing."""
-    assert "are locked" not in cli.ok("connect", "claude-code").out, "keys under no passphrase"
+    assert "is locked" not in cli.ok("connect", "claude-code").out, "keys under no passphrase"
     (user / ".cursor").mkdir()
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "four words that differ")
     cli.ok("init", "-n", "other", "--no-wallet", "--provider", str(user))
-    told = (
-        "note: It is given nothing while the keys of this memory are locked: ipfsmem --vault other unlock\n"
-    )
+    told = "note: It gets no memories while this vault is locked: ipfsmem --vault other unlock\n"
     assert cli.ok("connect", "cursor", "-n", "other").out.endswith(told)
-    assert cli.ok("connect", "cursor", "-n", "other").out.endswith(f"nothing was to be written.\n{told}")
-    assert "are locked" not in cli.ok("connect", "cursor", "-n", "other", "--dry-run").out
+    assert cli.ok("connect", "cursor", "-n", "other").out.endswith(
+        f"is already connected; no changes.\n{told}"
+    )
+    assert "is locked" not in cli.ok("connect", "cursor", "-n", "other", "--dry-run").out
 
 
 def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: Path) -> None:
@@ -165,13 +165,13 @@ def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:
     (user / ".claude.json").write_text('{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
     for name in ("connect", "disconnect"):
         refused = cli.fails(3, name, "claude-code")
-        hinted("See what would change: --replace --dry-run. Have it go: --replace.", refused.err)
+        hinted("Preview the change: --replace --dry-run. Replace it: --replace.", refused.err)
         cli.ok(name, "claude-code", "--replace", "--dry-run")
     cli.ok("connect", "claude-code", "--replace")
     (user / ".claude.json").write_text(settings(user).replace("--sync", "--quiet"))
     refused = cli.fails(6, "disconnect", "claude-code")
     hinted(
-        "Have it go all the same, with the edit: --replace. What would be written is shown by --dry-run.",
+        "Remove it with the edit: --replace. Preview the change: --dry-run.",
         refused.err,
     )
     cli.ok("disconnect", "claude-code", "--replace", "--dry-run")
@@ -184,7 +184,7 @@ def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:
         copy.unlink()
     refused = cli.fails(30, "disconnect", "claude-code")
     hinted(
-        "Have ours taken out of the file as it is now: --replace. What would be written is shown by --dry-run.",
+        "Remove our entries from the current file: --replace. Preview the change: --dry-run.",
         refused.err,
     )
     cli.ok("disconnect", "claude-code", "--replace", "--dry-run")
@@ -195,20 +195,20 @@ def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:
 def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
     (user / ".claude.json").write_text("{")
     refused = cli.fails(10, "connect", "claude-code")
-    hinted("Put it right, then try again. What to add by hand: ipfsmem connect VALUE --print", refused.err)
+    hinted("Fix it, then try again. To add the settings by hand: ipfsmem connect VALUE --print", refused.err)
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").write_text("{}")
     (user / ".claude.json").chmod(0o444)
     refused = cli.fails(30, "connect", "claude-code")
     hinted(
-        "Something else keeps it, most likely (a dotfile manager): add there what connect --print shows.",
+        "It is probably managed by another program (a dotfile manager): add the settings there, from connect --print.",
         refused.err,
     )
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").chmod(0o644)
     (user / "other.json").hardlink_to(user / ".claude.json")
     refused = cli.fails(30, "connect", "claude-code")
-    hinted("Give it one name, or do by hand what connect --print shows.", refused.err)
+    hinted("Remove the other links, or add the settings by hand, from connect --print.", refused.err)
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").unlink()
     (user / ".claude.json").mkdir()
@@ -217,7 +217,7 @@ def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
     with (user / ".claude.json").open("wb") as file:
         file.truncate(config_files.LONGEST + 1)
     refused = cli.fails(30, "connect", "claude-code")
-    hinted("Make it shorter, or add there what connect --print shows.", refused.err)
+    hinted("Make it shorter, or add the settings by hand, from connect --print.", refused.err)
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").write_text(STARTED)
     cli.ok("connect", "claude-code")
@@ -227,12 +227,12 @@ def test_hints_about_what_is_missing_are_followed(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = cli.fails(2, "connect")
-    hinted("See those that there are with: ipfsmem connect --list.", refused.err)
+    hinted("List the supported programs: ipfsmem connect --list.", refused.err)
     cli.ok("connect", "--list")
     refused = cli.fails(2, "connect", "emacs")
-    hinted("These are known: VALUE.", refused.err)
+    hinted("Supported: VALUE.", refused.err)
     refused = cli.fails(4, "connect", "claude-code", "-n", "other")
-    hinted("Make one first: ipfsmem init.", refused.err)
+    hinted("Create one: ipfsmem init.", refused.err)
     cli.ok("-n", "other", "init", "--mode", "local")
     cli.ok("connect", "claude-code", "-n", "other", "--dry-run")
     (user / ".claude").rmdir()
@@ -240,7 +240,7 @@ def test_hints_about_what_is_missing_are_followed(
     monkeypatch.setenv("PATH", "")
     refused = cli.fails(4, "connect", "claude-code")
     hinted(
-        "Start it once, then connect it. What would be added where: ipfsmem connect VALUE --print",
+        "Start it once, then connect it. Show the settings: ipfsmem connect VALUE --print",
         refused.err,
     )
     cli.ok("connect", "claude-code", "--print")
@@ -250,7 +250,7 @@ def test_hints_about_what_is_missing_are_followed(
     record.write_text("{}")
     refused = cli.fails(10, "disconnect", "claude-code")
     hinted(
-        "Move it away. What it stood for is then taken out with: ipfsmem disconnect VALUE --replace",
+        "Move it away. Then remove our entries: ipfsmem disconnect VALUE --replace",
         refused.err,
     )
     record.unlink()
@@ -271,7 +271,7 @@ def test_a_command_that_would_not_start_is_not_written(
     broken = put("broken/ipfsmem", "exit 1")
     monkeypatch.setattr(command_line.sys, "argv", [str(broken)])
     refused = cli.fails(3, "connect", "claude-code")
-    hinted("Install it anew, then try again.", refused.err)
+    hinted("Reinstall it, then try again.", refused.err)
     cached = put("uv/archive-v0/x/bin/ipfsmem", "echo ipfsmem 1")
     monkeypatch.setattr(command_line.sys, "argv", [str(cached)])
     monkeypatch.setattr(command_line.sys, "executable", str(cached.with_name("python")))

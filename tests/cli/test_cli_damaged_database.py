@@ -350,7 +350,7 @@ def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
     there = {**os.environ, "IPFSMEM_HOME": str(device.home)}
     words = [sys.executable, "-m", "ipfsmem.cli"]
     read = subprocess.run([*words, "list"], env=there, capture_output=True, preexec_fn=full, timeout=60)
-    assert read.returncode == 0 and b": what was taken in so far is read" in read.stderr
+    assert read.returncode == 0 and b": reading the saved state" in read.stderr
     assert {line.split(b"\t")[0].decode() for line in read.stdout.splitlines()} == set(TEXTS | LATER)
     said = json.dumps({"session_id": "s", "prompt": "what is in text 7?"}).encode()
     for event, keys in (("session-start", set(TEXTS | LATER)), ("prompt", {"note-07"})):

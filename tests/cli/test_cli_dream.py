@@ -35,8 +35,8 @@ def test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at(
         looked_at = cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0]
         cli.ok("dream", "--model")
     refused = cli.fails(2, "dream", "apply").err
-    assert "say which proposal you looked at" in refused
-    hinted("Look at it: ipfsmem dream show. It says what to type.", refused)
+    assert "name the proposal" in refused
+    hinted("See: ipfsmem dream show, which prints the command.", refused)
     cli.fails(4, "dream", "apply", looked_at)
     assert cli.ok("read", "tea", "--body").out == "They drink tea.\n"
     cli.ok("dream", "apply", cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0])

@@ -76,7 +76,7 @@ def test_edit_of_a_memory_that_changed_meanwhile_keeps_both_texts(
     )  # fmt: skip
     refused = cli("edit", "tone")
     assert refused.code == 6 and "theirs" in cli.ok("read", "tone").out
-    kept = re.search(r"with: ipfsmem (write tone --whole --file (\S+))$", refused.err, re.MULTILINE)
+    kept = re.search(r"your text: ipfsmem (write tone --whole --file (\S+))$", refused.err, re.MULTILINE)
     assert kept is not None and "mine" in Path(kept[2]).read_text()
     cli.ok(*shlex.split(kept[1]))
     assert "mine" in cli.ok("read", "tone").out
@@ -129,7 +129,7 @@ def test_edit_writes_where_no_memory_of_the_system_is_a_folder(
     cli.ok("edit", "tone")
     assert "new" in cli.ok("read", "tone").out and list(place.iterdir()) == []
     set_editor(monkeypatch, tmp_path, "path.write_text(text + 'saved')\nraise SystemExit(1)")
-    assert "Your text is kept. Look at tone" in cli.fails(2, "edit", "tone").err
+    assert "Your text is kept. Read tone" in cli.fails(2, "edit", "tone").err
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     place.mkdir()
     (place / "role.md").write_text("firmware\n")
     said = cli.ok("folder", "attach", str(place))
-    assert said.out == f"{place} is a working copy now: 1 file.\n"
+    assert said.out == f"{place} is a linked folder now: 1 file.\n"
     assert cli.ok("read", "role", "--body").out == "firmware\n"
     listed = cli.ok("folder", "list", "--json").json
     assert [(one["path"], one["state"], one["files"]) for one in listed][1] == (str(place), "ok", 1)
     (place / "tone.md").write_text("direct\n")
     assert {one["key"] for one in cli.ok("list", "--json").json["memories"]} == {"role", "tone"}
-    assert cli.ok("folder", "detach", str(place)).out.startswith(f"{place} is not a working copy any more")
+    assert cli.ok("folder", "detach", str(place)).out.startswith(f"{place} is unlinked")
     assert sorted(path.name for path in place.iterdir()) == ["MEMORY.md", "role.md", "tone.md"]
     cli.fails(2, "folder", "attach", str(place / "role.md"))
     (tmp_path / "second").mkdir()
@@ -34,7 +34,7 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     done = cli("folder", "attach", str(tmp_path / "second"), "--scope", "second")
     said = done.out + done.err
     assert done.code == 7
-    assert "latin.md was left alone" in said and "link.md" not in said  # of the other folder
+    assert "latin.md was skipped" in said and "link.md" not in said  # of the other folder
     (tmp_path / "second" / "latin.md").unlink()
     cli.ok("folder", "detach", str(tmp_path / "second"))
     (place / "link.md").unlink()
@@ -58,7 +58,7 @@ def test_u15_diff_in_a_memory_that_publishes_nothing(cli: Cli) -> None:
     """Finding U15: in mode `local` `diff` said "publish with sync", which publishes nothing there."""
     cli.ok("write", "tone", "--body", "direct")
     failed = cli("vault", "diff")
-    assert failed.code != 0 and "publishes nothing" in failed.err and "sync" not in failed.err
+    assert failed.code != 0 and "is never published" in failed.err and "sync" not in failed.err
 
 
 def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path
     refused = cli.fails(2, "folder", "attach", str(place), "-n", "other")
     assert f"ipfsmem --vault other folder attach {place} --take-over" in refused.err
     cli.ok("folder", "attach", str(place), "-n", "other", "--take-over")
-    assert "another memory" in cli.ok("status").out
+    assert "another vault" in cli.ok("status").out
 
 
 def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Pat
         and f"ipfsmem folder resume --keep vault {place}" in said
     )
     assert cli.ok("read", "m1", "--body").out == "new\n"
-    assert "5 files put back" in cli.ok("folder", "resume", "--keep", "vault", str(place)).out
+    assert "5 files restored" in cli.ok("folder", "resume", "--keep", "vault", str(place)).out
     assert all(b"new" in (place / name).read_bytes() for name in before)
     for name, data in before.items():
         (place / name).write_bytes(data)
@@ -114,7 +114,7 @@ def test_what_is_sealed_has_a_folder_where_one_is_attached(sealed: Cli, tmp_path
     sealed.ok("write", "tone", "--body", "direct")
     assert "direct" in (tmp_path / "there" / "tone.md").read_text()
     status = sealed.ok("status").out
-    assert f"files      {tmp_path / 'there'}\n" in status and f"; of the files below {READERS}\n" in status
+    assert f"files      {tmp_path / 'there'}\n" in status and f"; the files below: {READERS}\n" in status
     sealed.ok("folder", "detach", str(tmp_path / "there"))
     assert READERS not in sealed.ok("status").out and "direct" in (tmp_path / "there" / "tone.md").read_text()
 
@@ -144,7 +144,7 @@ def test_folder_in_a_repository_is_not_taken_in_without_a_question(
     (sources / "notes.md").write_text("a source\n")
     cli = Cli(tmp_path / "second", bare._monkeypatch)
     refused = cli.fails(2, command, "--unprotected-keys", "--memory-dir", str(sources), key=KEY)
-    assert "1 file of it would become memories, so nothing was made" in refused.err
+    assert "1 file would become memories, so nothing was changed" in refused.err
     assert sorted(path.name for path in sources.iterdir()) == [".git", "notes.md"]
     assert not list((tmp_path / "second").rglob("state.db"))
 
@@ -168,7 +168,7 @@ def without_its_row(cli: Cli, place: Path) -> str:
         (changed,) = db.execute("SELECT id FROM copies ORDER BY path DESC LIMIT 1").fetchone()
         flipped = ("1" if changed[0] == "0" else "0") + changed[1:]
         db.execute("UPDATE copies SET id=? WHERE id=?", (flipped, changed))
-    return "is the working copy of another memory now; it was not read and not written"
+    return "is the linked folder of another vault now; it was not read or written"
 
 
 def paused_by_itself(cli: Cli, place: Path) -> str:
@@ -280,7 +280,7 @@ def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: C
     (folder / "binary.md").write_bytes(b"\0\xff\xfe")
     (folder / "notes.bin").write_bytes(b"\0")  # nobody expects that to be a memory
     done = incomplete("sync")
-    assert "long.md was left alone" in done.out and "binary.md was left alone" in done.out
+    assert "long.md was skipped" in done.out and "binary.md was skipped" in done.out
     assert "notes.bin" not in done.out
     report = incomplete("sync", "--json").json
     assert report["not_taken_in"] == 2
@@ -324,13 +324,13 @@ def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_
     there = len(list(folder.glob("caf*.md")))  # some disks show one file under both names
     shown = incomplete(cli, "folder", "attach", str(folder), "--dry-run")
     assert "files that become memories: 2\n" in shown.out
-    assert f"files that are left alone: {1 + there}\n" in shown.out
-    assert "latin.md was left alone" in shown.out and "link.md" not in shown.out
+    assert f"files that are skipped: {1 + there}\n" in shown.out
+    assert "latin.md was skipped" in shown.out and "link.md" not in shown.out
     planned = incomplete(cli, "folder", "attach", str(folder), "--dry-run", "--json").json
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
     made = incomplete(cli, "folder", "attach", str(folder), "--yes")
-    assert "is a working copy now: 2 files" in made.out
-    assert "latin.md was left alone" in made.err and "the folder is attached" in made.err
+    assert "is a linked folder now: 2 files" in made.out
+    assert "latin.md was skipped" in made.err and "the folder is linked" in made.err
     assert len(cli.ok("list", "--json").json["memories"]) == len(planned["taken"])
     (folder / "latin.md").write_text("Latin.\n")
     assert cli.ok("read", "latin", "--body").out == "Latin.\n"
@@ -351,7 +351,7 @@ def test_new_vault_with_files_left_alone_ends_with_7(
         bare.ok("sync")
         device = Cli(tmp_path / "second", monkeypatch)
     made = device(command, "--unprotected-keys", "--memory-dir", str(folder), key=KEY)
-    assert made.code == 7 and "latin.md was left alone" in made.err, made
+    assert made.code == 7 and "latin.md was skipped" in made.err, made
     assert device.ok("read", "one", "--body").out == "First.\n"
 
 
@@ -362,13 +362,13 @@ def test_commands_say_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_pat
     cli.ok("folder", "attach", str(folder), "--yes")
     (folder / "one.md").write_bytes(b"\xff\xfe")
     for command in (("read", "one"), ("list",), ("list", "--json"), ("recall", "First")):
-        assert "one.md was left alone" in cli.ok(*command).err
+        assert "one.md was skipped" in cli.ok(*command).err
     (folder / "one.md").write_text("Second.\n")
     done = cli.ok("read", "one", "--body")
     assert done.out == "Second.\n" and done.err == ""
     (folder / "one.md").write_bytes(b"\xff\xfe")
     gone = incomplete(cli, "folder", "detach", str(folder))
-    assert "is not a working copy any more" in gone.out and "one.md was left alone" in gone.err
+    assert "is unlinked" in gone.out and "one.md was skipped" in gone.err
     assert cli.fails(4, "folder", "detach", str(folder))
     (folder / "one.md").write_text("Second.\n\nThird.\n")
     cli.ok("folder", "attach", str(folder), "--yes")
@@ -389,4 +389,4 @@ def test_attach_of_a_git_repository_without_a_terminal_needs_yes(cli: Cli, tmp_p
 @pytest.mark.skipif(os.name != "posix", reason="names of POSIX folders")
 def test_attach_refuses_folders_of_the_system(cli: Cli) -> None:
     refused = cli.fails(2, "folder", "attach", "/etc", "--yes")
-    assert "holds more than a memory's plain files" in refused.err
+    assert "contains files of programs and other people" in refused.err

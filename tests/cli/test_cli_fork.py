@@ -10,7 +10,7 @@ def test_fork_has_every_scope_and_agents_are_given_the_same(cli: Cli) -> None:
     cli.ok("write", "plan", "--scope", "shop", "--body", "y")
     cli.ok("fact", "add", "Prefers tabs", "--category", "preference")
     given = cli.ok("context").out
-    assert cli.ok("fork", "copied").out == "Made copied with 3 memories of default.\n"
+    assert cli.ok("fork", "copied").out == "Created copied with 3 memories of default.\n"
     assert cli.ok("context", "-n", "copied").out == given
     assert cli.ok("read", "plan", "-n", "copied", "--scope", "shop", "--body").out == "y\n"
     cli.ok("write", "tone", "-n", "copied", "--body", "other")
@@ -29,7 +29,7 @@ def test_fork_of_texts_of_others_says_that_agents_are_not_given_them(sealed: Cli
         "import", "-", "--foreign", stdin=b'{"files":{"tone.md":"---\\nname: Tone\\n---\\n\\ndo as I say"}}'
     )
     told = sealed.ok("fork", "copied").out
-    assert "1 text is others' word" in told and "ipfsmem approve --list --vault copied" in told
+    assert "1 text is pending" in told and "ipfsmem approve --list --vault copied" in told
     given = sealed.ok("context", "-n", "copied").out
     assert "Mine" in given and "Tone" not in given
     assert "tone" in sealed.ok("approve", "--list", "-n", "copied").out

@@ -42,7 +42,7 @@ def test_u9_forgetting_is_undone(sealed: Cli) -> None:
     assert sealed.ok("undo", "--json").json["undone"] == "forget"
     assert sealed.ok("read", "tone", "--body").out == "first\n"
     said = sealed.ok("undo").out
-    assert said.startswith("Undone: undo of tone, ") and "there is no such memory now" in said
+    assert said.startswith("Undone: undo of tone, ") and "the memory no longer exists" in said
 
 
 def test_wrong_input_is_one_line(sealed: Cli) -> None:
@@ -95,7 +95,7 @@ def test_undo_takes_back_what_was_last_or_nothing(cli: Cli, last: tuple[str, ...
     cli.ok(*last, stdin=blob)
     shown = cli.ok("list").out
     for _ in range(2):
-        assert f"what was done last on this device cannot be: {said}" in cli.fails(4, "undo").err
+        assert f"the last operation on this device cannot be: {said}" in cli.fails(4, "undo").err
     assert cli.ok("list").out == shown
     cli.ok("scope", "make", "other")
     cli.ok("write", "tone", "--body", "again")

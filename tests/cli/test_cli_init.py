@@ -73,7 +73,7 @@ def test_init_of_a_new_name_makes_that_vault_on_demand_and_names_the_first_one(
     if as_json:
         assert not said.json["restored"] and [one["name"] for one in said.json["vaults"]] == ["default"]
     else:
-        assert "Made a new vault, work" in said.out
+        assert "Created a new vault, work" in said.out
         assert "ipfsmem recover --vault default --wallet FILE" in said.err
     assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == "work"
     assert other("read", "tone", "--vault", "work").code != 0
@@ -115,7 +115,7 @@ def test_another_wallet_gets_a_memory_of_its_own(
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
-    assert "this wallet had none there" in other.ok("init", "--unprotected-keys", key=OTHER_KEY).out
+    assert "this wallet had no vault there" in other.ok("init", "--unprotected-keys", key=OTHER_KEY).out
     assert other.ok("list").out == ""
 
 
@@ -239,7 +239,7 @@ def test_init_beaten_by_another_process_leaves_no_new_wallet(
         return create(*given)
 
     monkeypatch.setattr(init_cmd, "_create", beaten)
-    assert "there is already a memory" in bare("init", "--new-wallet").err
+    assert "there is already a vault" in bare("init", "--new-wallet").err
     assert not (bare.home / "wallet.json").exists()
     assert (tmp_path / "winner.json").exists() == (owner == "a wallet")
     bare.ok("write", "tone", "--body", "direct")
@@ -259,8 +259,8 @@ def test_a_signature_passphrase_makes_another_vault(bare: Cli, stick: Path) -> N
 
 
 def test_it_says_who_can_read(bare: Cli, stick: Path) -> None:
-    assert "Who can read it: your devices" in bare.ok("init", "--unprotected-keys", key=KEY).err
-    assert "Who can read it: everyone" in bare.ok("init", "-n", "open", "--mode", "ipfs", key=OTHER_KEY).err
+    assert "Readers: your devices" in bare.ok("init", "--unprotected-keys", key=KEY).err
+    assert "Readers: everyone" in bare.ok("init", "-n", "open", "--mode", "ipfs", key=OTHER_KEY).err
 
 
 def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
@@ -288,22 +288,22 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
 
     until("Passphrase for this device: ")
     answer("secret")  # finding U16: it is too short
-    until("8 must")
+    until("of 8 characters")
     until("Passphrase for this device: ")
     answer("no secret")
-    until("The same again: ")
+    until("Repeat it: ")
     answer("different")
     until("They differ")
     until("Passphrase for this device: ")
     answer("no secret")
-    until("The same again: ")
+    until("Repeat it: ")
     answer("no secret")
     sheet = until("Word ")
     words = dict(re.findall(r"(\d+) ([a-z]+)", sheet))
     assert len(words) == 24
     number = until(": ")
     answer("wrong")
-    until("That is another word")
+    until("This is a different word")
     for turn in range(3):
         if turn:
             until("Word ")
@@ -312,7 +312,7 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
             until(": ")
         answer(words[number])
     until("Right. Keep them safe.")
-    until("Made a new memory")
+    until("Created a new vault")
     assert "sesame 7" not in sheet
     while True:
         try:
@@ -389,10 +389,10 @@ def test_a_refused_upload_leaves_a_memory_and_says_so(
             word
             for _, word in sorted((int(n), word) for n, word in re.findall(r"(\d+) ([a-z]+)", result.out))
         ]
-        assert "Made a new memory" in result.out and result.out.count("Recovery words") == 1
+        assert "Created a new vault" in result.out and result.out.count("Recovery words") == 1
         told, advice = result.err.splitlines()[-2:]
     assert len(words) == 24
-    assert "the memory is made on this device, but not published yet: " in told and "401" in told
+    assert "the vault is created on this device, but not published yet: " in told and "401" in told
     assert "token is wrong" in advice and advice.endswith("Then publish it with: ipfsmem sync.")
     assert not (peer.folder / "packs").exists()
     # it is here, it works, it is not made twice, and it goes out when that is possible
@@ -409,9 +409,9 @@ def test_an_outage_while_it_is_published(bare: Cli, peer: Served) -> None:
     """It answered when it was asked for the wallet's memory, and took nothing afterwards."""
     peer.answer = lambda: web.Response(status=503, headers={"Retry-After": "3600"})
     result = _init(bare, KEY)
-    assert result.code == 41 and "Made a new memory" in result.out and "Recovery words" in result.out
+    assert result.code == 41 and "Created a new vault" in result.out and "Recovery words" in result.out
     told, advice = result.err.splitlines()[-2:]
-    assert "is made on this device, but not published yet: " in told and "503" in told
+    assert "is created on this device, but not published yet: " in told and "503" in told
     assert advice == "When the provider can be reached: ipfsmem sync."
     peer.answer = None
     paused = bare("sync")
@@ -449,7 +449,9 @@ def test_nothing_is_made_and_it_is_said(
         result = other("recover", "--unprotected-keys", stdin=" ".join(words).encode())
     assert result.code == (41 if fault == "down" else 42) and result.out == ""
     advice = result.err.splitlines()[-1]
-    assert advice.startswith("Nothing was made on this device. ") and "safe on this device" not in result.err
+    assert (
+        advice.startswith("Nothing was created on this device. ") and "safe on this device" not in result.err
+    )
     assert ("Try again when" in advice) is (fault == "down") and ("token" in advice) is (fault != "down")
     assert not other.home.exists() or not list(other.home.iterdir())
     peer.everything = None
@@ -497,7 +499,7 @@ def test_u5_a_provider_that_is_not_there_leaves_nothing_behind(
         ):
             result = bare("init", *given, "--provider", provider)
             assert result.code == code and result.out == "", result
-            assert (code == 3) or "Nothing was made on this device" in result.err
+            assert (code == 3) or "Nothing was created on this device" in result.err
             assert not (tmp_path / "wallet.json").exists()
             assert not bare.home.exists() or not list(bare.home.iterdir())
     # and it is simply tried again
@@ -537,7 +539,7 @@ def test_u6_where_it_is_not_certain_a_new_memory_takes_a_word(
     result = other.fails(43, "init", "--unprotected-keys", key=KEY)
     assert "not certain" in result.err and "--create" in result.err
     assert not other.home.exists() or not list(other.home.iterdir())
-    assert "Made a new memory" in other.ok("init", "--unprotected-keys", "--create", key=KEY).out
+    assert "Created a new vault" in other.ok("init", "--unprotected-keys", "--create", key=KEY).out
     other.ok("write", "role", "--body", "pilot")
     # the old packs come back: two births of one vault, and no dead end
     for pack in (tmp_path / "packs").iterdir():

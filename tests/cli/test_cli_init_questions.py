@@ -82,7 +82,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "home"
 
 
-PASSPHRASE = (("Passphrase for this device: ", "open sesame 7"), ("The same again: ", "open sesame 7"))
+PASSPHRASE = (("Passphrase for this device: ", "open sesame 7"), ("Repeat it: ", "open sesame 7"))
 
 
 def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
@@ -93,7 +93,7 @@ def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
     person.until("There is no folder no/such/folder.")
     person.types(("Place: ", str(home.parent / "stick")), ("Number [1]: ", "4"), *PASSPHRASE)
     person.types_words_back()
-    person.until("Made a new memory")
+    person.until("Created a new vault")
     assert person.ends() == 0
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame 7")
     found = Cli(home, monkeypatch).ok("status", "--json").json
@@ -104,7 +104,7 @@ def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
 def test_plain_files_here_need_one_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person(home)
     person.types(("Number [1]: ", "2"))
-    person.until("Made a new memory")
+    person.until("Created a new vault")
     assert person.ends() == 0
     assert Cli(home, monkeypatch).ok("status", "--json").json["mode"] == "local"
 
@@ -113,7 +113,7 @@ def test_a_new_wallet_is_recommended_and_takes_no_file_that_is_there(home: Path)
     (home.parent / "w.json").write_text("mine")
     person = Person(home, "--provider", str(home.parent / "stick"))
     person.types(("Number [1]: ", ""), ("Number [1]: ", ""), ("wallet.json]: ", "w.json"))
-    person.until("w.json is there already.")
+    person.until("w.json exists already.")
     person.types(("wallet.json]: ", "new.json"), *PASSPHRASE)
     person.types_words_back()
     person.until("keep a copy of this file elsewhere")
@@ -134,11 +134,11 @@ def test_ctrl_c_leaves_nothing(home: Path, answers: int) -> None:
 
 def test_nobody_is_asked_where_nobody_can_answer_or_what_is_told_already(bare: Cli, home: Path) -> None:
     refused = bare.fails(2, "init").err
-    assert "choose a key" in refused and "--new-wallet (recommended)" in refused
+    assert "choose an owner" in refused and "--new-wallet (recommended)" in refused
     person = Person(home, "--json")
     assert person.ends() == 2  # a program reads that
     person = Person(home, "--mode", "local")
-    assert "Number" not in person.until("Made a new memory")
+    assert "Number" not in person.until("Created a new vault")
     assert person.ends() == 0
 
 
@@ -149,8 +149,8 @@ def test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet(home:
     person = Person(home, "--wallet", "w.json", "--provider", stick)
     asked = "Passphrase of the wallet w.json: "
     person.types(*PASSPHRASE, (asked, "of the walet"))  # a slip, which nothing else has to be typed again for
-    person.until("the passphrase of keystore w.json is wrong. Once more.")
-    person.types((asked, "of the wallet"), ("Make a new one? [Y/n]: ", "y"))
+    person.until("the passphrase of keystore w.json is wrong. Try again.")
+    person.types((asked, "of the wallet"), ("Create a new one? [Y/n]: ", "y"))
     person.types_words_back()
     assert person.ends() == 0
 
@@ -172,7 +172,7 @@ def test_who_stops_at_the_question_about_the_words_is_told_how_it_stands(
     person.types(*PASSPHRASE)
     person.until("Word ")
     person.presses_ctrl_c()
-    person.until("The memory is made, on this device alone until: ipfsmem --home")
+    person.until("The vault is created, on this device only until: ipfsmem --home")
     assert person.ends() == 130
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame 7")
     assert "Published" in Cli(home, monkeypatch).ok("sync").out

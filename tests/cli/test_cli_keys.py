@@ -48,7 +48,7 @@ def test_rotate_and_unlock(sealed: Cli, second: Cli) -> None:
 
 def test_a_memory_without_a_vault(cli: Cli) -> None:
     assert cli.ok("member", "list", "--json").json["members"] == []
-    assert "no vault" in cli.ok("member", "list").err
+    assert "a mode without members and keys" in cli.ok("member", "list").err
 
 
 def test_derive_gives_the_known_answer(bare: Cli) -> None:

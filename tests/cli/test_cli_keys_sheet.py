@@ -52,7 +52,7 @@ def test_what_it_says_brings_it_back(
     said = third.ok(*by_wallet[:at], *by_wallet[at + 2 :], "--unprotected-keys", "--json", key=KEY).json
     assert said["status"]["vault"]["tag"] == status["vault"]["tag"] and said["status"]["memories"]
     # What was restored by the words alone does not know the wallet's address, and still that there is one.
-    assert "address is not known" in other.ok("key", "sheet", "-n", "alex").out
+    assert "this device does not know its address" in other.ok("key", "sheet", "-n", "alex").out
 
 
 @pytest.mark.parametrize("how", ["words", "wallet"])
@@ -163,7 +163,7 @@ def test_where_nothing_is_published(bare: Cli) -> None:
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     page = bare.ok("key", "sheet").out
     assert (
-        "NOWHERE BUT ON THIS DEVICE" in page
+        "ONLY ON THIS DEVICE" in page
         and "nothing is published yet" in page
         and "wallet          none" in page
     )
@@ -173,7 +173,7 @@ def test_where_nothing_is_published(bare: Cli) -> None:
 def test_without_words(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--unprotected-keys", "--no-recovery", key=KEY)
     page = bare.ok("key", "sheet").out
-    assert "_____" not in page and "This memory has none" in page and len(commands(page)) == 1
+    assert "_____" not in page and "This vault has no recovery phrase" in page and len(commands(page)) == 1
 
 
 def test_a_local_memory_has_none(cli: Cli) -> None:

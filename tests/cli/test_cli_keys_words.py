@@ -65,7 +65,7 @@ def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
     )
     other = device("other")
     refused = recover(other, first["recovery_words"])
-    assert refused.code == 24 and "these recovery words were revoked" in refused.err and refused.out == ""
+    assert refused.code == 24 and "this recovery phrase was revoked" in refused.err and refused.out == ""
     assert not other.home.exists() or not list(other.home.iterdir())
     assert recover(other, shown(result.out)).code == 0
     text = " ".join(first["recovery_words"])
@@ -129,12 +129,12 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
     first = sealed.ok("key", "phrase", "--json", key=KEY).json
     other.rename(tmp_path / "away")
     result = sealed("key", "phrase", "--revoke-old", "--json", key=KEY)
-    assert result.code == 41 and "the older words still work" in result.error["message"]
+    assert result.code == 41 and "the older recovery phrases still work" in result.error["message"]
     assert (
         not result.json["published"] and result.json["revoking"] == [] and len(result.json["warnings"]) == 3
     )
     text = sealed("key", "phrase", key=KEY)
-    assert text.code == 7 and "They do after: ipfsmem sync" in text.err
+    assert text.code == 7 and "Publish it: ipfsmem sync" in text.err
     assert len(shown(text.out)) == 24 and "not published everywhere yet" in text.err
     (tmp_path / "away").rename(other)
     sealed.ok("sync")
@@ -224,7 +224,7 @@ def test_on_a_terminal_it_asks(
             answered += 1
     assert child.wait(60) == 0, text
     os.close(controlling)
-    assert "Should the older words stop working (recovery words of " in text
+    assert "Revoke the older recovery phrases (recovery words of " in text
     refused = recover(device("old"), old["recovery_words"])
     assert refused.code == (0 if answer == "n" else 24), refused
     assert recover(device("new"), shown(text.split("Word ")[0])).code == 0

@@ -572,5 +572,5 @@ def test_what_is_no_address_of_this_machine_and_what_helps(
             cli.fails(3, "serve", "mcp", "--http", f"127.0.0.1:{port}").err,
         )
     weak = cli.fails(2, "serve", "mcp", "--http", "127.0.0.1:0", "--token-fd", str(pipe("x"))).err
-    hinted("Or have one made: leave it out.", weak)
-    assert "which was not asked for" in cli.fails(2, "serve", "mcp", "--token-fd", str(pipe("x" * 20))).err
+    hinted("Or leave it out to create one.", weak)
+    assert "requires --http" in cli.fails(2, "serve", "mcp", "--token-fd", str(pipe("x" * 20))).err

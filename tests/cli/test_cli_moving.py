@@ -145,8 +145,7 @@ def test_l12_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
     backup = cli.ok("export").out_bytes
     cli.ok("forget", "s")
     assert (
-        "1 still forgotten here (--strategy replace brings them back)"
-        in cli.ok("import", "-", stdin=backup).out
+        "1 still forgotten here (--strategy replace restores them)" in cli.ok("import", "-", stdin=backup).out
     )
     cli.ok("import", "-", "--strategy", "replace", stdin=backup)
     assert cli.ok("read", "s", "--body").out == "the text\n"

@@ -146,8 +146,8 @@ def test_u14_a_public_memory_shows_the_address_to_hand_out_and_how_a_friend_open
     public.ok("write", "hello", "--body", "Hello, world.")
     said = public.ok("sync").out
     root = public.ok("status", "--json").json["root"]
-    assert f"Its address, for everybody: ipfs://{root}\n" in said
-    (told,) = re.findall(r"A friend reads it with: ipfsmem (.*)", said)
+    assert f"Public address: ipfs://{root}\n" in said
+    (told,) = re.findall(r"Anyone can read it with: ipfsmem (.*)", said)
     assert told in public.ok("status").out and f"ipfs://{root}" in public.ok("status").out
     monkeypatch.delenv("IPFSMEM_PROVIDER")
     friend = Cli(tmp_path / "friend", monkeypatch)

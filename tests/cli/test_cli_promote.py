@@ -61,7 +61,7 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
 
 def test_an_import_of_what_is_here_as_others_word_says_that_it_stays_so(sealed: Cli, tmp_path: Path) -> None:
     """Promoting is a person's act: that they have the same text in a file of theirs makes it no word of theirs, unsaid."""
-    said = "here already as others' word, until you promote them (ipfsmem approve --list)"
+    said = "already here and pending, until you approve them (ipfsmem approve --list)"
     folder = tmp_path / "project" / "memory"
     folder.mkdir(parents=True)
     (folder / "tea.md").write_text("---\nname: tea\n---\n\nGreen.\n")
@@ -154,8 +154,8 @@ def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: 
     given = sealed.ok("context", "--query", "otters and foxes like rain", "--layout", "ranked").out
     assert "Otters like rain" in given and "Foxes" not in given
     sealed.fails(4, "approve", "--session", "talk")
-    (done,) = sealed.ok("approve", "--session", "other", "--json").json
-    assert (done["session"], done["source"], done["messages"]) == ("other", "initrunner", 2)
+    done = sealed.ok("approve", "--session", "other", "--json").json
+    assert done == {"session": "other", "messages": 2}
 
 
 def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_filters_and_the_scope_that_hides_another(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct and formal", "--scope", "work")
     found = cli.ok("recall", "direct", "--stack", "work", "--json").json
     assert [(hit["scope"], hit["hides"]) for hit in found["hits"]] == [("work", [""])]
-    assert "hides the one of everybody" in cli.ok("recall", "direct", "--stack", "work").out
+    assert "hides the one of the default scope" in cli.ok("recall", "direct", "--stack", "work").out
     assert cli.ok("recall", "direct", "--category", "none").out == ""
     writer = cli.ok("recall", "direct", "--json").json["hits"][0]["by"]
     assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
@@ -45,7 +45,7 @@ def test_nobody_of_that_name_wrote_here(cli: Cli) -> None:
     writer = cli.ok("recall", "direct", "--json").json["hits"][0]["by"]
     refused = cli("recall", "direct", "--by", "Mallory")
     assert refused.code == 2 and "nobody who wrote here is called 'Mallory'" in refused.err
-    assert f"Those who did: {writer}." in refused.err
+    assert f"Writers: {writer}." in refused.err
     assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
 
 
@@ -70,11 +70,11 @@ def test_threshold_and_why_by_a_model_that_the_settings_name(
         assert [hit["key"] for hit in found["hits"]] == ["drinks"] and found["ranking"] == "words and meaning"
         assert found["hits"][0]["parts"]["meaning"] > 0
         assert "  meaning " in cli.ok("recall", "expresso", "--explain").out
-        assert "goes by words and by the model hashed-words" in cli.ok("status").out
+        assert "uses words and the model hashed-words" in cli.ok("status").out
     down = cli("recall", "espresso", "--threshold", "0.25")
     assert down.code not in (0, 2) and "embeddings" in down.err
     words = cli.ok("recall", "espresso")
-    assert "drinks" in words.out and "recall goes by words alone" in words.err
+    assert "drinks" in words.out and "recall uses words only" in words.err
 
 
 def test_nothing_found_is_said(cli: Cli) -> None:
@@ -94,7 +94,7 @@ def test_why_a_memory_fits_and_why_not(sealed: Cli) -> None:
         said.startswith("shop is number 2 of 2 hits, 3 memories searched.\n")
         and "second column is music" in said
     )
-    assert "It has cello.\nIt has not tuesday.\n" in said
+    assert "It contains cello.\nIt does not contain tuesday.\n" in said
     first = sealed.ok("explain", "music", "cello", "tuesday", "--json").json
     (hit, _) = sealed.ok("recall", "cello", "tuesday", "--explain", "--json").json["hits"]
     assert (first["place"], first["score"], first["parts"]) == (1, hit["score"], hit["parts"])

@@ -76,10 +76,10 @@ def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
     damage_text(bare, stick, "tone")
     other = Cli(tmp_path / "second", monkeypatch)
     said = other("recover", "--unprotected-keys", stdin=" ".join(words).encode())
-    assert said.code == 44 and "1 text of it could not be had" in said.out
+    assert said.code == 44 and "1 text could not be fetched" in said.out
     assert other.ok("read", "other", "--body").out == "x\n"
     third = Cli(tmp_path / "third", monkeypatch)("init", "--unprotected-keys", key=KEY)
-    assert third.code == 44 and "1 text of it could not be had" in third.out  # `init` said "It is back"
+    assert third.code == 44 and "1 text could not be fetched" in third.out  # `init` said "It is back"
 
 
 def test_what_its_owner_should_know_is_in_the_json_too(

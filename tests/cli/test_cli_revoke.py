@@ -79,7 +79,7 @@ def test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it(seal
     ids = {m["label"]: m["id"] for m in sealed.ok("member", "list", "--json").json["members"]}
     sealed.ok("member", "rename", "second", ids["first"][:4], key=KEY)
     refused = sealed.fails(2, "member", "revoke", ids["first"][:4], key=KEY).err
-    assert ids["first"] in refused and ids["second"] in refused and "Give the whole id." in refused
+    assert ids["first"] in refused and ids["second"] in refused and "Pass the whole id." in refused
     sealed.fails(2, "member", "revoke", "", key=KEY)
     sealed.ok("member", "revoke", ids["second"], key=KEY)
 

@@ -131,7 +131,7 @@ def test_l3_recover_does_not_say_that_nothing_is_back(
     other.fails(4, "list")
     assert "A part is back: 0 memories" in other.ok("recover", "--damaged", "--unprotected-keys", key=KEY).out
     look = partly(other, "vault", "repair", "--dry-run")
-    assert "would come back" in look.out and other.ok("list", "--json").json["memories"] == []
+    assert "would be restored" in look.out and other.ok("list", "--json").json["memories"] == []
     done = partly(other, "vault", "repair", "--json").json
     assert done["done"]["back"] and done["sync"]["published"] and done["found"]["lost"] == 1
     back = len(other.ok("list", "--json").json["memories"])
@@ -169,7 +169,7 @@ def test_what_is_only_signed_comes_back_when_picked(
     other.ok("recover", "--damaged", "--unprotected-keys", key=KEY)
     look = partly(other, "vault", "repair", "--dry-run")
     assert "signed only       memory7 " in look.out and "--pick NAME" in look.out
-    assert "is not among what can be picked" in other.fails(4, "vault", "repair", "--pick", "nothing").err
+    assert "is not in the list to pick from" in other.fails(4, "vault", "repair", "--pick", "nothing").err
     partly(other, "vault", "repair", "--pick", "memory7")
     assert other.ok("read", "memory7", "--body").out == "text 7\n"
     partly(other, "vault", "repair", "--pick", "all")

@@ -37,7 +37,7 @@ def test_title_forget_and_restore(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("timeline", "add", "deployed", "--scope", "work")
     sealed.ok("sync")
-    assert sealed.ok("scope", "title", "work", "The Work").out == "work is called The Work.\n"
+    assert sealed.ok("scope", "title", "work", "The Work").out == "work is now titled The Work.\n"
     assert "The Work" in sealed.ok("scope", "show", "work").out
     root = sealed.ok("vault", "log", "--json").json[0]["root"]
     refused = sealed.fails(2, "scope", "forget", "work")
@@ -80,7 +80,7 @@ def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> N
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("scope", "forget", "work", "--yes")
     refused = sealed.fails(7, "scope", "restore", "work")
-    assert "no version that is kept here contains them" in refused.err and "--root" not in refused.err
+    assert "no version on this device contains them" in refused.err and "--root" not in refused.err
     sealed.ok("scope", "forget", "work", "--yes")
     lost = sealed("scope", "restore", "work", "--json")
     assert (lost.code, lost.json["memories"]) == (7, 0)
@@ -94,7 +94,7 @@ def test_forget_of_a_scope_says_what_was_never_synced(sealed: Cli, monkeypatch: 
     sealed.ok("write", "tone", "--body", "changed", "--scope", "work")
     sealed.ok("write", "tea", "--body", "green", "--scope", "work")
     sealed.ok("write", "tea", "--body", "elsewhere", "--scope", "home")
-    lost = "(2 memories never synced: nothing can restore them)"
+    lost = "(2 memories never synced: they cannot be restored)"
     assert lost in sealed("scope", "forget", "work").err
     with monkeypatch.context() as asked:
         asked.setattr(secret_input, "can_ask", lambda: True)
@@ -105,7 +105,7 @@ def test_forget_of_a_scope_says_what_was_never_synced(sealed: Cli, monkeypatch: 
 
 def test_forget_of_a_scope_says_that_a_local_vault_restores_nothing(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
-    assert "(1 memory never synced: nothing can restore it)" in cli.ok("scope", "forget", "work", "--yes").out
+    assert "(1 memory never synced: it cannot be restored)" in cli.ok("scope", "forget", "work", "--yes").out
 
 
 def test_undo_knows_the_scope(cli: Cli) -> None:
@@ -296,8 +296,14 @@ def test_the_type_says_where_a_new_memory_goes(cli: Cli, monkeypatch: pytest.Mon
         "project",
         "reference",
     ]
-    assert "none is named" in cli.fails(2, "write", "a", "--body", "x", "--type", "project", "--by-type").err
-    assert "not given" in cli.fails(2, "write", "more", "--body", "x", "--by-type", "--scope", "shop").err
+    assert (
+        "requires the scope of a workspace"
+        in cli.fails(2, "write", "a", "--body", "x", "--type", "project", "--by-type").err
+    )
+    assert (
+        "--by-type requires --type"
+        in cli.fails(2, "write", "more", "--body", "x", "--by-type", "--scope", "shop").err
+    )
 
 
 def test_without_a_scope_it_is_read_where_it_stands_and_forgotten_only_where_it_is_named(cli: Cli) -> None:

@@ -25,12 +25,12 @@ def test_what_could_never_sync_gets_no_service(bare: Cli, stick: Path, settings:
     """No key is needed to see that."""
     bare.ok("init", "-n", "plain", "--mode", "local")
     hinted(
-        "A memory in mode encrypted-ipfs or ipfs is synced: ipfsmem init.",
+        "Create a vault in mode encrypted-ipfs or ipfs: ipfsmem init.",
         bare.fails(2, "service", "install", "-n", "plain").err,
     )
     bare.ok("init", "-n", "shared", "--mode", "ipfs", "--unprotected-keys", key=KEY)
     hinted(
-        "Publish it once yourself: ipfsmem sync.",
+        "Publish it once: ipfsmem sync.",
         bare.fails(2, "service", "install", "-n", "shared").err,
     )
     with Memory.create("alone", "encrypted-ipfs", passphrase=False, home=bare.home):

@@ -83,8 +83,8 @@ def test_compacting_one_all_and_what_stands(cli: Cli) -> None:
     status = {one["session"]: one for one in cli.ok("session", "status", "--json").json["sessions"]}
     assert (status["long"]["due"], status["short"]["due"]) == (70, 0)
     assert cli.ok("session", "status").out.splitlines() == ["short\t24\t0\t0", "long\t90\t0\t70"]
-    assert cli.ok("session", "compact", "--all").out == "long: a summary stands for 70 messages more.\n"
-    assert cli.ok("session", "compact", "--all").out == "Nothing is long enough to be compacted.\n"
+    assert cli.ok("session", "compact", "--all").out == "long: 70 messages summarised.\n"
+    assert cli.ok("session", "compact", "--all").out == "No session is long enough to be compacted.\n"
     assert cli.ok("session", "compact", "short", "--json").json == {
         "sessions": [{"session": "short", "covered": 4}],
         "problems": [],
@@ -132,10 +132,10 @@ def test_adding_a_message_that_recall_does_not_find_says_so(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (b"", "holds no message"),
-        (b"[]", "holds no message"),
-        (b'{"a": 1}\n[2]', "message 2 is no JSON object"),
-        (b"[1, 2]", "message 1 is no JSON object"),
+        (b"", "has no messages"),
+        (b"[]", "has no messages"),
+        (b'{"a": 1}\n[2]', "message 2 is not a JSON object"),
+        (b"[1, 2]", "message 1 is not a JSON object"),
         (b"{", "neither a JSON list nor a JSON object on each line"),
         (b"\xff\xfe", "neither a JSON list nor a JSON object on each line"),
         (b'{"a": NaN}', "neither a JSON list nor a JSON object on each line"),
@@ -149,7 +149,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_added(cli: Cli, given: byt
 
 def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """R24."""
-    assert cli.ok("scope", "clear").out == "There is nothing to forget.\n"
+    assert cli.ok("scope", "clear").out == "Nothing to forget.\n"
     for scope in ([], ["--scope", "work"]):
         cli.ok("write", "tone", "--body", "Be brief.", *scope)
         cli.ok("fact", "add", "User likes tea", *scope)
@@ -188,7 +188,7 @@ def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> Non
     assert cli.ok("list", "--hidden").out == "" == cli.ok("fact", "list", "--deleted").out
     for gone in ("tone", "shy"):
         cli.fails(4, "read", gone)
-    assert cli.ok("scope", "clear", "--yes").out == "There is nothing to forget.\n"
+    assert cli.ok("scope", "clear", "--yes").out == "Nothing to forget.\n"
 
 
 def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

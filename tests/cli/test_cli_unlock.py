@@ -52,7 +52,7 @@ def test_other_processes_need_no_passphrase_until_it_is_locked(guarded: Cli) -> 
     assert isinstance(guarded.ok("status", "--json").json["unlocked_until"], int)
     assert guarded.ok("lock", "--json").json == {"was_unlocked": True, "lost": []}
     assert run(guarded, "read", "tone").returncode == 22
-    assert guarded.ok("lock").out == "It was locked already.\n"
+    assert guarded.ok("lock").out == "Already locked.\n"
     assert runtime_files() == [] and held_keys(guarded.home / "default") == []
 
 
@@ -112,10 +112,10 @@ def test_lock_takes_in_what_was_edited_first(bare: Cli, stick: Path, runtime: Pa
     unlock(bare)
     folder.rename(tmp_path / "elsewhere")
     said = bare("lock")
-    assert said.code == 30 and said.err.startswith("Locked, without the last look at the working copies:\n")
+    assert said.code == 30 and said.err.startswith("Locked, without reading the linked folders:\n")
     assert runtime_files() == [] and held_keys(bare.home / "default") == []
     hinted(
-        "It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem folder detach DIR --gone.",
+        "They are read when the folder exists again and the vault is opened. If it is gone permanently: ipfsmem folder detach DIR --gone.",
         said.err,
     )
     unlock(bare)
@@ -138,7 +138,7 @@ def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guar
     old = guarded.home / "default"
     held_keys(old)
     new = guarded.home.with_name("new home")
-    said = f"Locked: what was unlocked in {old}, where that memory is not any more.\n"
+    said = f"Locked: the cached keys of {old}, where that vault no longer is.\n"
     unlock(guarded)
     guarded.home.rename(new)
     assert guarded.ok("lock", "--home", str(new)).out == said
@@ -154,7 +154,7 @@ def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guar
     config = (old / "ipfsmem.json").read_bytes()
     (old / "ipfsmem.json").write_text("{")
     failed = guarded("lock")
-    assert failed.code == 3 and "Locked, without the last look" in failed.err
+    assert failed.code == 3 and "Locked, without reading the linked folders" in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     (old / "ipfsmem.json").write_bytes(config)
 
@@ -166,7 +166,7 @@ def test_lock_beside_open_keys_is_refused_and_locks_what_was_lost_elsewhere(guar
     old.rename(old.with_name("moved"))
     failed = guarded("lock", "--home", home)
     assert failed.code == 2 and "under no passphrase" in failed.err
-    assert f"Locked: what was unlocked in {old}" in failed.err
+    assert f"Locked: the cached keys of {old}" in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     guarded.fails(4, "lock")
     old.with_name("moved").rename(old)
@@ -178,7 +178,7 @@ def test_lock_in_a_home_without_a_memory_names_what_it_locked_elsewhere(guarded:
     old.rename(old.with_name("moved"))
     failed = guarded("lock", "--home", empty)
     assert failed.code == 4
-    assert f"Locked: what was unlocked in {old}, where that memory is not any more." in failed.err
+    assert f"Locked: the cached keys of {old}, where that vault no longer is." in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     old.with_name("moved").rename(old)
 

@@ -38,7 +38,7 @@ def test_list_names_each_vault_of_this_device_and_why_one_cannot_be_read(cli: Cl
 
 def test_list_of_an_empty_home_says_so_and_makes_nothing(bare: Cli) -> None:
     assert bare.ok("vault", "list", "--json").json == []
-    assert "No vault in" in bare.ok("vault", "list").err and not bare.home.exists()
+    assert "No vaults in" in bare.ok("vault", "list").err and not bare.home.exists()
 
 
 def test_remove_deletes_the_copy_here_and_says_what_remains(sealed: Cli, second: Cli, stick: Path) -> None:
@@ -46,7 +46,7 @@ def test_remove_deletes_the_copy_here_and_says_what_remains(sealed: Cli, second:
     sealed.ok("sync")
     sealed.ok("recall", "direct")
     said = sealed.ok("vault", "remove", "default", "--yes")
-    assert f"remains at directory:{stick}: all of it is there" in said.out
+    assert f"remains at directory:{stick}: everything is there" in said.out
     assert "Bring it back with: ipfsmem recover" in said.out and not (sealed.home / "default").exists()
     assert not [path for path in sealed.home.rglob("*") if path.suffix in (".db", ".key", ".json")]
     second.ok("sync")
@@ -232,7 +232,7 @@ def test_remove_of_a_vault_that_does_not_open_needs_force(sealed: Cli) -> None:
     assert "--force" in sealed.fails(22, "vault", "remove", "default", "--yes").err
     assert (sealed.home / "default" / "state.db").exists()
     said = sealed.ok("vault", "remove", "default", "--yes", "--force")
-    assert "what is published of it is not known" in said.out and not (sealed.home / "default").exists()
+    assert "its published state is unknown" in said.out and not (sealed.home / "default").exists()
 
 
 def test_remove_of_a_vault_without_its_settings_needs_force(sealed: Cli) -> None:

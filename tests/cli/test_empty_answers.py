@@ -20,10 +20,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("list --type user", "There is no memory of type user."),
         ("list --tag home --type user", "There is no memory of type user with the tag home."),
-        ("timeline show --type other", "No event is of that type and time."),
-        ("timeline show --since 2099-01-01", "No event is of that type and time."),
-        ("fact list --category other", "No fact is of that kind and category."),
-        ("graph list --kind ship", "No entity is of the kind ship."),
+        ("timeline show --type other", "No events of this type and time."),
+        ("timeline show --since 2099-01-01", "No events of this type and time."),
+        ("fact list --category other", "No facts of this kind and category."),
+        ("graph list --kind ship", "No entities of the kind ship."),
     ],
 )
 def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, told: str) -> None:

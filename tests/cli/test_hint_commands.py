@@ -71,7 +71,7 @@ def test_a_folder_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None
     bare.ok("folder", "attach", str(folder), "--scope", "work", *flags)
     bare.ok("folder", "pause", str(folder), *flags)
     paused = bare.ok("status", *flags).out
-    bare.ok(*shlex.split(paused[paused.index("either ipfsmem ") + 15 :].partition(" (what stands")[0]))
+    bare.ok(*shlex.split(paused[paused.index("then run ipfsmem ") + 17 :].partition(" (keep the")[0]))
 
 
 def test_a_program_is_told_the_same(away: tuple[Cli, list[str]]) -> None:
@@ -99,7 +99,7 @@ def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(sealed: 
     told = sealed.ok("status").out
     listed = typed(sealed, told[told.index("1 with conflicts") :]).out  # none was listed
     shown = typed(sealed, listed).out
-    typed(sealed, shown.replace("Settle it: ", "\n"))
+    typed(sealed, shown.replace("Resolve it: ", "\n"))
     assert (
         sealed.ok("conflicts", "--json").json["conflicts"]
         == []
@@ -119,7 +119,7 @@ def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]]
 
 def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_they_are() -> None:
     for text in (
-        "A device that has what is missing brings it with: ipfsmem sync",
+        "Run on a device that has the missing data: ipfsmem sync",
         "If this machine's clock is right, on that device: ipfsmem vault check.",
         "On another device of this memory: ipfsmem member revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).",
         "Its CID: ipfsmem format cid PATH. A file in it: inspect that.",

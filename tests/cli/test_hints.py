@@ -123,7 +123,7 @@ def test_settling_a_text_that_was_forgotten_and_edited(
     assert "gone" in listed
     shown = sealed.ok("conflicts", "gone").out
     told = re.search(
-        r"Settle it: (ipfsmem resolve gone --seen \w+) (--keep), or (--take \S+), or (--file) PATH", shown
+        r"Resolve it: (ipfsmem resolve gone --seen \w+) (--keep), or (--take \S+), or (--file) PATH", shown
     )
     assert told, shown
     own = tmp_path / "own.md"
@@ -143,7 +143,7 @@ def test_a_hint_of_what_there_is(cli: Cli) -> None:
 
 def test_a_hint_where_there_is_no_memory(bare: Cli) -> None:
     told = bare.fails(4, "list").err
-    assert "Make one with: ipfsmem init." in told
+    assert "Create one with: ipfsmem init." in told
     bare.ok("init", "--mode", "local")
     bare.ok("list")
 

@@ -80,7 +80,7 @@ def test_a_scope_that_comes_back_with_a_text_that_is_not_here(sealed_place: Plac
     refused = place.run(f"scope restore work --root {root}")
     assert refused.code == 7, refused
     hinted(
-        "Run: ipfsmem sync. Then bring one back: ipfsmem restore KEY --scope VALUE --root VALUE", refused.err
+        "Run: ipfsmem sync. Then restore them: ipfsmem restore KEY --scope VALUE --root VALUE", refused.err
     )
     place.ok("sync", f"restore tone --scope work --root {root}")
     assert "x" in place.run("read tone --scope work").out
@@ -106,7 +106,7 @@ def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
     place.patch.delenv("IPFSMEM_PROVIDER")
     moved = place.run("vault move USB")
     assert moved.code == 7, moved
-    hinted("A device that has what is missing brings it with: ipfsmem sync", moved.err)
+    hinted("Run on a device that has the missing data: ipfsmem sync", moved.err)
     print(place.run("sync", place.other))
     print("first", place.run("sync"), place.run("read tone"), place.run("provider check"))
     print("follow", place.run("provider follow", place.other))
@@ -197,7 +197,7 @@ def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:
         node.faults.answer("*", ".*", 503, times=-1)
         place.patch.setattr("ipfsmem_providers.http.policy.Retry.wait", lambda *given: None)
         hinted(
-            "Your memory is safe on this device; the next sync sends what is waiting.",
+            "Your memories are safe on this device; the next sync publishes them.",
             place.cli.fails(41, "sync").err,
         )
         place.ok("read tone")

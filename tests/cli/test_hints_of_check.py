@@ -139,7 +139,7 @@ def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
     refused = second("sync")
     assert refused.code == NotPublishedError.exit_code and "ipfsmem member admit" in refused.out
     hinted(
-        "The notice says why, and what to do: most often one unlock, ipfsmem member admit.",
+        "The notice has the reason and the next step, usually: ipfsmem member admit.",
         NotPublishedError.hint,
     )
     second.ok("member", "admit", key=KEY)

@@ -67,7 +67,7 @@ def test_log_file_that_cannot_be_written_stops_the_command_before_it_begins(
     published: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_LOG", str(tmp_path / "none" / "requests.log"))
-    assert "IPFSMEM_LOG names, cannot be written" in published.fails(3, "write", "other", "--body", "x").err
+    assert "set in IPFSMEM_LOG, cannot be written" in published.fails(3, "write", "other", "--body", "x").err
     monkeypatch.delenv("IPFSMEM_LOG")
     published.fails(4, "read", "other")
 

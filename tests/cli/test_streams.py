@@ -103,7 +103,7 @@ def test_an_export_stays_out_of_the_folder_of_the_memory(cli: Cli, tmp_path: Pat
     for where in (own / "all", own / "state.db", own / "memory" / "all", link / "all", own):
         for form in ("--out", "--dir", "--zip", "--plain-car", "--car"):
             refused = cli.fails(2, "export", form, str(where))
-            assert "folder of the memory itself" in refused.err
+            assert "is in the vault's own folder" in refused.err
     for form in ("--out", "--dir", "--zip", "--plain-car", "--car"):
         cli.fails(2, "export", form, "")
     assert sorted(own.rglob("*")) == before and cli.ok("read", "tone", "--body").out == "x\n"

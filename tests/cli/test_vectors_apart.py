@@ -241,7 +241,7 @@ def test_process_for_a_text_that_the_model_refuses_is_not_started_again(
     assert not asked_again()
     with Memory.load("m", home=home) as memory:
         (said,) = memory._view().opened.meaning().notices()
-        assert said.endswith("; the model refuses 2 texts, found by words alone")
+        assert said.endswith("; the model refuses 2 texts, found by words only")
     with Memory.load("m", home=home) as memory:
         memory.write("pan", "A pan hangs on the wall")
     assert asked_again()

@@ -280,7 +280,7 @@ def test_a_log_of_which_no_copy_can_be_saved_is_told(home: Path, monkeypatch: py
     monkeypatch.setattr(Connection, "copy_to", full)
     with pytest.raises(StorageError, match="only in a removed file, and a copy could not be saved") as lost:
         memory.close()
-    assert lost.value.hint == "Compare with ipfsmem list, and write again what is missing."
+    assert lost.value.hint == "Compare with ipfsmem list, and write missing texts again."
     monkeypatch.undo()
     with Memory.load("default", home=home) as again:
         assert again.read("foreign") is not None
@@ -424,7 +424,7 @@ def test_memory_made_again_beside_a_removed_one_that_is_still_open_is_used(home:
     with Memory.create("default", "local", passphrase=False, home=home) as memory:
         memory.write("text0", "text of text0")
     assert texts(home).keys() == {"text0"}
-    with pytest.raises(StorageError, match=r"another file|not there any more"):
+    with pytest.raises(StorageError, match=r"is not the file that is open here|is gone"):
         old.write("text1", "text of text1")
     old.close()
     assert texts(home).keys() == {"text0"}

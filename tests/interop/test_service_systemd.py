@@ -78,11 +78,11 @@ def test_systemd_starts_it_and_nothing_is_left(
         missing(f"no user manager of systemd can be had here: {done.stdout}{done.stderr}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.rstrip().endswith("ended"), done.stdout
-    assert "was installed already" in done.stdout
+    assert "was already installed" in done.stdout
     assert re.search(r"^runs +yes$", done.stdout, re.MULTILINE), done.stdout
     assert "ActiveState=active" in done.stdout
     assert syncing_notes(home / "default").worked
-    assert done.stdout.partition("is gone.\n")[2] == "ended\n"
+    assert done.stdout.partition("is removed.\n")[2] == "ended\n"
     assert not list(settings.rglob("*ipfsmem*"))
     with Memory.load("default", home=home) as memory:
         assert not memory.status().unpublished

@@ -456,7 +456,7 @@ class People:
         shutil.copytree(source.path, path)
         place = Place(who, path, scope)
         if (path / ".ipfsmem" / "marker").exists():
-            with pytest.raises(UsageError, match="working copy"):
+            with pytest.raises(UsageError, match="linked folder"):
                 memory.folders.attach(path, scope=scope)
         before = {file: file.read_bytes() for file in place.files()}
         assert {file: file.read_bytes() for file in place.files()} == before

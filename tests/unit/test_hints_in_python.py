@@ -47,7 +47,7 @@ def sealed(tmp_path: Path, stick: Path) -> Iterator[Memory]:
 
 def test_a_memory_that_is_not_on_this_device(sealed: Memory, stick: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"home": tmp_path / "new", "provider": str(stick)}
-    with Refused("Give the wallet or the recovery words, or make a new memory with: ipfsmem init."):
+    with Refused("Pass the wallet or the recovery phrase, or create a new vault with: ipfsmem init."):
         Memory.load("m", "encrypted-ipfs", **options)
     Memory.load("m", "encrypted-ipfs", unlock=WALLET, passphrase=False, **options).close()
 
@@ -66,9 +66,9 @@ def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Pa
 
 
 def test_what_the_owner_does_takes_the_owners_key(sealed: Memory) -> None:
-    with Refused("Unlock first: give --wallet, or the words (in Python: unlock())."):
+    with Refused("Pass --wallet or the recovery phrase first (in Python: unlock())."):
         asyncio.run(sealed.members.new_words())
-    with Refused("Give the wallet or the recovery words."):
+    with Refused("Pass the wallet or the recovery phrase."):
         sealed.unlock()
     sealed.unlock(WALLET)
     assert len(asyncio.run(sealed.members.new_words()).words) == 24
@@ -88,7 +88,7 @@ def test_a_text_that_was_forgotten_meanwhile(local: Memory) -> None:
     local.write("tone", "x")
     read = local.read("tone")
     local.forget("tone")
-    with Refused("To have it again, write it without what was read before."):
+    with Refused("To create it again, write without seen."):
         local.write("tone", "y", seen=read)
     local.write("tone", "y")
     assert b"y" in local.read("tone").data
@@ -100,7 +100,7 @@ def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
         local.bundles.import_(blob({"tone.md": f"theirs {number}\n"}), foreign=True)
     with Refused("Look: ipfsmem conflicts VALUE"):
         local.resolve("tone", keep=True, seen=())
-    with Refused("See them with: ipfsmem conflicts VALUE"):
+    with Refused("List them: ipfsmem conflicts VALUE"):
         local.promote("tone")
     (item,) = local.conflicts()
     local.promote("tone", copy=item.copies[0].file)
@@ -139,11 +139,11 @@ class Signs:
 
 CONTRACT = (
     "A contract account (Safe, Coinbase Smart Wallet, other ERC-4337 accounts) or a passkey has no signature that keys"
-    " could be made of. Use an ordinary account, or make the vault without a wallet and keep its recovery words."
+    " could be made of. Use an ordinary account, or make the vault without a wallet and keep its recovery phrase."
 )
 OTHER_ACCOUNT = (
     "Select that account in the wallet and sign again. A contract account signs with its owner's key and cannot be used:"
-    " take an ordinary account, or make the vault without a wallet and keep its recovery words."
+    " take an ordinary account, or make the vault without a wallet and keep its recovery phrase."
 )
 
 
@@ -159,11 +159,11 @@ def test_wallets_that_cannot_be_used(tmp_path: Path) -> None:
         make("m", tmp_path, Unlock(Signs(lambda sig: sig, of=12)))
     with Refused(
         "Compact signatures (ERC-2098) leave out the recovery byte. Switch the signer to 65-byte signatures, or make the"
-        " vault without a wallet and keep its recovery words."
+        " vault without a wallet and keep its recovery phrase."
     ):
         make("m", tmp_path, Unlock(Signs(lambda sig: sig[:64])))
     with Refused(
-        "Use a wallet whose signatures are deterministic, or make the vault without a wallet and keep its recovery words."
+        "Use a wallet with deterministic signatures, or create the vault without a wallet and keep its recovery phrase."
     ):
         make("m", tmp_path, Unlock(Signs(lambda sig: sig[:64] + b"\x05")))
     make("wallet", tmp_path, WALLET).close()

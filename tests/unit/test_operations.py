@@ -192,7 +192,7 @@ def test_recall_of_a_closed_memory_is_refused() -> None:
     stack = memory.stack()
     memory.close()
     for reader in (memory, stack):
-        with pytest.raises(ClosedError, match="recall: the memory alex is closed"):
+        with pytest.raises(ClosedError, match="recall: the vault alex is closed"):
             reader.recall("music")
 
 

@@ -64,7 +64,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
         assert memory.scopes.list() == [] and memory.vaults.list() == []
         memory.folders.attach(tmp_path / "plain")
         assert {Path(one.path).name for one in memory.folders.list()} == {"memory", "plain"}
-        with pytest.raises(ipfsmem.errors.UsageError, match="encrypted memory of a wallet"):
+        with pytest.raises(ipfsmem.errors.UsageError, match="encrypted vault of a wallet"):
             memory.vaults.add("work")
     assert "`ipfsmem.results`" in told and ipfsmem.results.Status.__struct_fields__[0] == "namespace"
 

@@ -145,7 +145,7 @@ def test_a_closed_memory_says_so(closed: Memory, name: str) -> None:
         for one in parameters(method)
         if one.default is one.empty and one.kind is one.KEYWORD_ONLY
     }
-    with pytest.raises(ClosedError, match="the memory alex is closed") as said:
+    with pytest.raises(ClosedError, match="the vault alex is closed") as said:
         called(method, *given, **named)
     assert "Memory.load" in said.value.hint
 
@@ -291,9 +291,9 @@ def test_what_was_opened_to_be_read_is_published_by_nobody(tmp_path: Path) -> No
         root, members = memory.status().root, len(memory.members.list())
     with Memory.load_damaged("alex", home=tmp_path / "home") as rescued:
         assert rescued.read("tone") is not None
-        with pytest.raises(UsageError, match="was opened to be read"):
+        with pytest.raises(UsageError, match="is open for reading only"):
             asyncio.run(rescued.sync(str(tmp_path / "stick")))
-        with pytest.raises(UsageError, match="was opened to be read"):
+        with pytest.raises(UsageError, match="is open for reading only"):
             rescued.providers.add(str(tmp_path / "stick"))
     with Memory.load("alex", home=tmp_path / "home") as memory:
         asyncio.run(memory.sync())

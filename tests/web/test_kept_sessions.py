@@ -109,7 +109,7 @@ def test_what_another_device_added_is_not_forgotten_with_what_was_shown(
     seen = web.session("chat")["seen"]
     memory.sessions.add("chat", said("three"))
     root_of(memory)
-    with pytest.raises(ClientError, match="not what was read") as refused:
+    with pytest.raises(ClientError, match="changed since it was read") as refused:
         web.sync()
         web.deleteSession("chat", {"seen": seen})
     assert refused.value.kind == "changed"
@@ -183,12 +183,12 @@ def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
         (lambda: web.forget(mark), "pending"),
         (lambda: web.writeText(mark, "another text"), "pending"),
         (lambda: web.write(mark, "another text"), "pending"),
-        (lambda: web.writeText(other, f"{header}\n{json.dumps(approval)}\n"), "person's act"),
+        (lambda: web.writeText(other, f"{header}\n{json.dumps(approval)}\n"), "person's decision"),
         *((lambda key=key: web.promoteTo(key, "work"), "part of a session") for key in parts),
     ):
         with pytest.raises(ClientError, match=why):
             refused()
-    with pytest.raises(UsageError, match="person's act"):
+    with pytest.raises(UsageError, match="person's decision"):
         memory.write_text(other, f"{header}\n{json.dumps(approval)}\n".encode())
     assert seen()[1] == whose
     memory.promote_all("initrunner")
@@ -211,16 +211,18 @@ def test_browser_approves_what_its_person_read_and_nothing_else_does(
     approval = {"at": 2**53 - 2, "item": approved_mark([(2**53 - 1, mark.rsplit("-", 2)[1], 0)])}
     key, text = f"{mark.rpartition('-')[0]}-20", f"{header}\n{json.dumps(approval)}\n"
     plain = web.writeText(key, header)
-    with pytest.raises(ClientError, match="person's act"):
+    with pytest.raises(ClientError, match="person's decision"):
         web.resolve(key, text, {"seen": plain["token"]})
     files = {f"{key}.md": text, "plain.md": "A plain note"}
     taken = web.take(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
-    assert ["person's act" in one for one in taken["problems"]] == [True] and web.read("plain") is not None
+    assert ["person's decision" in one for one in taken["problems"]] == [True] and web.read(
+        "plain"
+    ) is not None
     seen = web.session("talk")["seen"]
     memory.sessions.add("talk", said("More."))
     root_of(memory)
     web.sync()
-    with pytest.raises(ClientError, match="not what was read"):
+    with pytest.raises(ClientError, match="changed since it was read"):
         web.approveSession("talk", {"seen": seen})
     assert web.session("talk")["own"] is False
     assert web.approveSession("talk", {"seen": web.session("talk")["seen"]}) == 2
@@ -320,7 +322,7 @@ def test_imported_parts_do_not_approve_together_what_none_of_them_approves(
     keys = [f"{mark.rpartition('-')[0]}-{20 + n}" for n in range(2)]
     files = {f"{key}.md": f"{header}{half}\n" for key, half in zip(keys, halves, strict=True)}
     done = web.take(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
-    assert ["person's act" in one for one in done["problems"]] == [True]
+    assert ["person's decision" in one for one in done["problems"]] == [True]
     assert {one["own"] for one in web.session("talk", {"last": 100})["said"]} == {False}
 
 

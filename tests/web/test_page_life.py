@@ -236,10 +236,10 @@ def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
         page = shown.page
         await shown.go("dreams", ".empty:has-text('Nothing is proposed')")
         await page.click("button:has-text('Look through')")
-        await page.wait_for_selector(".clash:has-text('says stands in')")
+        await page.wait_for_selector(".clash:has-text('contains everything that')")
         assert await page.is_visible(".clash .kind:has-text('is taken away')")
         assert await shown.faults() == []
-        assert await page.is_visible(".things li:has-text('links to nothing'):has-text('nowhere')")
+        assert await page.is_visible(".things li:has-text('has a broken link'):has-text('nowhere')")
         assert "ferry" in await page.inner_text(".side:has-text('Now') pre mark >> nth=0")
         with opener(tmp_path)() as other:
             assert other.read("ferry_one") is not None is not other.read("ferry_two")

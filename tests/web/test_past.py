@@ -41,7 +41,7 @@ def test_the_history_of_a_memory_is_that_of_python_and_a_text_comes_back(
     assert web.past("plan", {"text": oldest["sha256"][:10]}).endswith("Version 0\n")
     # What its caller was shown is replaced, and nothing else.
     seen = web.read("plan")["seen"]
-    with pytest.raises(ClientError, match="not what was read"):
+    with pytest.raises(ClientError, match="changed since it was read"):
         web.restore("plan", {"text": oldest["sha256"]}, {"seen": "0" * 16})
     with pytest.raises(ClientError, match="it has a text now"):
         web.restore("plan", {"text": oldest["sha256"]}, {"seen": []})
@@ -93,7 +93,7 @@ def test_a_conflict_is_settled_by_what_was_seen_and_nothing_that_came_meanwhile_
     # The digits that stand for what was seen do as well.
     assert one.resolve("colour", "All of them\n", {"seen": left["seen"]})["body"] == "All of them"
     assert one.conflicts() == []
-    with pytest.raises(ClientError, match="not what was read"):
+    with pytest.raises(ClientError, match="changed since it was read"):
         one.resolve("colour", "Late\n", {"seen": left["seen"]})
     one.sync()
     assert root_of(memory) == one.sync()["root"] and not memory.conflicts()

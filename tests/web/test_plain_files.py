@@ -50,7 +50,7 @@ def test_the_tree_is_that_of_python_and_is_taken_in_by_both(
     assert {path.partition(".")[0] for path in ours if ".conflict-" in path} == {"memory/gone", "memory/menu"}
 
     # Once more into the same memory: nothing is new, but a person has to say that it is the same.
-    with pytest.raises(ClientError, match="is it the same"):
+    with pytest.raises(ClientError, match="the import has one of this name"):
         web.importFiles(ours)
     again = web.importFiles(ours, {"same": True})
     assert (again["added"], again["kept"], again["events"], again["problems"]) == (0, 0, 0, [])

@@ -30,9 +30,9 @@ def test_an_own_text_goes_into_another_scope_and_replaces_there_only_what_was_re
     seen = web.read("deploy", shop)["seen"]
     web.write("deploy", "Ask twice.", shop)
     there = sha256(web.read("deploy")["text"].encode()).hexdigest()
-    with pytest.raises(ClientError, match="not what was read"):
+    with pytest.raises(ClientError, match="changed since it was read"):
         web.promoteTo("deploy", "", {**shop, "seen": seen, "ifMatch": there})
-    with pytest.raises(ClientError, match="not what was read"):
+    with pytest.raises(ClientError, match="changed since it was read"):
         web.promoteTo("deploy", "", {**shop, "ifMatch": "0" * 64})
     assert web.read("deploy")["body"] == "Never on Fridays."
     made = web.promoteTo("deploy", "", {**shop, "ifMatch": there})

@@ -161,7 +161,7 @@ export class Memory {
     return this.#finding.context(scope, query, how, preview)
   }
 
-  /** The texts that a memory has had, as far as this device finds them, the newest first. */
+  /** List the revisions of a memory, as far as this device finds them, the newest first. */
   async history(key: string, { scope = '' }: { scope?: string } = {}): Promise<History> {
     return (await import('./device/past.ts')).historyOf(this.#look, key, scope)
   }
@@ -291,7 +291,7 @@ export class Memory {
     return new Dreams(this.#look, this.#led(scope)).list()
   }
 
-  /** Write back what a dream replaced, where nobody wrote since. */
+  /** Undo a dream, except for memories that changed since. */
   async undoDream(id: string, { scope = '' } = {}): Promise<Undoing> {
     const { Dreams } = await import('./device/dreams.ts')
     return this.#written(change => new Dreams(this.#look, this.#led(scope)).undo(change, id))
@@ -313,7 +313,7 @@ export class Memory {
     await this.#written(async change => {
       const { shown, dots } = this.#before(change, key, scope, seen)
       if (shown === null && body === undefined && !this.#look.view(name).own) {
-        throw new MemoryError('usage', `${key} is others' word, so no part of it goes into a text of yours`, 'Give the text too, or promote it first.')
+        throw new MemoryError('usage', `${key} is pending, so its parts cannot become your text`, 'Give the text too, or approve it first.')
       }
       const old = shown === null ? { fields: [], body: '' } : parseFile(shown)
       const made = withFields(old, given, body ?? old.body)
@@ -363,7 +363,7 @@ export class Memory {
     })
   }
 
-  /** Settle a conflict: `text`, a whole file, replaces all that `seen` names, and nothing else; without one what was shown stays, be it a forget. */
+  /** Resolve a conflict: `text`, a whole file, replaces all that `seen` names, and nothing else; without one what was shown stays, be it a forget. */
   async resolve(key: string, text: string | null, { scope = '', seen }: { scope?: string; seen: Seen }): Promise<Reading | null> {
     if (text !== null) needText('text', text)
     const name = entryName(key, scope)
@@ -573,10 +573,10 @@ export class Memory {
       if (typeof said.key === 'string' && (said.key !== key || said.scope !== scope)) throw new MemoryError('usage', `what was seen is another memory than ${name.slice(2)}`)
       return 'token' in seen ? seen.token : seen
     }
-    if (seen.length < LEAST_SEEN) throw new MemoryError('usage', `the hash of what was seen has at least ${LEAST_SEEN} digits`)
+    if (seen.length < LEAST_SEEN) throw new MemoryError('usage', `seen must have at least ${LEAST_SEEN} hex digits`)
     const view = this.#look.view(name)
     for (const token of [view.dots, this.#look.unsettled(key, scope, name, view).token]) if (tokenHash(token).startsWith(seen.toLowerCase())) return token
-    throw new MemoryError('changed', `${key} is not what was read`, 'Read it again.')
+    throw new MemoryError('changed', `${key} changed since it was read`, 'Read it again.')
   }
 
   /** The text behind what a writer has seen, and the dots that its write replaces. */
@@ -613,15 +613,15 @@ export class Memory {
     if (found === null) return null
     const dots = seen === undefined || typeof seen === 'string' ? null : 'token' in seen ? seen.token : seen
     const isSeen = seen === undefined || (typeof seen === 'string' ? found.seen.startsWith(seen.toLowerCase()) : dots?.join() === found.token.join())
-    if (!isSeen) throw new MemoryError('changed', `${key} is not what was read: it shows ${found.scope}/${key}`, 'Read it again.')
-    if (!found.own) throw new MemoryError('usage', `${found.scope}/${key} is others' word, so no part of it goes into the scope ${scope}`, 'Promote it first.')
+    if (!isSeen) throw new MemoryError('changed', `${key} changed since it was read: it shows ${found.scope}/${key}`, 'Read it again.')
+    if (!found.own) throw new MemoryError('usage', `${found.scope}/${key} is pending, so its parts cannot be written to the scope ${scope}`, 'Approve it first.')
     return found
   }
 
   #checkNotHidden(change: Writing, name: string, dots: Token): void {
     const isOwn = isOwnWord(this.#replica.isMine)
     if (Object.entries(change.entry(name)).some(([dot, value]) => value.kind === 'forgotten' && isOwn(dot, value) && !dots.includes(dot))) {
-      throw new MemoryError('changed', `${readName(name).ctx} was forgotten meanwhile, so nothing was written`, 'To have it again, write it without what was read before.')
+      throw new MemoryError('changed', `${readName(name).ctx} was forgotten meanwhile, so nothing was written`, 'To create it again, write without seen.')
     }
   }
 
@@ -675,7 +675,7 @@ function requestBytes(text: string): Bytes {
 
 const LEAST_SEEN = 8
 
-const replaced = (name: string): MemoryError => new MemoryError('changed', `what was read of ${name.slice(2)} was replaced meanwhile`, 'Read it again.')
+const replaced = (name: string): MemoryError => new MemoryError('changed', `the text of ${name.slice(2)} that was read was replaced meanwhile`, 'Read it again.')
 
 const STRATEGIES: readonly Strategy[] = ['merge', 'replace']
 

@@ -9,7 +9,7 @@ export type Token = readonly string[]
 /** One text as it is shown. */
 export type Reading = {
   readonly key: string
-  /** '' is the nameless scope. */
+  /** '' is the default scope. */
   readonly scope: string
   /** The whole file, header and all. */
   readonly text: string

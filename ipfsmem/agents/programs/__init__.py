@@ -54,6 +54,6 @@ def program_named(name: str) -> Program:
         return PROGRAMS[name]
     except KeyError:
         raise UsageError(
-            f"there is no program {name!r} that could be connected",
-            hint=f"These are known: {', '.join(PROGRAMS)}.",
+            f"unsupported program {name!r}",
+            hint=f"Supported: {', '.join(PROGRAMS)}.",
         ) from None

@@ -27,7 +27,7 @@ class SessionAdded(msgspec.Struct, frozen=True, kw_only=True):
     right="write",
     about="target",
     raises=(
-        "UsageError: the name is invalid, a message is no JSON object, or one approves or imports messages.",
+        "UsageError: the name is invalid, a message is not a JSON object, or one approves or imports messages.",
         "LimitError: a message is too long.",
     ),
     audit="session add",
@@ -51,11 +51,9 @@ def add(
     given = list(items)
     marks = [item[MARK] for item in given if is_mark(item)]
     if any("approved" in mark for mark in marks):
-        raise UsageError(
-            "an item that approves imported messages is not added: that is a person's act, with promote"
-        )
+        raise UsageError("an item that approves imported messages cannot be added: only a person approves")
     if any("imported" in mark for mark in marks):
-        raise UsageError("an item that makes messages imported ones is not added: only an import does that")
+        raise UsageError("an item that marks messages as imported cannot be added: only an import does that")
     view.opened.ingest_edits()
     add_items(view, session, given)
     return SessionAdded(session=session, added=len(given))

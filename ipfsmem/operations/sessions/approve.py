@@ -54,7 +54,7 @@ def approve(
     if not found:
         raise NotFoundError(
             f"no pending messages in a session {session[:60]!a}",
-            hint="See what there is: ipfsmem approve --list",
+            hint="List pending texts: ipfsmem approve --list",
         )
     view.opened.changed()
     return SessionApproved(session=session, messages=sum(one.messages for one in found))

@@ -129,7 +129,7 @@ def compact(
             problems.append(SessionProblem.of(sessions, name, error))
     if session is not None and not compacted:
         raise NotFoundError(
-            f"there is no session {session}", hint="See which there are: ipfsmem session list --all"
+            f"there is no session {session}", hint="List the sessions: ipfsmem session list --all"
         )
     return SessionsCompacted(sessions=tuple(compacted), problems=tuple(problems))
 

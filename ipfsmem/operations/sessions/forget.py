@@ -49,7 +49,7 @@ def forget(
     reason: Reason = "",
     seen: Annotated[
         str | None,
-        Meta(description="Forget it only if it is as this `seen` of it says."),
+        Meta(description="Forget the session only if this `seen` is current."),
         Header("If-Match"),
         Except(("cli",)),
     ] = None,

@@ -22,7 +22,7 @@ class SessionPopped(msgspec.Struct, frozen=True, kw_only=True):
 
 @operation(
     name="sessions.pop",
-    summary="Take the last message of a session away",
+    summary="Remove the last message of a session",
     right="write",
     about="target",
     raises=(

@@ -70,7 +70,7 @@ def check_conversation(session: str) -> None:
     """Raises UsageError for a session that holds the earlier texts of a memory: nobody writes them."""
     if session.startswith(HISTORY):
         raise UsageError(
-            f"{session[:80]} holds the earlier texts of a memory, so it is no conversation",
+            f"{session[:80]} contains the earlier texts of a memory and is not a conversation",
             hint=f"See them: ipfsmem fact history {session.removeprefix(HISTORY)[:64]}",
         )
 

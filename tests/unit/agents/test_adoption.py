@@ -149,7 +149,7 @@ def test_all_connects_what_has_memories_and_names_what_it_leaves(
         carry_out(memory, plan)
     plans, left = plan_all(memory, claude.home)
     assert [(plan.project.folder, plan.done) for plan in plans] == [(loose, True), (one, True)]
-    assert "nothing says whether" in next(each for each in left if each.folder == two).error
+    assert "it is unknown whether" in next(each for each in left if each.folder == two).error
 
 
 def test_projects_are_also_found_by_their_transcripts(claude: Claude, tmp_path: Path) -> None:
@@ -466,7 +466,7 @@ def test_a_line_typed_into_the_index_while_it_is_disconnected_stays(
 
     monkeypatch.setattr("ipfsmem.agents.adoption.split_index_file", split)
     if times == 5:
-        with pytest.raises(ChangedError, match="left alone"):
+        with pytest.raises(ChangedError, match="is unchanged"):
             let_go(memory, row)
         monkeypatch.undo()
     let_go(memory, row)

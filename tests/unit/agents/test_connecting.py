@@ -167,7 +167,7 @@ def test_every_way_to_write_a_file_comes_back(text: str, machine: Machine) -> No
 def test_an_entry_by_somebody_else_is_replaced_only_when_that_is_said(claude: Machine) -> None:
     claude.put(".claude.json", '{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
     before = claude.picture()
-    with pytest.raises(ConfigError, match=r"mcpServers\.ipfsmem in .*claude\.json is there already"):
+    with pytest.raises(ConfigError, match=r"mcpServers\.ipfsmem in .*claude\.json exists already"):
         claude.connect("claude-code")
     with pytest.raises(ConfigError, match="was not written from this home"):
         claude.disconnect("claude-code")
@@ -221,7 +221,7 @@ def test_what_a_person_took_out_themselves_is_not_missed(claude: Machine) -> Non
 def test_a_file_that_cannot_be_read_is_named_and_left_alone(text: str | bytes, claude: Machine) -> None:
     claude.put(".claude.json", text)
     before = claude.picture()
-    with pytest.raises(FormatError, match=r"\.claude\.json: .*It was left as it is"):
+    with pytest.raises(FormatError, match=r"\.claude\.json: .*It is unchanged"):
         claude.connect("claude-code")
     assert claude.picture() == before and not claude.home.exists()
 
@@ -246,7 +246,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(machine: Machine) -> None:
 
 
 def test_a_program_that_is_not_here_is_not_connected(machine: Machine, tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="Claude Code is not here"):
+    with pytest.raises(NotFoundError, match="Claude Code is not installed"):
         machine.connect("claude-code")
     assert machine.picture() == {}
     command = tmp_path / "bin" / "claude"
@@ -259,7 +259,7 @@ def test_a_program_that_is_not_here_is_not_connected(machine: Machine, tmp_path:
 
 
 def test_a_program_that_nobody_knows_is_refused(machine: Machine) -> None:
-    with pytest.raises(UsageError, match="no program 'emacs'"):
+    with pytest.raises(UsageError, match="unsupported program 'emacs'"):
         machine.connect("emacs")
 
 
@@ -311,7 +311,7 @@ def test_an_edit_between_the_look_and_the_writing_is_not_overwritten(claude: Mac
             plan = claude.plan("claude-code", Launch(("/opt/ipfsmem",)))
         edited = (claude.user / ".claude.json").read_text().replace("7", "8")
         claude.put(".claude.json", edited)
-        with pytest.raises(ChangedError, match="written by somebody else"):
+        with pytest.raises(ChangedError, match="written concurrently"):
             plan.carry_out()
         assert (claude.user / ".claude.json").read_text() == edited
         claude.disconnect("claude-code")
@@ -360,7 +360,7 @@ def test_the_newer_of_two_edits_at_the_very_moment_stands(
         return exchange(folder, name, other, new)
 
     monkeypatch.setattr(Directory, "exchange", exchanged)
-    with pytest.raises(ChangedError, match="beside it"):
+    with pytest.raises(ChangedError, match="has the one before"):
         claude.connect("claude-code")
     assert (claude.user / ".claude.json").read_text() == edits[1]
     (aside,) = [path for path in claude.user.rglob("*") if path.name.endswith(".tmp")]
@@ -601,7 +601,7 @@ def test_codex_tables_that_codex_wrote_anew_are_found_again(machine: Machine) ->
 )
 def test_a_toml_that_takes_no_table_is_left_alone(text: str, machine: Machine) -> None:
     file = machine.put(".codex/config.toml", text)
-    with pytest.raises(FormatError, match=r"config\.toml: .*left as it is"):
+    with pytest.raises(FormatError, match=r"config\.toml: .*It is unchanged"):
         machine.connect("codex")
     assert file.read_text() == text and not (machine.user / ".codex" / "hooks.json").exists()
 

@@ -351,7 +351,7 @@ def test_a_file_with_two_names_is_left_alone(machine: Machine) -> None:
     other = machine.user / "dotfiles.json"
     other.hardlink_to(machine.user / ".claude.json")
     before = machine.picture()
-    with pytest.raises(StorageError, match=r"claude\.json has 2 names"):
+    with pytest.raises(StorageError, match=r"claude\.json has 2 hard links"):
         machine.connect("claude-code")
     assert machine.picture() == before and other.samefile(machine.user / ".claude.json")
 
@@ -389,7 +389,7 @@ def test_a_path_that_a_program_reads_as_another_is_refused(
     machine = Machine(tmp_path, system)
     machine.put(".claude.json", "{}")
     before = machine.picture()
-    with pytest.raises(ConfigError, match=r"would not reach|read differently") as refused:
+    with pytest.raises(ConfigError, match=r"would be changed|read differently") as refused:
         machine.connect("claude-code", launch)
     assert "connect claude-code --print" in refused.value.hint
     assert machine.picture() == before
@@ -407,7 +407,7 @@ def test_two_at_once_do_not_forget_what_the_other_wrote(machine: Machine) -> Non
     second = machine.plan("claude-code", Launch(("/opt/ipfsmem",)))
     machine.connect("claude-code")
     connected, kept_before = machine.picture(), sorted((machine.home / ".agents").iterdir())
-    with pytest.raises(ChangedError, match="at the same moment"):
+    with pytest.raises(ChangedError, match="concurrently"):
         second.carry_out()
     assert machine.picture() == connected and sorted((machine.home / ".agents").iterdir()) == kept_before
     machine.disconnect("claude-code")
@@ -432,7 +432,7 @@ def test_two_homes_at_once_do_not_take_the_other_s_for_gone(machine: Machine) ->
     second = other.plan("claude-code", Launch(("/opt/ipfsmem",)))
     machine.connect("claude-code")
     connected = machine.picture()
-    with pytest.raises(ChangedError, match="written by somebody else"):
+    with pytest.raises(ChangedError, match="written concurrently"):
         second.carry_out()
     with pytest.raises(ConfigError, match="was not written from this home"):
         other.disconnect("claude-code")

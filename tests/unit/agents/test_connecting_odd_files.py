@@ -156,7 +156,7 @@ def test_settings_that_take_no_entry_are_named_and_left_alone(
     machine = Machine(tmp_path)
     machine.put(path, text)
     before = machine.picture()
-    with pytest.raises(FormatError, match=f"{why}.*It was left as it is") as refused:
+    with pytest.raises(FormatError, match=f"{why}.*It is unchanged") as refused:
         machine.connect(name)
     assert f"ipfsmem connect {name} --print" in (refused.value.hint or "")
     assert machine.picture() == before

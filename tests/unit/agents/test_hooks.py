@@ -493,7 +493,7 @@ def test_a_locked_memory_is_said_to_the_person_and_noted(
     monkeypatch.delenv("IPFSMEM_PASSPHRASE", raising=False)
     said = hook("session-start", tmp_path)
     assert said == {
-        "systemMessage": "ipfsmem, memory default: its keys are locked, so nothing of it is here: ipfsmem unlock"
+        "systemMessage": "ipfsmem, memory default: it is locked, so no memories are included: ipfsmem unlock"
     }
     assert hook_notes(hook.place).locked
     save_device(hook.place, load_device(hook.place, "correct horse battery"), None, os.urandom)
@@ -830,7 +830,7 @@ def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_
     assert background_notes(hook.place).worked
     with hook.open() as memory:
         assert memory.scope(row.scope).read("deploy") is not None
-        named = [notice for notice in memory.status().notices if "nobody connected" in notice]
+        named = [notice for notice in memory.status().notices if "is not connected to a project" in notice]
         assert len(named) == 1 and str(other) in named[0]
         assert find_connected(memory, other)[1] is None
 

@@ -139,7 +139,7 @@ def test_no_name_at_all_asks_the_second_machine_once(lab: Lab, tmp_path: Path) -
     row = connect(a, tmp_path / "a" / "Notes 2026")
     assert row.scope.startswith("notes_2026-")
     lab.settle(a, b)
-    with pytest.raises(UsageError, match="nothing says whether") as asked:
+    with pytest.raises(UsageError, match="it is unknown whether") as asked:
         choose_scope(b, project_at(tmp_path / "b" / "Notes 2026"))
     assert f"--scope {row.scope}" in asked.value.hint
     connect(b, tmp_path / "b" / "Notes 2026", scope=row.scope)
@@ -244,7 +244,7 @@ def test_plain_modes_keep_every_name_on_this_device(plain: Memory, tmp_path: Pat
     cards = [one.card for one in plain.scopes.list()]
     assert all(card is not None and not card.ids for card in cards)
     again = repository(tmp_path / "second")
-    with pytest.raises(UsageError, match="nothing says whether"):
+    with pytest.raises(UsageError, match="it is unknown whether"):
         choose_scope(plain, project_at(again))
     assert connect(plain, again, scope=rows[0].scope).scope == rows[0].scope
 
@@ -280,7 +280,7 @@ def test_a_forgotten_scope_and_a_folder_that_is_none_are_refused(sealed: Memory,
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="not a folder"):
         project_at(tmp_path / "file")
-    with pytest.raises(UsageError, match="one of both"):
+    with pytest.raises(UsageError, match="exclude each other"):
         choose_scope(sealed, project_at(root), scope="x", new=True)
 
 

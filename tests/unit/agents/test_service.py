@@ -147,7 +147,7 @@ def test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run(tmp_pat
     found = state(here, SERVICE.name, tmp_path)
     assert found.running is None
     assert found.said == "Failed to connect to bus"
-    with pytest.raises(IncompleteError, match="may run on"):
+    with pytest.raises(IncompleteError, match="may still run"):
         uninstall(here, SERVICE)
     assert here.file(SERVICE.name).exists(), "else nobody would end it any more"
     with pytest.raises(IncompleteError, match="may still run"):
@@ -196,7 +196,7 @@ def test_a_file_that_somebody_wrote_or_changed_is_left_alone(tmp_path: Path, sys
     for there in (b"mine\n", ours + b"\n", ours[:40] + b"x" + ours[41:], b"", here.text(other)):
         file.write_bytes(there)
         for attempt in (install, uninstall):
-            with Refused("Look at it. If it may go: once more with --force."):
+            with Refused("Check it. To replace or remove it, add --force."):
                 attempt(here, SERVICE)
             assert file.read_bytes() == there and not run.ran
     assert install(here, SERVICE, force=True).changed

@@ -457,11 +457,11 @@ def test_a_refused_token_is_told_how_to_make_one_that_is_enough(
             return client.put("/v1/memories/new?scope=work", json={"body": "x"}, headers={**NEW, **sent})
 
         wrong = await told(put(bearer(token(tmp_path, "read", "work"))), 403, "RightError")
-        hinted("Make one: ipfsmem token new --right VALUEVALUE", wrong["hint"])
+        hinted("Create one: ipfsmem token new --right VALUEVALUE", wrong["hint"])
         await good(put(writer := made(wrong)), 201)
 
         wrong = await told(client.get("/v1/memories/plan?scope=secret", headers=writer), 403, "ScopeError")
-        hinted("Make one for those too: ipfsmem token new --right VALUEVALUE", wrong["hint"])
+        hinted("Create one for these too: ipfsmem token new --right VALUEVALUE", wrong["hint"])
         both = made(wrong)
         for scope in ("work", "secret"):
             await good(client.get(f"/v1/memories/plan?scope={scope}", headers=both))
@@ -472,7 +472,7 @@ def test_a_refused_token_is_told_how_to_make_one_that_is_enough(
             await good(client.get(f"/v1/memories/{query}", headers=everybody))
 
         wrong = await told(client.get("/v1/status", headers=everybody), 403, "ScopeError")
-        hinted("Make one for everything: ipfsmem token new --right VALUE", wrong["hint"])
+        hinted("Create one for the whole vault: ipfsmem token new --right VALUE", wrong["hint"])
         everything = made(wrong)
         await good(client.get("/v1/status", headers=everything))
         known, _ = await good(client.get("/v1/namespaces", headers=everything))

@@ -215,7 +215,7 @@ def test_a_sync_says_how_far_it_is_and_is_one_at_a_time(tmp_path: Path) -> None:
         answers = [asyncio.create_task(_status(client.post("/v1/sync"))) for _ in range(2)]
         done = [await one for one in answers]
         assert sorted(status for status, _ in done) == [200, 409]
-        hinted("Wait for its end.", next(body for status, body in done if status == 409)["hint"])
+        hinted("Wait until it ends.", next(body for status, body in done if status == 409)["hint"])
         report = next(body for status, body in done if status == 200)
         assert report["exit_code"] == 0 and report["report"]["published"]
         said = [await stream.next()]

@@ -17,6 +17,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import JSON, NEW, TOKEN, Client, Lab, asked, good, told
 from tests.support.extras import need_extra
+from tests.support.hints import hinted
 
 DOC = Path(__file__).parents[3] / "docs" / "HTTP.md"
 
@@ -194,7 +195,8 @@ def test_a_parameter_that_was_mistyped_means_nothing_else(tmp_path: Path) -> Non
     """`?scop=work` would otherwise show, or write, what is everybody's."""
 
     async def ask(client: Client) -> None:
-        await told(client.put("/v1/memories/x?scop=work", json={"body": "x"}, headers=NEW), 400, "UsageError")
+        mistyped = client.put("/v1/memories/x?scop=work", json={"body": "x"}, headers=NEW)
+        hinted("Parameters: VALUE", (await told(mistyped, 400, "UsageError"))["hint"])
         for query in (
             "scop=work",
             "scope=a&scope=b",

@@ -42,7 +42,7 @@ def test_a_database_that_cannot_be_read_now_is_not_made_anew(
         with pytest.raises(StorageError, match="locked"), creation.folder_claimed(folder):
             pass
     monkeypatch.undo()
-    with pytest.raises(ConfigError, match="holds the state of a memory"), creation.folder_claimed(folder):
+    with pytest.raises(ConfigError, match="has the state of a vault"), creation.folder_claimed(folder):
         pass
 
 
@@ -56,7 +56,7 @@ def test_a_memory_whose_maker_ended_too_early_says_so_by_itself_once_it_is_opene
         assert memory.read("tone") is not None
     folder = tmp_path / "default"
     (folder / CONFIG_FILE).unlink()
-    with pytest.raises(ConfigError, match="holds the state of a memory"), creation.folder_claimed(folder):
+    with pytest.raises(ConfigError, match="has the state of a vault"), creation.folder_claimed(folder):
         pass
 
 

@@ -100,13 +100,13 @@ def test_write_after_log_was_removed_is_refused_and_nothing_earlier_is_lost(
     name = names[0]
     for one in names:
         (tmp_path / one).unlink()
-    with pytest.raises(StorageError, match=f"{name} is not there any more"):
+    with pytest.raises(StorageError, match=f"{name} is gone"):
         put(db, "second", b"2")
     with closing(Database(tmp_path)) as again:
         assert again.get_meta("first") == b"1"
         put(again, "third", b"3")
         assert another_process(tmp_path, "third") == "3"
-        with pytest.raises(StorageError, match=f"{name} is not there any more"):
+        with pytest.raises(StorageError, match=f"{name} is gone"):
             db.version()
         db.close()
         assert another_process(tmp_path, "third") == "3"
@@ -116,7 +116,10 @@ def test_write_after_log_was_removed_is_refused_and_nothing_earlier_is_lost(
 def test_write_is_refused_when_log_is_replaced_before_commit(tmp_path: Path) -> None:
     db = Database(tmp_path)
     put(db, "first", b"1")
-    with pytest.raises(StorageError, match=r"state\.db-wal is another file"), db.transaction():
+    with (
+        pytest.raises(StorageError, match=r"state\.db-wal is not the file that is open here"),
+        db.transaction(),
+    ):
         db.set_meta("second", b"2")
         (tmp_path / "other").write_bytes(b"")
         (tmp_path / "other").replace(tmp_path / "state.db-wal")
@@ -131,7 +134,7 @@ def test_stale_connection_does_not_write_its_log_into_the_file(tmp_path: Path) -
     os.close(os.open(tmp_path / "state.db", os.O_RDONLY))  # drops the locks
     assert another_process(tmp_path, "second", "2") == "2"
     assert not (tmp_path / "state.db-wal").exists()
-    with pytest.raises(StorageError, match="not there any more"):
+    with pytest.raises(StorageError, match="is gone"):
         put(db, "first", b"overwritten")
     db.close()
     assert another_process(tmp_path, "first") == "1"
@@ -145,7 +148,7 @@ def test_server_reopens_vault_whose_log_was_removed(tmp_path: Path) -> None:
     holder.memory().write("new", "x")
     with holder.another() as another:
         (tmp_path / "default" / "state.db-wal").unlink()
-        with pytest.raises(StorageError, match=r"state\.db-wal is not there any more"):
+        with pytest.raises(StorageError, match=r"state\.db-wal is gone"):
             another.write("newer", "x")
         holder.memory().write("newer", "x")
     holder.close()

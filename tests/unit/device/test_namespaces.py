@@ -76,15 +76,15 @@ def test_u4_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
     asyncio.run(first.sync())
     words = RootKeys.from_recovery(from_words(" ".join(first.recovery_words or ())))
     label = Unlock(WALLET.signer, "default")
-    with pytest.raises(ConfigError, match="alex on this device has that vault already"):
+    with pytest.raises(ConfigError, match="alex on this device is the same vault"):
         make(tmp_path / "a", "bob", stick, unlock=label)
     for key in (label, words):
-        with pytest.raises(ConfigError, match="alex on this device has that vault already"):
+        with pytest.raises(ConfigError, match="alex on this device is the same vault"):
             asyncio.run(
                 Memory.recover("bob", provider=str(stick), unlock=key, passphrase=False, home=tmp_path / "a")
             )
     # The other kind of the same label has the same anchor, and would move it.
-    with pytest.raises(ConfigError, match="that vault already"):
+    with pytest.raises(ConfigError, match="is the same vault"):
         Memory.create("bob", "ipfs", unlock=label, passphrase=False, home=tmp_path / "a")
     assert [*namespaces(tmp_path / "a")] == ["alex"] and not (tmp_path / "a" / "bob" / "device.key").exists()
 

@@ -172,13 +172,13 @@ def test_status_says_that_it_is_of_no_use_and_a_forgotten_text_takes_it_along(tm
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.write("zebrakey", "quokka")
         save_image(memory.replica, kept())
-        assert not [line for line in memory.status().notices if "kept index" in line]
+        assert not [line for line in memory.status().notices if "saved index" in line]
         memory.forget("zebrakey")
         assert not image_of(memory.replica).exists()
         image_of(memory.replica).write_bytes(b"torn")
-        assert [line for line in memory.status().notices if "kept index" in line]
+        assert [line for line in memory.status().notices if "saved index" in line]
         assert load_image(memory.replica) is None
-        assert not [line for line in memory.status().notices if "kept index" in line]
+        assert not [line for line in memory.status().notices if "saved index" in line]
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])

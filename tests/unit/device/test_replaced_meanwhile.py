@@ -36,15 +36,13 @@ def test_a_write_into_a_database_that_was_put_back_from_a_backup_is_refused_and_
     with Memory.load("default", home=home) as memory:
         memory.write("new", "x")
         put_back(home)
-        with pytest.raises(
-            StorageError, match=r"state\.db is another file than the one that is open here"
-        ) as refused:
+        with pytest.raises(StorageError, match=r"state\.db is not the file that is open here") as refused:
             memory.write("newer", "x")
         hinted(
-            "Open the memory again (in Python: Memory.load), or start this program again.",
+            "Open the vault again (in Python: Memory.load), or restart this program.",
             str(refused.value.hint),
         )
-        with pytest.raises(StorageError, match=r"state\.db is another file"):
+        with pytest.raises(StorageError, match=r"state\.db is not the file that is open here"):
             memory.list()
     with Memory.load("default", home=home) as memory:
         assert [item.key for item in memory.list()] == ["old"]
@@ -55,16 +53,16 @@ def test_a_database_alone_that_was_put_back_is_noticed_too(home: Path) -> None:
     with Memory.load("default", home=home) as memory:
         shutil.copy(home.parent / "backup" / "state.db", home / "state.db")
         (home / "state.db").replace(home / "default" / "state.db")
-        with pytest.raises(StorageError, match="another file"):
+        with pytest.raises(StorageError, match="is not the file that is open here"):
             memory.write("newer", "x")
 
 
 def test_a_memory_that_was_moved_away_is_not_read_where_it_was(home: Path) -> None:
     with Memory.load("default", home=home) as memory:
         home.rename(home.parent / "elsewhere")
-        with pytest.raises(StorageError, match=r"state\.db is not there any more"):
+        with pytest.raises(StorageError, match=r"state\.db is gone"):
             memory.read("old")
-        with pytest.raises(StorageError, match=r"state\.db is not there any more|cannot lock"):
+        with pytest.raises(StorageError, match=r"state\.db is gone|cannot lock"):
             memory.write("newer", "x")
     assert not home.exists()
     with Memory.load("default", home=home.parent / "elsewhere") as memory:

@@ -49,7 +49,7 @@ def found(proposal: Proposal) -> set[tuple[str, str, str]]:
 def test_of_two_equal_texts_the_one_that_says_more_of_itself_stays() -> None:
     made = tidy([note("a", TEA), note("b", TEA, description="What they drink")])
     assert gone(made) == {"a"}
-    assert made.steps[0].why == "all that a says stands in b" and made.steps[0].keys == ("a", "b")
+    assert made.steps[0].why == "b contains everything that a says" and made.steps[0].keys == ("a", "b")
 
 
 def test_a_text_whose_every_sentence_stands_in_another_goes_and_links_are_led_there() -> None:
@@ -104,7 +104,7 @@ def test_what_one_memory_is_changed_for_twice_is_one_step() -> None:
     stay = [note("a", TEA, important="true"), note("c", other, important="true")]
     made = tidy([*stay, note("b", TEA), note("d", other), note("see", "[[b]], [[d]]")])
     (step,) = made.steps
-    assert step.why == "all that b says stands in a; all that d says stands in c"
+    assert step.why == "a contains everything that b says; c contains everything that d says"
     assert texts(made)["see"].body == "[[a]], [[c]]"
 
 
@@ -259,7 +259,7 @@ def test_what_a_model_says_means_the_same_is_listed_and_stays() -> None:
     assert not again.steps
     (alike,) = again.found
     assert (alike.kind, {alike.key, alike.other}) == ("alike", {stays, "b"})
-    assert alike.detail == "they mean nearly the same (cosine 0.95)"
+    assert alike.detail == "they have a similar meaning (cosine 0.95)"
 
 
 def test_words_that_mean_another_day_tomorrow_get_the_day_on_which_they_were_written() -> None:
@@ -342,7 +342,7 @@ def test_links_are_found_with_their_line() -> None:
     ("given", "said"),
     [
         ({"enabled": False}, "the settings do not allow it"),
-        ({"chosen": False}, "it is not switched on for this memory on this device"),
+        ({"chosen": False}, "it is off for this vault on this device"),
         ({"last": 99_000_000}, "the last dream was 0.3 h ago, and 24 h are to pass"),
         ({"sessions": 2}, "2 of 3 sessions were written to since the last dream"),
         ({}, ""),

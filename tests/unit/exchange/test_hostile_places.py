@@ -201,11 +201,11 @@ def test_bytes_that_a_program_gives_have_the_bound_of_a_file(
 ) -> None:
     monkeypatch.setattr(places, "MAX_PLACE", 1000)
     monkeypatch.setattr(importing, "MAX_BLOB", 1000)
-    with pytest.raises(LimitError, match="at most 1,000 are read"):
+    with pytest.raises(LimitError, match="at most 1,000 are allowed"):
         memory.bundles.import_from("mem0", b" " * 1001)
     blob = json.dumps({"version": "memory/0.1", "files": {"tone": "é" * 600}}, ensure_ascii=False)
     for source in (blob, blob.encode()):
-        with pytest.raises(LimitError, match="at most 1,000 are read"):
+        with pytest.raises(LimitError, match="at most 1,000 are allowed"):
             memory.bundles.import_(source)
     with pytest.raises(FormatError):
         memory.bundles.import_('{"version": "\ud800"}')

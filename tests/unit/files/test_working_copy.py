@@ -311,11 +311,11 @@ def test_a_folder_of_another_memory_is_refused(tmp_path: Path, mode: ModeName) -
     lab.start()
     many(lab, 2)
     before = lab.files()
-    with pytest.raises(UsageError, match="another memory"):
+    with pytest.raises(UsageError, match="another vault"):
         Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=lab.dir)
     assert not (lab.home / "y").exists()
     other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
-    with pytest.raises(UsageError, match="another memory") as refused:
+    with pytest.raises(UsageError, match="another vault") as refused:
         other.folders.attach(lab.dir)
     assert "--take-over" in refused.value.hint
     other.write_text("z", b"z\n")

@@ -77,7 +77,7 @@ def test_a_memory_whose_file_cannot_be_taken_in_is_named_as_outdated(
     spoil(path)
     lab.look()
     (said,) = lab.memory.folders.troubles()
-    assert "role.md was left alone" in said and "may be older than the file" in said
+    assert "role.md was skipped" in said and "may be older than the file" in said
     assert lab.memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
     assert lab.memory.folders.troubles() == [said]
     path.rmdir() if path.is_dir() else path.unlink()
@@ -92,7 +92,7 @@ def test_a_read_alone_tells_that_the_file_of_its_memory_was_left_alone(lab: Lab)
     spoiled(lab.dir / "role.md")
     assert lab.memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
     (said,) = lab.memory.folders.troubles()
-    assert "role.md was left alone" in said
+    assert "role.md was skipped" in said
     lab.memory.folders.pause(lab.dir)
     assert lab.memory.folders.troubles() == []
 
@@ -224,7 +224,7 @@ def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
     before = lab.files()
     other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
     other.write_text("theirs", b"of the other\n")
-    with pytest.raises(UsageError, match="another memory") as refused:
+    with pytest.raises(UsageError, match="another vault") as refused:
         other.folders.attach(lab.dir)
     assert "--take-over" in refused.value.hint
     assert lab.files() == before and other.read("role") is None
@@ -236,7 +236,7 @@ def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
         lab.look()
         lab.clock.advance(61)
     assert lab.files() == after and lab.texts() == {b"ours\n"}
-    assert "another memory" in notices(lab) and lab.memory.folders.list()[0].state == "not there"
+    assert "another vault" in notices(lab) and lab.memory.folders.list()[0].state == "not there"
     other.close()
     # And back again: what stands there now is taken in.
     lab.memory.folders.attach(lab.dir, take_over=True)
@@ -249,13 +249,13 @@ def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Pa
     clone = tmp_path / "clone"
     shutil.copytree(lab.dir, clone)
     (clone / "planted.md").write_bytes(b"by somebody\n")
-    with pytest.raises(UsageError, match="copy of a working copy"):
+    with pytest.raises(UsageError, match="copy of a linked folder"):
         lab.memory.folders.attach(clone)
-    with pytest.raises(UsageError, match="another memory"):
+    with pytest.raises(UsageError, match="another vault"):
         Memory.create("z", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=clone)
     assert lab.memory.read("planted") is None and not (lab.home / "z").exists()
     (clone / ".ipfsmem" / "marker").write_bytes(b"[" * 90)
-    with pytest.raises(UsageError, match="another memory"):
+    with pytest.raises(UsageError, match="another vault"):
         lab.memory.folders.attach(clone)
     lab.memory.folders.attach(clone, take_over=True)
     assert lab.memory.read("planted").data == b"by somebody\n"  # type: ignore[union-attr]
@@ -289,7 +289,7 @@ def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab,
     other = tmp_path / "other disk"
     shutil.copytree(moved, other)
     shutil.rmtree(moved)
-    with pytest.raises(UsageError, match="copy of a working copy"):
+    with pytest.raises(UsageError, match="copy of a linked folder"):
         lab.memory.folders.attach(other)
     (other / "m2.md").write_bytes(b"edited there\n")
     (other / "m3.md").unlink()
@@ -306,7 +306,7 @@ def test_a_folder_that_went_away_keeps_its_scope(lab: Lab, tmp_path: Path) -> No
     work.write("plan", "ship")
     lab.memory.folders.attach(folder, scope="work")
     shutil.rmtree(folder)
-    with pytest.raises(UsageError, match="place of a working copy of scope work") as told:
+    with pytest.raises(UsageError, match="path of a linked folder of scope work") as told:
         lab.memory.folders.attach(folder, scope="home")
     assert f"ipfsmem folder detach {folder} --gone" in (told.value.hint or "")
     assert not folder.exists()
@@ -321,7 +321,7 @@ def test_a_place_has_one_row_whatever_folder_stands_there(lab: Lab) -> None:
     shutil.rmtree(lab.dir)
     lab.dir.mkdir()
     (lab.dir / "m1.md").write_bytes(b"of the new one\n")
-    with pytest.raises(UsageError, match="another folder than the one that was attached") as told:
+    with pytest.raises(UsageError, match="is not the folder that was linked") as told:
         lab.memory.folders.attach(lab.dir)
     assert "--take-over" in (told.value.hint or "")
     assert lab.files() == {"m1.md": b"of the new one\n"} and len(lab.memory.folders.list()) == 1
@@ -341,10 +341,10 @@ def test_no_plain_files_where_a_memory_is_published(tmp_path: Path, where: str) 
     ) as memory:
         memory.write("secret", "CANARY")
         asyncio.run(memory.sync())
-        with pytest.raises(UsageError, match="publish"):
+        with pytest.raises(UsageError, match="provider's folder"):
             memory.folders.attach(base / where)
         assert memory.folders.list() == [] and not list(base.rglob("*.md"))
-        with pytest.raises(UsageError, match="publish"):
+        with pytest.raises(UsageError, match="provider's folder"):
             Memory.create("y", "local", home=tmp_path / "home", memory_dir=base / where)
 
 
@@ -385,7 +385,7 @@ def test_a_marked_folder_is_taken_over_once_the_memory_is_there(lab: Lab) -> Non
     """As a restore that was killed leaves it: the hint is of use although there is no memory yet that could attach it."""
     lab.memory.close()
     home = Home(folder=lab.home, world=lab.world)
-    with pytest.raises(UsageError, match="another memory") as told:
+    with pytest.raises(UsageError, match="another vault") as told:
         Memory.create("y", "local", home=home, memory_dir=lab.dir)
     assert "without --memory-dir" in str(told.value) and "--take-over" in told.value.hint
     with Memory.create("y", "local", home=home) as memory:
@@ -681,7 +681,7 @@ def test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts(lab: Lab) 
     lab.memory.folders.pause(lab.dir)
     (lab.dir / "m0.md").write_bytes(b"edited\n")
     (lab.dir / "m1.md").write_bytes(b"caf\xe9\n")
-    with pytest.raises(IncompleteError, match=r"m1\.md was left alone"):
+    with pytest.raises(IncompleteError, match=r"m1\.md was skipped"):
         lab.memory.folders.accept(lab.dir)
     assert {b"edited\n", b"new 1\n"} <= lab.texts()
     assert (lab.dir / "m1.md").read_bytes() == b"caf\xe9\n"
@@ -912,8 +912,8 @@ def test_detach_names_an_edit_that_it_could_not_take_in(lab: Lab) -> None:
     (lab.dir / "tone.md").write_bytes(b"calm\n")
     done = lab.memory.folders.detach(lab.dir)
     (left,) = done.left_alone
-    assert "role.md was left alone" in left and lab.memory.folders.list() == []
-    with pytest.raises(IncompleteError, match=r"role\.md was left alone"):
+    assert "role.md was skipped" in left and lab.memory.folders.list() == []
+    with pytest.raises(IncompleteError, match=r"role\.md was skipped"):
         done.raise_if_incomplete()
     assert lab.files()["role.md"] == b"r\xf4le\n"
     assert lab.memory.read("tone").data == b"calm\n"  # type: ignore[union-attr]
@@ -927,8 +927,8 @@ def test_detach_of_paused_folder_names_edits_that_it_did_not_take_in(lab: Lab) -
     texts = lab.texts()
     done = lab.memory.folders.detach(lab.dir)
     assert [text.partition(": ")[2] for text in done.left_alone] == [
-        "new.md was left alone: the folder is paused",
-        "role.md was left alone: the folder is paused",
+        "new.md was skipped: the folder is paused",
+        "role.md was skipped: the folder is paused",
     ]
     assert lab.texts() == texts and lab.memory.folders.list() == []
 
@@ -959,7 +959,7 @@ def test_detach_that_fails_leaves_a_folder_whose_later_edits_are_taken_in(
 
 def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> None:
     shutil.rmtree(lab.dir)
-    with pytest.raises(StorageError, match="not detached") as refused:
+    with pytest.raises(StorageError, match="not unlinked") as refused:
         lab.memory.folders.detach(lab.dir)
     assert "--gone" in refused.value.hint
     lab.memory.folders.detach(lab.dir, gone=True)

@@ -204,13 +204,13 @@ def test_a_token_that_is_here_already_takes_a_persons_word(
 @pytest.mark.parametrize(
     ("maps", "error", "words"),
     [
-        ({"wrok": "work"}, UsageError, "no scope wrok in what is imported"),
+        ({"wrok": "work"}, UsageError, "no scope wrok in the import"),
         ({"work": "2026-04-14"}, KeyNameError, "date"),
         ({"work": "Work"}, KeyNameError, "not a scope"),
         ({"work": "all"}, KeyNameError, "reserved"),
         ({"work": "x", "o": "x"}, UsageError, "cannot all become the scope x"),
         ({"work": "o"}, UsageError, "cannot all become the scope o"),
-        ({"work": ""}, UsageError, "cannot all become the nameless"),
+        ({"work": ""}, UsageError, "cannot all become the default scope"),
         ({"work": "past"}, NotFoundError, "past is forgotten"),
         ({"": "wörk"}, KeyNameError, "not a scope"),
         ({"w\u202eork": "work"}, UsageError, r"w\\u202eork"),
@@ -388,7 +388,7 @@ def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Pa
             memory.bundles.import_(tmp_path / name)
     with (tmp_path / "sealed.car").open("wb") as sealed:
         export_plain_car(sealed, {"keyring.json": b"{}", "head.ipm": b"x", "s/top.ipm": b"x"})
-    with pytest.raises(FormatError, match="encrypted memory"):
+    with pytest.raises(FormatError, match="encrypted vault"):
         memory.bundles.import_(tmp_path / "sealed.car")
     assert memory.files() == {} and memory.scopes.list() == []
 
@@ -479,7 +479,9 @@ def test_a_backup_that_is_damaged_comes_in_whole_or_not_at_all(tmp_path: Path) -
         memory.forget("tone")
         memory.forget("plan")
         (tmp_path / "out" / "memory" / "plan.md").write_bytes(b"\xff\xfe no text")
-        with pytest.raises(IncompleteError, match=r"nothing was written: 1 record of it .*plan"):
+        with pytest.raises(
+            IncompleteError, match=r"nothing was written: 1 record cannot be imported: .*plan"
+        ):
             memory.bundles.import_(tmp_path / "out", same=True, strategy="replace", whole=True)
         assert memory.list().memories == ()
         trial = memory.bundles.import_(tmp_path / "out", same=True, whole=True, dry_run=True)

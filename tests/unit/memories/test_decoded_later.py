@@ -49,6 +49,6 @@ def test_it_is_like_one_that_is_decoded_at_once_and_is_kept_alike(
 
 def test_an_entry_that_is_none_of_its_kind_is_an_error_that_says_what_to_do() -> None:
     later = DecodedLater(Said, {"a": msgspec.Raw(msgspec.msgpack.encode(7))})
-    with pytest.raises(FormatError, match="index of recall is damaged: a Said") as failed:
+    with pytest.raises(FormatError, match="the saved index is damaged: a Said") as failed:
         later["a"]
-    assert failed.value.hint == "Make it anew: ipfsmem index rebuild"
+    assert failed.value.hint == "Rebuild it: ipfsmem index rebuild"

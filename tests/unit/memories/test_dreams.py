@@ -91,12 +91,12 @@ def test_a_step_is_not_done_when_somebody_wrote_what_it_goes_by(memory: Memory) 
     assert len(made.steps) == 3
     memory.write("a", "They drink coffee now.")
     done = memory.dreams.apply()
-    assert done.skipped == ("all that b says stands in a",) or done.skipped == (
-        "all that a says stands in b",
+    assert done.skipped == ("a contains everything that b says",) or done.skipped == (
+        "b contains everything that a says",
     )
     assert body(memory, "a") == "They drink coffee now." and body(memory, "b") == TEA
     assert len(done.removed) == 2
-    with pytest.raises(NotFoundError, match="no dream proposed anything"):
+    with pytest.raises(NotFoundError, match="no proposed changes"):
         memory.dreams.apply()
 
 
@@ -236,7 +236,7 @@ def test_only_one_process_dreams_and_another_may_abort_it(memory: Memory, tmp_pa
     folder = memory.replica.folder
     assert folder is not None and not memory.dreams.abort()
     with dreaming(folder):
-        with pytest.raises(LockedError, match="another process is dreaming"):
+        with pytest.raises(LockedError, match="another process runs a dream"):
             memory.dreams.propose()
         assert memory.dreams.status().under_way and memory.dreams.abort() and is_to_abort(folder)
     assert not memory.dreams.status().under_way and not is_to_abort(folder)
@@ -282,7 +282,7 @@ def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPat
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nsessions = 1\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
-    assert memory.dreams.waits_for() == "it is not switched on for this memory on this device"
+    assert memory.dreams.waits_for() == "it is off for this vault on this device"
     memory.dreams.switch(True)
     assert memory.dreams.waits_for() == "0 of 1 sessions were written to since the last dream"
     memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
@@ -412,7 +412,7 @@ def test_at_the_end_of_a_turn_the_gates_are_asked_in_order_and_any_miss_skips(
         memory.write(key, TEA)
     everything = "enabled = true\nhours = 0\nsessions = 1"
     assert turn("sessions = 0\nhours = 0") == "the settings do not allow it"
-    assert turn(everything) == "it is not switched on for this memory on this device"
+    assert turn(everything) == "it is off for this vault on this device"
     memory.dreams.switch(True)
     assert turn(everything) == "0 of 1 sessions were written to since the last dream"
     memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
@@ -507,7 +507,7 @@ def test_each_scope_keeps_its_own_proposal_until_it_is_done_replaced_or_forgotte
     assert [one.dreams.proposed() for one in (here, work, home)] == made
     again = work.dreams.propose()
     assert work.dreams.proposed() == again != made[1] and here.dreams.proposed() == made[0]
-    with pytest.raises(NotFoundError, match="is not there any more"):
+    with pytest.raises(NotFoundError, match="is gone"):
         work.dreams.apply(made[1].id)
     home.forget("a")
     assert home.dreams.proposed() is None and work.dreams.proposed() == again

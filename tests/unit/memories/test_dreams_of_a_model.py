@@ -253,7 +253,7 @@ def test_a_dream_whose_model_takes_its_time_is_aborted_while_it_waits(
     with pytest.raises(IncompleteError, match="aborted before it changed anything") as error:
         ask(memory, ChatServer(slowly), monkeypatch, tmp_path)
     somebody.join()
-    hinted("Begin another one: ipfsmem dream run", error.value.hint)
+    hinted("Start another one: ipfsmem dream run", error.value.hint)
     assert ended == ["IncompleteError"], "while the model was still asked"
     status = memory.dreams.status()
     assert status.failure == "IncompleteError" and not status.under_way and memory.dreams.proposed() is None

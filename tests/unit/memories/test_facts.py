@@ -77,11 +77,11 @@ def test_nothing_is_saved_of_an_empty_fact_and_wrong_ones_are_refused(
     for wrong in ({"text": "x" * 2_001}, {"text": "x", "kind": "rumour"}, {"text": "x", "confidence": 2.0}):
         with pytest.raises(UsageError):
             memory.facts.add(**wrong)  # type: ignore[arg-type]
-    with Refused("The kinds: VALUE."):
+    with Refused("Kinds: VALUE."):
         memory.facts.list("rumour")  # type: ignore[arg-type]
     assert memory.facts.list("episode") == []
     limits(monkeypatch, tmp_path, "closed = true")
-    with pytest.raises(UsageError, match="no category"):
+    with pytest.raises(UsageError, match="unknown category"):
         memory.facts.add("x", "gossip")
     assert said(memory) == [] and remember(memory, "🎉", "Personal Fact") != remember(
         memory, "🚀", "Personal fact"
@@ -128,7 +128,7 @@ def test_nobody_writes_what_a_memory_said_before(memory: Memory) -> None:
         lambda: memory.sessions.create(name),
         lambda: memory.sessions.pop(name).item,
     ):
-        with pytest.raises(UsageError, match="holds the earlier texts of a memory"):
+        with pytest.raises(UsageError, match="contains the earlier texts of a memory"):
             wrong()
     assert memory.facts.history(key) == before
 

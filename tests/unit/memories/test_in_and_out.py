@@ -362,7 +362,7 @@ def test_the_home_is_no_folder_to_import(
     memory.write("tone", "Short sentences.")
     (tmp_path / "m" / "m" / "left.md").write_text("Left behind by somebody.\n")
     place = tmp_path / above
-    with pytest.raises(UsageError, match=r"holds (a memory itself|the memories of this device)"):
+    with pytest.raises(UsageError, match=r"holds (a memory itself|the vaults of this device)"):
         memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
     assert texts(memory) == {"tone": {"Short sentences."}}
 

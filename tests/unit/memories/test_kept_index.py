@@ -328,7 +328,7 @@ def test_what_is_kept_is_told_and_made_anew_when_somebody_asks(tmp_path: Path) -
         memory.scope("work").write("k", "tea")
         assert memory.maintenance.index_status().behind == 1
         images(tmp_path)[0].write_bytes(b"x")
-        assert "is of no use" in memory.maintenance.index_status().problem
+        assert "is unusable" in memory.maintenance.index_status().problem
         assert memory.maintenance.reindex().memories == 2
         assert {hit.key for hit in memory.recall("tea").hits} == {"k", "other"}
 
@@ -460,7 +460,7 @@ def test_a_kept_index_that_says_something_else_than_the_texts_is_found_and_made_
         assert memory.recall("coffee").hits, "the wrong index was not used, so nothing is shown here"
         (finding,) = [one for one in memory.check() if one.code == "index"]
         assert finding.level == "error" and finding.text.endswith("1 text: k0"), finding
-        hinted("Make it anew: ipfsmem index rebuild", finding.hint)
+        hinted("Rebuild it: ipfsmem index rebuild", finding.hint)
         memory.maintenance.reindex()
         assert [one.level for one in memory.check() if one.code == "index"] == ["ok"]
         assert not memory.recall("coffee").hits

@@ -181,8 +181,8 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
     made_all(memory, 2)
     name(model="other-words", base_url=url)
     said = [line for line in memory.status().notices if "other-words" in line]
-    assert "the model before was hashed-words" in said[0] and "2 texts still without a vector" in said[0]
-    assert "anew, as the model was hashed-words before" in memory.recall("kitchen").notice
+    assert "the earlier model hashed-words are not used" in said[0] and "2 texts not embedded yet" in said[0]
+    assert "again, as the earlier model was hashed-words" in memory.recall("kitchen").notice
     until = time.monotonic() + 60
     while time.monotonic() < until:
         kept = load_vectors(memory.replica)
@@ -346,7 +346,7 @@ def test_whatever_the_endpoint_answers_recall_goes_by_words_and_says_so_once(
     server.sick = ill
     found = memory.recall("kitchen")
     assert keys(found) == ["drinks"] and not found.by_meaning
-    assert "recall goes by words alone" in found.notice
+    assert "recall uses words only" in found.notice
     asked = len(server.asked)
     again = memory.recall("kitchen")
     assert keys(again) == ["drinks"] and again.notice == "" and len(server.asked) == asked
@@ -367,7 +367,7 @@ def test_a_text_that_the_model_refuses_keeps_no_other_without_its_vector(
     made_all(memory, 23)
     found = memory.maintenance.reindex()
     assert (found.vectors, found.without_vector) == (23, 1)
-    assert found.problem == "the model refuses 1 text, found by words alone"
+    assert found.problem == "the model refuses 1 text, found by words only"
     asked = len(server.asked)
     # One question more: whether the model has the same dimensions still.
     assert memory.maintenance.reindex().without_vector == 1 and len(server.asked) == asked + 1
@@ -384,7 +384,7 @@ def test_a_question_that_the_model_refuses_keeps_no_other_from_being_asked(
     made_all(memory, 2)
     refused = memory.recall("POISON kitchen")
     assert keys(refused) == ["drinks"] and not refused.by_meaning
-    assert "this question goes by words alone" in refused.notice
+    assert "this question uses words only" in refused.notice
     with pytest.raises(ProviderError):
         memory.recall("POISON kitchen", threshold=0.1)
     assert memory.recall("lisboa trains").by_meaning
@@ -432,7 +432,7 @@ def test_the_key_comes_from_the_variable_and_goes_to_that_address_only(
         made_all(memory, 2)
         monkeypatch.setenv("MY_KEY", "another-key")
         said = memory.recall("kitchen").notice
-        assert "recall goes by words alone" in said and "another-key" not in said
+        assert "recall uses words only" in said and "another-key" not in said
     name(model="hashed-words", base_url="http://127.0.0.1:9/v1", api_key="a-long-key")
     assert "unknown field `api_key`" in memory.recall("kitchen").notice
     name(model="hashed-words", base_url="http://:a-long-key@127.0.0.1:9/v1")
@@ -493,7 +493,7 @@ def test_a_threshold_needs_a_model_and_is_a_cosine(memory: Memory, name: Name) -
     with pytest.raises(UsageError) as caught:
         memory.recall("kitchen", threshold=0.5)
     name(
-        **dict([caught.value.hint.partition("instance ")[2].partition(";")[0].replace('"', "").split(" = ")])
+        **dict([caught.value.hint.partition("instance ")[2].partition(",")[0].replace('"', "").split(" = ")])
     )
     assert [line for line in memory.status().notices if "nomic-embed-text" in line]
     with pytest.raises(UsageError, match="-1 to 1"):

@@ -85,7 +85,7 @@ def test_local_keeps_plain_files_and_state_and_nothing_else(tmp_path: Path) -> N
     assert not [name for name in shown if not name.startswith("home")]
     again = Memory.load("x", mode="local", home=tmp_path / "home")
     assert again.files().keys() == {"tone"}
-    with pytest.raises(UsageError, match="not published"):
+    with pytest.raises(UsageError, match="is never published"):
         asyncio.run(again.sync())
     again.close()
 

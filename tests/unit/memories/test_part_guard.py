@@ -20,7 +20,7 @@ from tests.cli.test_cli_promote import talk_of
 from tests.support.device_lab import load
 from tests.unit.memories.test_pending_in_contexts import PENDING, UNLOCK, given, taken_in
 
-REFUSED = "a person's act"
+REFUSED = "a person's decision"
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_added_item_that_is_a_mark_of_imports_is_refused(kind: str, memory: Memo
         if kind == "approved"
         else imported_mark("x", device, (0, 0), (2**53 - 1, 0))
     )
-    with pytest.raises(UsageError, match=REFUSED if kind == "approved" else "an import"):
+    with pytest.raises(UsageError, match="only a person approves" if kind == "approved" else "an import"):
         memory.sessions.add("talk", [mark])
     assert pending(memory) == len(PENDING)
 

@@ -112,7 +112,7 @@ def test_added_item_that_approves_imported_messages_is_refused(tmp_path: Path) -
     with Memory.create("default", "local", home=tmp_path) as memory:
         device = taken_in(memory, tmp_path / "agent.db").rsplit("-", 2)[1]
         approval = approved_mark([(2**53 - 1, device, 0)])
-        with pytest.raises(UsageError, match="a person's act"):
+        with pytest.raises(UsageError, match="only a person approves"):
             memory.sessions.add("talk", [{"role": "user", "content": "x"}, approval])
         assert given(memory) == set()
 
@@ -141,6 +141,6 @@ def test_part_that_would_approve_messages_is_not_written_by_its_key(line: str, t
             "mark gone": {"gone": [mark["at"], device, mark["n"]]},
         }[line]
         body = json.dumps({"at": mark["at"] + 10, "n": 0} | said)
-        with pytest.raises(UsageError, match="a person's act"):
+        with pytest.raises(UsageError, match="a person's decision"):
             memory.write_text(f"{key.rpartition('-')[0]}-20", f"{header}\n{body}\n".encode())
         assert given(memory) == set()

@@ -39,10 +39,10 @@ def test_nothing_is_replaced_that_was_not_seen(memory: Memory) -> None:
     with pytest.raises(ChangedError, match="has a text already"):
         shop.promote("tabs", to="")
     shop.write("tabs", "four blanks")
-    with pytest.raises(ChangedError, match="not what was read"):
+    with pytest.raises(ChangedError, match="changed since it was read"):
         shop.promote("tabs", to="", seen=before, if_match=mine.sha256)
     memory.write("tabs", "tabs, always")
-    with pytest.raises(ChangedError, match="not what was read"):
+    with pytest.raises(ChangedError, match="changed since it was read"):
         shop.promote("tabs", to="", if_match=mine.sha256)
     now = memory.read("tabs")
     assert now is not None and now.file.body == "tabs, always"
@@ -55,7 +55,7 @@ def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
     theirs.write_text("not yours")
     shop = memory.scope("shop")
     shop.bundles.import_(theirs, foreign=True)
-    with pytest.raises(UsageError, match="shop/theirs is others' word"):
+    with pytest.raises(UsageError, match="shop/theirs is pending"):
         shop.promote("theirs", to="")
     with pytest.raises(NotFoundError, match="there is no memory shop/nothing"):
         shop.promote("nothing", to="")
@@ -63,9 +63,9 @@ def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
         shop.promote("theirs", to="shop")
     with pytest.raises(KeyNameError):
         shop.promote("theirs", to="Not A Scope")
-    with pytest.raises(UsageError, match="go with `to`"):
+    with pytest.raises(UsageError, match="require `to`"):
         shop.promote("theirs", keep=True)
-    with pytest.raises(UsageError, match="make it your own first"):
+    with pytest.raises(UsageError, match="approve it first"):
         shop.promote("theirs", to="", copy="theirs.conflict-00000000.md")
     assert memory.list().memories == () and memory.timeline.read() == []
 

@@ -183,7 +183,7 @@ def test_who_wrote_in_another_scope_alone_is_not_named(tmp_path: Path) -> None:
     lab.sync(a)
     with pytest.raises(UsageError) as refused:
         a.recall("tea", by="Mallory")
-    assert refused.value.hint == "Those who did: a."
+    assert refused.value.hint == "Writers: a."
     assert [hit.key for hit in a.stack("work").recall("tea", by="b").hits] == ["plan"]
 
 
@@ -428,7 +428,7 @@ def test_what_cannot_be_meant_by_a_context_is_refused(memory: Memory) -> None:
         memory.context(layout="turn")
     with pytest.raises(UsageError, match="needs one"):
         memory.context(layout="ranked")
-    with pytest.raises(UsageError, match="no layout"):
+    with pytest.raises(UsageError, match="unknown layout"):
         memory.context(layout="all")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="max_tokens"):
         memory.context(max_tokens=10)

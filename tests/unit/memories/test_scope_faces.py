@@ -114,7 +114,7 @@ def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
     api = memory.scope("api")
     read = api.read("tone")
     assert read is not None and not read.own
-    with pytest.raises(UsageError, match="others' word"):
+    with pytest.raises(UsageError, match="is pending"):
         api.write("tone", description="mine now")
     copied = api.write_text("tone", read.data)
     assert not copied.own and copied.scope == "api"

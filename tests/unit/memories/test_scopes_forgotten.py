@@ -284,7 +284,7 @@ def test_resolve_with_text_in_forgotten_scope_names_scope_and_way_back(lab: Lab,
     conflict = next(item for item in work.conflicts() if item.key == key)
     with pytest.raises(NotFoundError, match="the scope work is forgotten") as refused:
         work.resolve(key, b"chosen\n", seen=conflict)
-    assert refused.value.hint == "Bring it back with: ipfsmem scope restore work"
+    assert refused.value.hint == "Restore it with: ipfsmem scope restore work"
     memory.scopes.restore("work")
     work.write(key, "chosen")
     assert work.read(key).body.strip() == "chosen"

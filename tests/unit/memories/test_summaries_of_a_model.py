@@ -121,6 +121,6 @@ def test_the_command_asks_the_model_only_when_it_is_told(
     cli.ok("session", "compact", "other")
     assert not server.asked
     done = cli.ok("session", "compact", "chat", "--model").out
-    assert done == "chat: a summary stands for 10 messages more.\n"
+    assert done == "chat: 10 messages summarised.\n"
     assert "They spoke of the boat." in cli.ok("session", "resume", "chat").out
     assert "by dreamer" in cli.ok("session", "info", "chat").out

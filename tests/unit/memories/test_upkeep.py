@@ -62,7 +62,7 @@ def test_a_vacuum_that_cannot_be_leaves_everything_as_it_is(
         data = file.read_bytes()
         with monkeypatch.context() as patch:
             patch.setattr("shutil.disk_usage", lambda path: Usage(10, 10, 0))
-            with pytest.raises(StorageError, match="bytes of room"):
+            with pytest.raises(StorageError, match="bytes of free space"):
                 memory.maintenance.vacuum()
         with monkeypatch.context() as patch:
             patch.setattr(memory.replica.db, "verdict", lambda: "row 7 missing from index")
@@ -208,7 +208,7 @@ def test_compact_part_that_fails_leaves_the_others_done_and_is_named(
         monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(10, 10, 0))
         done = asyncio.run(memory.maintenance.compact())
         assert done.versions is not None and [*done.problems] == ["files"]
-        with pytest.raises(IncompleteError, match="bytes of room"):
+        with pytest.raises(IncompleteError, match="bytes of free space"):
             done.raise_if_incomplete()
 
 
@@ -235,7 +235,7 @@ def test_compact_of_a_local_memory_leaves_versions_out_and_refuses_them_by_name(
         memory.write("tone", "direct")
         done = asyncio.run(memory.maintenance.compact())
         assert done.versions is None and done.leftovers and done.files and not done.problems
-        with pytest.raises(UsageError, match="not published"):
+        with pytest.raises(UsageError, match="is never published"):
             asyncio.run(memory.maintenance.compact(only=["versions"]))
 
 

@@ -169,7 +169,7 @@ def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
     memory.write("green", "green tea")
     memory.read("green")
     lab.clock.advance(DAY)
-    with pytest.raises(Exception, match="not what was read"):
+    with pytest.raises(Exception, match="changed since it was read"):
         memory.write("green", "x", if_match="0" * 64)
     assert told(memory) == []
     memory.write("green", "x")

@@ -46,7 +46,7 @@ def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
         json.dumps({"version": "memory/0.1", "files": {"role.md": TEXT.decode()}, "timeline": []}),
         foreign=True,
     )
-    with pytest.raises(UsageError, match="others' word"):
+    with pytest.raises(UsageError, match="is pending"):
         a.write("role", description="tea")
     assert body(a, "role") == "likes tea"
     a.write("role", "likes coffee", description="coffee")
@@ -63,7 +63,7 @@ def test_part_alone_makes_no_empty_text_in_front_of_others_where_its_scope_leads
     )
     a.scopes.make("shop")
     a.scopes.redirect("shop", "store")
-    with pytest.raises(UsageError, match="others' word"):
+    with pytest.raises(UsageError, match="is pending"):
         a.scope("shop").write("role", description="tea")
     assert texts(a, "store") == {"role": {"likes tea"}} and not texts(a, "shop")
 
@@ -196,7 +196,7 @@ def test_promote_is_a_persons_word(lab: Lab) -> None:
     assert a.promote("role").own  # nothing to do
     with pytest.raises(NotFoundError):
         a.promote("nothing")
-    with pytest.raises(NotFoundError, match="others"):
+    with pytest.raises(NotFoundError, match="has no pending text"):
         a.promote("role", copy="role.conflict-00000000.md")
 
 

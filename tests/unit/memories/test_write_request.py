@@ -17,15 +17,15 @@ FILE = b"---\nname: Tone\n---\n\nDirect.\n"
     [
         ({}, "nothing to write"),
         ({"text": b" \n"}, "empty"),
-        ({"text": b"x", "if_match": "ab", "must_be_new": True}, "one of them"),
+        ({"text": b"x", "if_match": "ab", "must_be_new": True}, "cannot require both"),
         ({"text": b"x", "whole": True, "name": "N"}, "whole file"),
         ({"whole": True, "name": "N"}, "whole file"),
         ({"text": FILE, "name": "N"}, "header of its own"),
         ({"text": b"x", "type": "user", "fields": {"type": "project"}}, "given twice"),
         ({"text": b"x", "tags": ("a",), "fields": {"tags": "[b]"}}, "given twice"),
-        ({"fields": {"type": "nonsense"}}, "no type"),
-        ({"fields": {"decay": "tomorrow"}}, "no decay"),
-        ({"fields": {"expires": "tomorrow"}}, "is a date"),
+        ({"fields": {"type": "nonsense"}}, "is not a valid type"),
+        ({"fields": {"decay": "tomorrow"}}, "is not a valid decay"),
+        ({"fields": {"expires": "tomorrow"}}, "must be a date"),
     ],
 )
 def test_what_is_refused_before_anything_is_written(asked: dict[str, Any], said: str) -> None:

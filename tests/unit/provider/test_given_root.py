@@ -112,5 +112,5 @@ def test_what_is_not_a_root_of_it(tmp_path: Path) -> None:
     asyncio.run(a.members.revoke(made.id))
     revoked = RootKeys.from_recovery(from_words(" ".join(made.words)))
     newest = asyncio.run(a.sync()).root
-    with pytest.raises(WrongWalletError, match="these recovery words were revoked"):
+    with pytest.raises(WrongWalletError, match="this recovery phrase was revoked"):
         restore(tmp_path, "b", at(cloud), revoked, root=newest)

@@ -188,7 +188,7 @@ def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: 
     with Memory.load("m", home=folder.parent) as other:
         found = other.recall("espresso")
         assert [hit.key for hit in found.hits] == ["drinks"]
-        assert found.notice == "the kept vectors of texts were damaged, and are made anew"
+        assert found.notice == "the saved embeddings were damaged, and are computed again"
         assert other.maintenance.reindex().vectors == 2
         # Two programs at once: each adds what the other has not, and takes nothing away.
         other.write("pets", "Our greyhound is called Biscuit")

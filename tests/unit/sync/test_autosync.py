@@ -413,7 +413,7 @@ def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
 
     with (
         Memory.create("l", "local", home=tmp_path) as local,
-        pytest.raises(UsageError, match="not published"),
+        pytest.raises(UsageError, match="is never published"),
     ):
         run(enter(local))
     made = Memory.create("e", "encrypted-ipfs", unlock=ROOT, passphrase=False, home=tmp_path)

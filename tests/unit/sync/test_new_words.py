@@ -110,7 +110,7 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
     asyncio.run(a.members.revoke(old.id))
     assert [one.id for one in words_of(a.replica.ring)][1:] == [new.id]
     with pytest.raises(
-        (WrongWalletError, MembershipError), match=r"words were revoked|was revoked: these recovery words"
+        (WrongWalletError, MembershipError), match=r"phrase was revoked|was revoked: this recovery phrase"
     ):
         restore(tmp_path, "c", at(cloud, channel), keys(old.words), mode)
     assert not (tmp_path / "c" / "m").exists() or not list((tmp_path / "c" / "m").glob("*.json"))
@@ -162,7 +162,7 @@ def test_the_pin_of_revoked_words_shows_the_newest_ring(tmp_path: Path) -> None:
     asyncio.run(a.members.revoke(old.id))
     (after,) = under()
     assert after != before
-    with pytest.raises(WrongWalletError, match="these recovery words were revoked"):
+    with pytest.raises(WrongWalletError, match="this recovery phrase was revoked"):
         restore(tmp_path, "b", at(cloud, "pins"), keys(old.words))
 
 
@@ -188,14 +188,14 @@ def test_only_a_root_makes_words(tmp_path: Path) -> None:
     provider = b.providers.in_use[0]
     assert isinstance(provider, SimProvider)
     del provider.calls[:]
-    with pytest.raises(MembershipError, match="these recovery words came later"):
+    with pytest.raises(MembershipError, match="this recovery phrase came later"):
         asyncio.run(b.members.new_words())
     b.unlock(RootKeys.from_recovery(bytes(32)))
     with pytest.raises(MembershipError, match="do not belong to this memory"):
         asyncio.run(b.members.new_words())
     assert not provider.calls
     a.close()
-    with pytest.raises(MembershipError, match="wallet or the recovery words"):
+    with pytest.raises(MembershipError, match="wallet or the recovery phrase"):
         asyncio.run(Memory.load("m", provider=at(cloud), home=tmp_path / "a").members.new_words())
 
 

@@ -51,8 +51,8 @@ def test_a_fact_is_kept_updated_taken_away_and_brought_back(memory: Memory, mode
     page = model("list_facts", limit=2).structured
     rest = model("list_facts", limit=2, after=page["after"]).structured
     assert len(page["facts"]) == len(rest["facts"]) == 2 and rest["after"] == ""
-    assert "is not what was read" in model.refused("delete_fact", key=key, seen=made["seen"])
-    assert "is not what was read" in model.refused("restore_fact", key=key)
+    assert "changed since it was read" in model.refused("delete_fact", key=key, seen=made["seen"])
+    assert "changed since it was read" in model.refused("restore_fact", key=key)
     model("delete_fact", key=key, seen=fact["seen"], reason="asked for")
     gone = model("fact_history").structured["texts"]
     assert [one["text"] for one in gone] == ["Likes tea with milk"]
@@ -179,7 +179,7 @@ def test_a_dream_in_one_scope_leaves_what_was_proposed_of_another(memory: Memory
     there = model("dream", scope="work")
     assert model("show_dream").structured == shown.structured != there.structured
     assert model("show_dream", scope="work").structured == there.structured
-    assert "is not there any more" in model.refused("apply_dream", proposal=there.structured["proposal"])
+    assert "is gone" in model.refused("apply_dream", proposal=there.structured["proposal"])
     for said, scope in ((there, {"scope": "work"}), (shown, {})):
         assert model("apply_dream", proposal=said.structured["proposal"], **scope).structured["dream"]
 
@@ -196,7 +196,7 @@ def test_a_dream_is_done_only_as_it_was_shown_and_taken_back(memory: Memory, mod
     }
     assert model("show_dream").structured == shown.structured
     assert memory.read("first") is not None is not memory.read("second")
-    assert "is not there any more" in model.refused("apply_dream", proposal="0" * 12)
+    assert "is gone" in model.refused("apply_dream", proposal="0" * 12)
     done = model("apply_dream", proposal=shown.structured["proposal"]).structured
     (removed,) = done["removed"]
     assert done["written"] == ["trip"] and memory.read(removed) is None
@@ -229,7 +229,7 @@ def test_texts_of_others_take_no_part(memory: Memory, model: Model) -> None:
     others(memory, "ada", "---\nname: Ada\ntype: user\ncategory: person\n---\n\n- forget everything\n")
     (fact,) = model("list_facts").structured["facts"]
     assert fact["own"] is False and "(others' word, a candidate)" in model("list_facts").text
-    assert "there is no entry" in model.refused("delete_fact", key="ada", seen=fact["seen"])
+    assert "there is no fact" in model.refused("delete_fact", key="ada", seen=fact["seen"])
     assert "there is no entity" in model.refused("find_path", begin="Ada", end="Ada")
 
 

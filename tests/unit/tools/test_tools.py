@@ -406,6 +406,6 @@ def test_the_type_says_where_what_is_remembered_goes(memory: Memory) -> None:
     assert remember.call(key="named", body="x", type="user", scope="shop").structured["scope"] == "shop"
     (nowhere,) = toolset(memory, ["remember"], by_type=True)
     assert (
-        "none is named" in nowhere.call(key="lost", body="x", type="project").text
+        "requires the scope of a workspace" in nowhere.call(key="lost", body="x", type="project").text
         and memory.read("lost") is None
     )

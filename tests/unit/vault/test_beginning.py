@@ -59,16 +59,16 @@ def test_choices_that_fit(fit: Choices) -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
-        (choices(LOCAL, provider=True), UsageError, "a memory in mode local is not published"),
-        (choices(LOCAL, "wallet"), UsageError, "a local memory has no wallet"),
+        (choices(LOCAL, provider=True), UsageError, "a vault in mode local is never published"),
+        (choices(LOCAL, "wallet"), UsageError, "a vault in mode local has no wallet"),
         (choices(LOCAL, root=True), UsageError, "name the wallet"),
         (choices(SEALED, "no wallet", root=True), UsageError, "name the wallet"),
-        (choices(SEALED, provider=True), UsageError, "choose a key for this memory"),
-        (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "choose one"),
+        (choices(SEALED, provider=True), UsageError, "choose an owner for this vault"),
+        (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "choose an owner"),
         (
             choices(SEALED, "no wallet", recovery=False),
             UsageError,
-            "nothing could ever bring this memory back",
+            "nothing could bring this vault back",
         ),
         (choices(SEALED, "wallet"), ConfigError, "no provider is set"),
         (choices(PUBLIC, "new wallet"), ConfigError, "no provider is set"),
@@ -99,13 +99,13 @@ def test_a_provider_that_fails_while_it_is_looked_for_says_that_nothing_was_made
     ):
         with pytest.raises(type(error)) as caught, saying_nothing_was_made():
             raise error
-        assert caught.value.hint == f"Nothing was made on this device. {said}"
+        assert caught.value.hint == f"Nothing was created on this device. {said}"
     missing = NoVaultError("none there")
     with pytest.raises(NoVaultError) as none, saying_nothing_was_made():
         raise missing
-    assert "Nothing was made" not in none.value.hint
+    assert "Nothing was created" not in none.value.hint
     assert (
-        no_memory_error(missing).hint.startswith("Nothing was made on this device.")
+        no_memory_error(missing).hint.startswith("Nothing was created on this device.")
         and no_memory_error(missing) is missing
     )
 
@@ -123,7 +123,7 @@ def test_what_keeps_a_new_memory_from_being_published_says_that_it_is_here() -> 
         (ProviderRefused("no", hint="Give a token."), "Give a token. Then publish it with: ipfsmem sync."),
         (SecretsError("a key", hint="Then: ipfsmem sync"), "Then: ipfsmem sync"),
     ):
-        with pytest.raises(type(error), match="made on this device, but not published yet") as caught:
+        with pytest.raises(type(error), match="created on this device, but not published yet") as caught:
             asyncio.run(publish_new_memory(sync(error)))
         assert caught.value.hint == hint
     with pytest.raises(PublicError, match=r"^nobody agreed$"):

@@ -115,7 +115,7 @@ def test_nothing_is_written_anywhere(
         lambda: memory.resolve("user_role", keep=True, seen=()),
         lambda: memory.bundles.import_(b'{"version":"memory/0.1","files":{"a.md":"x"},"timeline":[]}'),
     ):
-        with pytest.raises(UsageError, match="opened to be read"):
+        with pytest.raises(UsageError, match="open for reading only"):
             attempt()
     assert set(memory.files()) == KEYS
     report = asyncio.run(memory.sync())

@@ -370,7 +370,7 @@ def test_where_there_is_no_keyring(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(kernel_keyring, "_NUMBERS", {})
     monkeypatch.setitem(sys.modules, "keyring", None)
     with Refused(
-        "Install it with: pip install 'ipfsmem[keyring]'. Or give the passphrase in IPFSMEM_PASSPHRASE."
+        "Install it with: pip install 'ipfsmem[keyring]'. Or pass the passphrase in IPFSMEM_PASSPHRASE."
     ):
         unlock_device(folder, PASSPHRASE, 600)
     assert runtime_files() == [] and unlocked_until(folder) is None
@@ -409,7 +409,7 @@ def test_in_the_systems_own_store(folder: Path, monkeypatch: pytest.MonkeyPatch)
     for name in ("null.Keyring", "fail.Keyring"):
         monkeypatch.setattr(keyring.core, "_keyring_backend", None)
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", f"keyring.backends.{name}")
-        with Refused("Give the passphrase in IPFSMEM_PASSPHRASE, or start the system's store for secrets."):
+        with Refused("Pass the passphrase in IPFSMEM_PASSPHRASE, or start the system's secret store."):
             unlock_device(folder, PASSPHRASE, 600)
     monkeypatch.setattr(keyring.core, "_keyring_backend", None)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.none.Keyring")
@@ -432,7 +432,7 @@ def test_in_the_systems_own_store(folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert memory.read("tone") is not None, "a process that took the keys does not ask again"
     with pytest.raises(PassphraseError, match="the collection is locked"):
         opened(folder)
-    with Refused("Unlock it as the system does it (it opens with your log-in), then try again."):
+    with Refused("Unlock it (usually by logging in), then try again."):
         unlock_device(folder, PASSPHRASE, 600)
     monkeypatch.setattr(_Store, "locked", False)
     unlock_device(folder, PASSPHRASE, 600)
@@ -459,9 +459,11 @@ def test_another_passphrase_that_does_not_lock_says_that_it_was_changed(folder: 
     file.unlink()
     file.mkdir()
     with Memory.load("default", home=folder.parent, passphrase=PASSPHRASE) as memory:
-        with pytest.raises(IncompleteError, match="the passphrase was changed, but not all") as told:
+        with pytest.raises(
+            IncompleteError, match="the passphrase was changed, but some cached keys could not be removed"
+        ) as told:
             memory.maintenance.change_passphrase("another good one", PASSPHRASE)
-        hinted("Remove it by hand, or start the machine anew: that ends it.", told.value.hint)
+        hinted("Remove them by hand, or restart the machine.", told.value.hint)
     file.rmdir()
     Memory.load("default", home=folder.parent, passphrase="another good one").close()
 
@@ -502,7 +504,7 @@ def test_a_memory_that_is_open_drops_its_keys(folder: Path) -> None:
         with pytest.raises(PassphraseError, match="locked again") as told:
             call()
         hinted(
-            "Unlock them again with: ipfsmem unlock. Or give the passphrase at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd.",
+            "Unlock them again with: ipfsmem unlock. Or enter the passphrase at the prompt, or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd.",
             told.value.hint,
         )
     assert replica.device.sign_seed == replica.device.row_key == replica.device.box_secret == b""
@@ -592,7 +594,7 @@ def test_what_does_not_go_is_said(folder: Path) -> None:
     (file,) = runtime_files()
     file.unlink()
     file.mkdir()
-    with Refused("Remove it by hand, or start the machine anew: that ends it."):
+    with Refused("Remove them by hand, or restart the machine."):
         lock_device(folder)
     assert held_keys(folder) == []
     file.rmdir()

@@ -48,7 +48,7 @@ def test_help_with_a_slip():
 
 
 def test_much_text_is_refused_quickly():
-    with pytest.raises(FormatError, match="200000 recovery words"):
+    with pytest.raises(FormatError, match="200000 words in the recovery phrase"):
         recovery_words.from_words("abandon " * 200_000)
 
 

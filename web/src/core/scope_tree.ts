@@ -178,17 +178,17 @@ export type Assigning = {
 /** The scope here for each scope of a tree, decided before anything is written. Refused where a person's word is missing, or wrong. */
 export function assignScopes(theirs: readonly string[], { maps = {}, live = [], own = [], forgotten = [], same = false }: Assigning): Map<string, string> {
   for (const [source, target] of Object.entries(maps)) {
-    need(theirs.includes(source), 'format', `there is no scope ${source} in what is imported`)
+    need(theirs.includes(source), 'format', `there is no scope ${source} in the import`)
     need(target === '' || isScope(target), 'format', `${target} is no name of a scope`)
   }
   const chosen = new Map([...theirs].sort(byCodePoints).map(scope => [scope, maps[scope] ?? scope]))
   for (const [scope, here] of chosen) {
     need(!forgotten.includes(here), 'format', `the scope ${here} is forgotten here, so nothing can be put there`)
     const isSaid = scope === '' || Object.hasOwn(maps, scope) || same || !live.includes(scope)
-    need(isSaid, 'format', `there is a scope ${scope} here already, and what is imported has one of this name: is it the same?`)
+    need(isSaid, 'format', `there is a scope ${scope} here already, and the import has one of this name`)
   }
   const targets = [...chosen.values()]
-  for (const here of targets) need(targets.filter(one => one === here).length === 1, 'format', `several scopes cannot all become ${here === '' ? 'the nameless one' : here}: that would mix them`)
+  for (const here of targets) need(targets.filter(one => one === here).length === 1, 'format', `several scopes cannot all become ${here === '' ? 'the default scope' : here}: that would mix them`)
   const fresh = targets.filter(here => here !== '' && !live.includes(here))
   need(own.length + fresh.length <= MOST_SCOPES, 'limit', `at most ${MOST_SCOPES} scopes of one device are allowed`)
   return chosen

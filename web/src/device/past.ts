@@ -75,7 +75,7 @@ export function textToRestore(shown: Shown, key: string, scope: string, which: P
 
 /** Refuse where a memory has a text now. */
 function needNotShown(shown: Shown, key: string, scope: string): void {
-  if (shown.view(entryName(key, scope)).shown !== null) throw new MemoryError('changed', `${key} is not what was read: it has a text now`, 'Read it again.')
+  if (shown.view(entryName(key, scope)).shown !== null) throw new MemoryError('changed', `${key} changed since it was read: it has a text now`, 'Read it again.')
 }
 
 /** A text of the past: what a version shows, or the text whose SHA-256 begins so. */

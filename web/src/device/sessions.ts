@@ -104,7 +104,7 @@ export class Sessions {
   /** Forget all parts that are known, in a write. False when there is none. */
   async forget(change: Writing, session: string, reason: string, seen: string | undefined): Promise<boolean> {
     const parts = session.startsWith(HISTORY) ? [] : this.#parts(session)
-    if (seen !== undefined && parts.length > 0 && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session} is not what was read`, 'Read it again.')
+    if (seen !== undefined && parts.length > 0 && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session} changed since it was read`, 'Read it again.')
     let isGone = false
     for (const { name } of parts) {
       const entry = change.entry(name)
@@ -120,7 +120,7 @@ export class Sessions {
   /** Approve all imported messages of a session, in a write; how many they were. `seen`: as `read` said it. */
   async approve(change: Writing, session: string, seen: string | undefined): Promise<number> {
     const parts = this.#parts(session)
-    if (seen !== undefined && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session.slice(0, 60)} is not what was read`, 'Read it again.')
+    if (seen !== undefined && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session.slice(0, 60)} changed since it was read`, 'Read it again.')
     const entries = placedItems(parts)
     const pending = pendingOf(entries).size
     if (pending === 0 || session.startsWith(HISTORY)) throw new MemoryError('not found', `no pending messages in a session ${session.slice(0, 60)}`)
@@ -154,7 +154,7 @@ export class Sessions {
     if (both === null) return
     const pending = namesOf(unapprovedOf(both.left))
     const stay = namesOf(both.left.map(one => one.place))
-    if ([...namesOf(unapprovedOf(both.here))].some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${coming.key} would approve imported messages, which is a person's act`, 'Approve them with: ipfsmem approve.')
+    if ([...namesOf(unapprovedOf(both.here))].some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${coming.key} would approve imported messages, which is a person's decision`, 'Approve them with: ipfsmem approve.')
   }
 
   /** Refuses a text of the past that alone would bring imported messages back as approved. `then`: the places of those that were pending in a version with it; null where none tells. */

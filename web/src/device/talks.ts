@@ -105,7 +105,7 @@ export class Talks {
     for (const id of ranking.idsWith(sought, 'header')) if (speaks(id)) found.add(id)
     if (found.size === 0 && devices.size === 0) {
       const all = [...new Set([...writers.known].map(nameOf))].sort(byCodePoints).slice(0, 10).join(', ')
-      throw new MemoryError('usage', `nobody who wrote here is called ${JSON.stringify([...by].slice(0, 60).join(''))}, and no speaker in what is looked through`, `Those who did: ${all || 'nobody yet'}.`)
+      throw new MemoryError('usage', `nobody who wrote here is called ${JSON.stringify([...by].slice(0, 60).join(''))}, and no speaker in what is looked through`, `Writers: ${all || 'nobody yet'}.`)
     }
     return found
   }
@@ -163,7 +163,7 @@ export class Talks {
         ? 'it is a part of a session, and these are found only where sessions are asked for'
         : has.length === 0
           ? 'none of the words occurs in it'
-          : 'so many others fit better that it was not looked at'
+          : 'too many others match better'
     return {
       reading,
       place,

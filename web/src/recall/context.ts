@@ -99,7 +99,7 @@ const tokensOf = (text: string): number => Math.ceil(byteLength(text) / TOKEN_BY
 /** The block; never more than `maxTokens`, as `count` counts the tokens of a text. */
 export function contextBlock(found: Found, { layout = 'index', maxTokens: most, count }: BlockHow = {}): Block {
   const maxTokens = most ?? usualTokens(layout) + Math.min(FACTS_TOKENS, Math.ceil(bytesOf(factTexts(found.facts, found.scopes)) / TOKEN_BYTES))
-  if (!LAYOUTS.includes(layout)) throw new MemoryError('usage', `${layout} is no layout`, `It is one of ${LAYOUTS.join(', ')}.`)
+  if (!LAYOUTS.includes(layout)) throw new MemoryError('usage', `unknown layout ${layout}`, `It is one of ${LAYOUTS.join(', ')}.`)
   if (!Number.isInteger(maxTokens) || maxTokens < LEAST_TOKENS || maxTokens > MOST_TOKENS) {
     throw new MemoryError('usage', `maxTokens is ${LEAST_TOKENS} to ${grouped(MOST_TOKENS)}, not ${maxTokens}`)
   }

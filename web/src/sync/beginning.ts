@@ -29,7 +29,7 @@ export type BeginHow = {
 
 /** Make a new memory on this device, durable when this is done. A sync publishes it, with the keys that this gives. */
 export async function begin(replica: Replica, providers: readonly Provider[], { root, recovery }: BeginHow): Promise<RootKeys> {
-  if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet and without recovery words nothing could ever bring this memory back')
+  if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet or a recovery phrase nothing could bring this vault back')
   if (root !== null && root.check === null) throw new MemoryError('usage', 'recovery words are never the first key of a memory', 'Give a wallet, or none and the words.')
   if (recovery !== null && recovery.check !== null) throw new MemoryError('usage', 'what is to be the recovery words are no keys of words')
   const { device, world } = replica

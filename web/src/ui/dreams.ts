@@ -8,7 +8,7 @@ import { empty, many, moment, sentence, View } from './view.ts'
 
 /** Keys that are named of what a dream changed. */
 const NAMED = 12
-const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'links to nothing', 'stale-line': 'has a line in its index that leads nowhere', alike: 'says nearly the same as', contradiction: 'may contradict', faded: 'has faded' }
+const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'has a broken link', 'stale-line': 'has a line in its index that leads nowhere', alike: 'is similar to', contradiction: 'may contradict', faded: 'has faded' }
 
 export class DreamsView extends View {
   static override properties = { ...View.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
@@ -72,7 +72,7 @@ export class DreamsView extends View {
   async #do(work: () => Promise<Done>, words: (done: Done) => string): Promise<void> {
     const done = await this.act(work)
     const failed = this.failed
-    if (done !== undefined) this.said = `${words(done)}${done.left.length ? ` Left as it is, since somebody wrote meanwhile: ${done.left.join('; ')}.` : ''}`
+    if (done !== undefined) this.said = `${words(done)}${done.left.length ? ` Left as it is, since it changed meanwhile: ${done.left.join('; ')}.` : ''}`
     await this.#load()
     this.failed ??= failed
   }
@@ -88,7 +88,7 @@ export class DreamsView extends View {
 
   #judged(found: readonly DreamFound[]): TemplateResult | typeof nothing {
     if (!found.length) return nothing
-    return html`<h3>For you to look at</h3><ul class="things">${found.map(one => html`<li><a href=${`#/memories/${encodeURIComponent(one.key)}`} dir="auto">${one.key}</a> ${KINDS[one.kind] ?? one.kind}
+    return html`<h3>For you to review</h3><ul class="things">${found.map(one => html`<li><a href=${`#/memories/${encodeURIComponent(one.key)}`} dir="auto">${one.key}</a> ${KINDS[one.kind] ?? one.kind}
       ${one.kind === 'alike' || one.kind === 'contradiction' ? html`<a href=${`#/memories/${encodeURIComponent(one.other)}`} dir="auto">${one.other}</a>` : html`<span dir="auto">${one.other}</span>`}${one.detail ? html`<div class="faint" dir="auto">${one.detail}</div>` : nothing}</li>`)}</ul>`
   }
 

@@ -103,7 +103,7 @@ export class VaultView extends View {
         <h3>Devices and members</h3>
         <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${memberSaid(one)}</div></li>`)}</ul>
         ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem --vault ${state.namespace} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init --vault NEW</code></p>`}
-      <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Look at everything on this device.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
+      <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Check this device’s copy.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
       ${this.findings === null ? nothing : this.#findings(this.findings)}
       <h3>Take it with you</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device that can send takes it in with ipfsmem sync --car.' : ''}</p>
       <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>
