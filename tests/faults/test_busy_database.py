@@ -28,7 +28,7 @@ print("held", flush=True)
 sys.stdin.read()
 """
 #: Milliseconds that a connection waits here.
-_WAIT = 300
+_WAIT = 1_500
 _NEXT = (
     "Call again in a minute. If it fails again, ask the person to end the program that has the memory in use."
 )
