@@ -178,6 +178,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "provider add": ("ipfsmem provider add ~/sync/memory", "ipfsmem provider add pinata"),
     "provider remove": ("ipfsmem provider remove pinata",),
     "provider test": ("ipfsmem provider test kubo:http://127.0.0.1:5001",),
+    "provider policy": ("ipfsmem provider policy bucket:s3://my-bucket/memories",),
     "provider check": ("ipfsmem provider check", "ipfsmem provider check --full --repair"),
     "provider follow": ("ipfsmem provider follow", "ipfsmem provider follow --decline"),
     "member list": ("ipfsmem member list",),

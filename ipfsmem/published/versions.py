@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MIN_DIGITS = 8
 
 
-class Revision(msgspec.Struct, frozen=True):
+class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """One revision of a memory, or a request to forget it (`sha256` None)."""
 
     sha256: str | None
@@ -52,7 +52,7 @@ class Revision(msgspec.Struct, frozen=True):
     label: str
 
 
-class History(msgspec.Struct, frozen=True):
+class History(msgspec.Struct, frozen=True, kw_only=True):
     """The revisions of one memory, newest first. `roots_not_kept`: number of known versions that are not kept here and hence not searched."""
 
     key: str
@@ -85,7 +85,7 @@ def history(memories: MemoryStore, key: str) -> History:
     if not found:
         raise NotFoundError(f"no text of {key} is known on this device", hint="See: ipfsmem list.")
     order = sorted(found.values(), key=lambda v: (v.written or 0, v.device), reverse=True)
-    return History(key, tuple(order), gone)
+    return History(key=key, versions=tuple(order), roots_not_kept=gone)
 
 
 def read_past(memories: MemoryStore, key: str, root: str) -> MemoryRecord:
@@ -231,12 +231,12 @@ def _revision(
     stands = value.body is not None and any(value.body == other.body for other in here.values())
     now: Literal["shown", "beside", ""] = "beside" if stands or dot in here else ""
     return Revision(
-        value.body,
-        int(value.h[:12], 16) if value.h != ZERO else None,
-        dot[:16],
-        root,
-        "shown" if now and (value.body in bodies) else now,
-        None if data is None else len(data),
-        memories.is_own(dot, value.author),
-        writers.device(dot[:16]),
+        sha256=value.body,
+        written=int(value.h[:12], 16) if value.h != ZERO else None,
+        device=dot[:16],
+        root=root,
+        now="shown" if now and (value.body in bodies) else now,
+        size=None if data is None else len(data),
+        own=memories.is_own(dot, value.author),
+        label=writers.device(dot[:16]),
     )

@@ -57,7 +57,7 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
             server.kill()
             server.communicate()
     # A hint reaches what was asked, as it stands.
-    own, others = (cli.ok(*shlex.split(hint.removeprefix("See: "))[1:], "--json").out for hint in hints)
+    own, others = (cli.ok(*shlex.split(hint.partition(": ")[2])[1:], "--json").out for hint in hints)
     assert [len(json.loads(one)["versions"]) for one in (own, others)] == [1, 1] and own != others
     for path in cli.home.rglob("*"):
         assert not path.is_file() or said["token"].encode() not in path.read_bytes()

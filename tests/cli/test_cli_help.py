@@ -90,7 +90,7 @@ def test_examples_of_a_command_are_valid_calls_of_it() -> None:
 
 #: Commands that need no vault, or stay until they are ended.
 NO_VAULT = re.compile(
-    r"(config|disconnect|format|help|plugin|serve|service) ?|(connect|demo|init|key derive|open|provider test|recover|ui|vault list|version)$"
+    r"(config|disconnect|format|help|plugin|serve|service) ?|(connect|demo|init|key derive|open|provider policy|provider test|recover|ui|vault list|version)$"
 )
 
 

@@ -85,9 +85,9 @@ def test_an_import_of_a_place_without_memories_says_so(
     """A wrong folder ended with 0, and with --prune everything was forgotten on every device."""
     cli.ok("write", "tone", "--body", "x")
     (tmp_path / "wrong").mkdir()
-    (tmp_path / "wrong" / "shopping.txt").write_text("milk")
+    (tmp_path / "wrong" / "shopping.jpg").write_text("milk")
     with zipfile.ZipFile(tmp_path / "wrong.zip", "w") as archive:
-        archive.writestr("shopping.txt", "milk")
+        archive.writestr("shopping.jpg", "milk")
     for place in ("wrong", "wrong.zip"):
         assert "there are no memories in" in cli.fails(10, "import", str(tmp_path / place), *strategy).err
     assert "tone" in cli.ok("list").out

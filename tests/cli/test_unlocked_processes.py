@@ -138,11 +138,11 @@ def test_killed_while_unlocking_or_locking(guarded: Cli) -> None:
     folder = guarded.home / "default"
     drawn = random.Random(7)
     code = (
-        "import sys; from pathlib import Path; from ipfsmem.device import unlocked; from ipfsmem.device.replica import World; "
+        "import sys; from pathlib import Path; from ipfsmem.device import unlocked; from ipfsmem.device.replica import Environment; "
         "from ipfsmem.device.identity import load_device; folder = Path(sys.argv[1]); device = load_device(folder, sys.argv[2]); "
         "print('ready', flush=True)\n"
         "while True:\n"
-        "    unlocked.hold(folder, device, 600, now=World().now, random=World().random)\n"
+        "    unlocked.hold(folder, device, 600, now=Environment().now, random=Environment().random)\n"
         "    unlocked.drop(folder)\n"
     )
     for _ in range(effort.cases(6, 400)):
@@ -169,13 +169,13 @@ def test_two_at_once(guarded: Cli) -> None:
     """Two processes that unlock and lock as fast as they can: each ends without an error, and `lock` is the last word."""
     folder = guarded.home / "default"
     code = (
-        "import sys; from pathlib import Path; from ipfsmem.device import unlocked; from ipfsmem.device.replica import World; "
-        "from ipfsmem.errors import StorageError; from ipfsmem.device.identity import load_device; folder = Path(sys.argv[1]); device = load_device(folder, sys.argv[2]); world = World()\n"
+        "import sys; from pathlib import Path; from ipfsmem.device import unlocked; from ipfsmem.device.replica import Environment; "
+        "from ipfsmem.errors import StorageError; from ipfsmem.device.identity import load_device; folder = Path(sys.argv[1]); device = load_device(folder, sys.argv[2]); world = Environment()\n"
         "for n in range(60):\n"
         "    try:\n"
         "        unlocked.hold(folder, device, 600, now=world.now, random=world.random)\n"
         "    except StorageError as error:\n"
-        "        assert 'locked again at once' in str(error), error  # by the other one\n"
+        "        assert 'locked again during the unlock' in str(error), error  # by the other one\n"
         "    found = unlocked.held(folder, world.now)\n"
         "    assert isinstance(found, unlocked.NotHeld) or found.device.row_key == device.row_key and found.device.id == device.id\n"
         "    unlocked.drop(folder)\n"

@@ -48,7 +48,17 @@ KEYS = ("tone", "role", "plan")
 SCOPES = ("", "", "work")
 WORDS = re.compile(rb"<[0-9a-f]{12}>")
 #: The steps at which an outsider may strike, or a command be killed.
-STEPS = ("stage", "create", "replace", "take_away", "append", "settle", "drop_aside", "look", "put_marker")
+STEPS = (
+    "stage",
+    "create",
+    "replace",
+    "take_away",
+    "append",
+    "settle",
+    "drop_aside",
+    "list_files",
+    "put_marker",
+)
 BEGINNING = b"first\n\nmiddle\n\nlast\n"
 
 

@@ -45,8 +45,14 @@ def test_every_answer_has_a_schema_and_so_can_be_published() -> None:
 
 
 def test_commands_print_answers_and_make_no_shape_of_their_own() -> None:
-    """What `emit` takes is checked by mypy; what has no fixed fields comes from four commands alone."""
-    unfixed = {"timeline_add_cmd.py", "timeline_show_cmd.py", "format_inspect_cmd.py", "session_cmd.py"}
+    """What `emit` takes is checked by mypy; what has no fixed fields comes from five commands alone."""
+    unfixed = {
+        "provider_cmd.py",
+        "timeline_add_cmd.py",
+        "timeline_show_cmd.py",
+        "format_inspect_cmd.py",
+        "session_cmd.py",
+    }
     for path in sorted((ROOT / "ipfsmem" / "cli").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call):
