@@ -131,7 +131,7 @@ def test_notes_with_other_endings_alone_prune_nothing(kind: str, memory: Memory,
     files = {"b.txt": "b\n"}
     tree(tmp_path / "vault", files)
     place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
-    with pytest.raises(UsageError, match="no memory"):
+    with pytest.raises(UsageError, match="has no memories"):
         memory.bundles.import_(place, strategy="replace", prune=True)
     assert [one.key for one in memory.list()] == ["mine"]
 
