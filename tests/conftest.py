@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import quick
-from tests.support import database_opens, effort
+from tests.support import database_opens, effort, passed_before
 
 if TYPE_CHECKING:
     from tests.support.device_lab import Lab
@@ -113,6 +113,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if quick.is_quick(item.nodeid) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
+    if known := os.environ.get(passed_before.SKIP):
+        passed = passed_before.read(Path(known))
+        items[:] = [item for item in items if item.nodeid not in passed or passed_before.draws(item.module)]  # type: ignore[attr-defined]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """The process that deals the tests hears of each of them, and records what passed where the caller names a file."""
+    known = os.environ.get(passed_before.RECORD)
+    if known and report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(known).open("a", encoding="utf-8") as file:
+            file.write(report.nodeid + "\n")
 
 
 def pytest_collection_finish() -> None:

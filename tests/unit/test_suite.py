@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import quick
-from tests.support import ports
+from tests.support import passed_before, ports
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
@@ -96,3 +96,18 @@ def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.
             with socket.socket(family) as holder:
                 holder.bind((host, taken))
                 assert {ports.free_port() for _ in range(20)} == {free}
+
+
+def test_a_thorough_run_repeats_the_tests_that_draw_cases(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """It leaves out the others that passed before, whichever group they ran in."""
+    from tests.faults import fault_lab, test_directory_collect
+    from tests.property import test_causal_join
+    from tests.unit.causal import test_causal_clock
+
+    drawing = [test_causal_join, test_directory_collect, fault_lab]
+    assert all(map(passed_before.draws, drawing)) and not passed_before.draws(test_causal_clock)
+    known = tmp_path / "passed"
+    known.write_text("tests/a.py::test_b[c]\ntests/a.py::test_d@browser\n", "utf-8")
+    assert {"tests/a.py::test_b[c]", "tests/a.py::test_d"} <= passed_before.read(known)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -79,6 +80,8 @@ class Objects:
         self._gate = Gate(
             places(address, settings), _ANSWER_MAX, usable_proxies(), stall=limits.stall, drip=limits.drip
         )
+        #: The gate's thread keeps the gate, and nothing else would end it when nobody called `close`.
+        weakref.finalize(self, self._gate.close)
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
         try:

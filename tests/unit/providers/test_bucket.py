@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import gc
 import hashlib
 import itertools
 import os
@@ -626,6 +627,24 @@ def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
     used = at.open(timeouts=limits).objects._gate
     assert (used.stall, used.drip) == (7.5, 99)
     assert isinstance(gate_error(DRIPPING, "bucket:x", "list objects"), NoAnswer)
+
+
+def test_bucket_that_nobody_closes_ends_its_gate() -> None:
+    """Each left thread holds three descriptors; a program that opens buckets in turn ran out of them."""
+
+    def gates() -> set[int]:
+        return {thread.ident or 0 for thread in threading.enumerate() if thread.name == "ipfsmem-gate"}
+
+    before = gates()
+    provider = open_provider("bucket:http://127.0.0.1:9/notes", KEYS)
+    mine = gates() - before
+    assert len(mine) == 1
+    del provider
+    gc.collect()
+    end = time.monotonic() + PATIENCE
+    while mine & gates() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not mine & gates()
 
 
 def test_connection_of_a_bucket_that_was_idle_does_not_drip(monkeypatch: pytest.MonkeyPatch) -> None:
