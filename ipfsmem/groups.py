@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.sessions import SessionFacts
-from ipfsmem.methods import SessionMethods
+from ipfsmem.methods import FactMethods, SessionMethods
 from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
@@ -25,12 +28,38 @@ if TYPE_CHECKING:
     from ipfsmem.parts.summaries import ModelSummariser
 
 
-class Sessions(SessionMethods, MemoryPart):
-    """The sessions of one scope. A session is there from its first item on; any printable text is its name."""
+class _Group(MemoryPart):
+    """A group of methods on one scope."""
 
     def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
+
+    def _view(self) -> View:
+        return View(self._open, self._scope)
+
+
+class Facts(FactMethods, _Group):
+    """The facts, procedures and episodes of one scope. Each is a memory file with a category, so `read`, `list` and `recall` find it."""
+
+    def keep(self, key: str, *, seen: str | None = None) -> None:
+        """Keep the text of any memory in its history, from which `restore` restores it, before its writer replaces it. Raises
+        NotFoundError, ChangedError."""
+        with self.keeping(key, seen=seen):
+            pass
+
+    @contextlib.contextmanager
+    def keeping(self, key: str, *, seen: str | None = None) -> Iterator[None]:
+        """The same in one transaction with what is written inside: if that fails, nothing is kept."""
+        target = self._view().target
+        self._open.ingest_file(key, target)
+        with self._replica.transaction():
+            keep_shown(self._open.memories.in_scope(target), key, seen)
+            yield
+
+
+class Sessions(SessionMethods, _Group):
+    """The sessions of one scope. A session is there from its first item on; any printable text is its name."""
 
     def known(self) -> list[SessionFacts]:
         """The sessions without their messages, also damaged ones, the last written to first. Raises NotFoundError when one is not fetched."""
@@ -80,6 +109,3 @@ class Sessions(SessionMethods, MemoryPart):
         """The sessions as they are now, with edits of linked folders."""
         self._open.ingest_edits()
         return sessions_of(self._view())
-
-    def _view(self) -> View:
-        return View(self._open, self._scope)

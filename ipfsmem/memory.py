@@ -28,11 +28,10 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Sessions
+    from ipfsmem.groups import Facts, Sessions
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
-    from ipfsmem.parts.facts import MemoryFacts
     from ipfsmem.parts.folders import MemoryFolders
     from ipfsmem.parts.graph import MemoryGraph
     from ipfsmem.parts.hidden import MemoryHidden
@@ -123,11 +122,11 @@ class Memory(MemoryMethods):
         return MemoryDreams(self._open, self._chosen or "")
 
     @functools.cached_property
-    def facts(self) -> MemoryFacts:
+    def facts(self) -> Facts:
         """Facts, procedures and episodes, each with a category."""
-        from ipfsmem.parts.facts import MemoryFacts
+        from ipfsmem.groups import Facts
 
-        return MemoryFacts(self._open, self._chosen or "")
+        return Facts(self._open, self._chosen or "")
 
     @functools.cached_property
     def values(self) -> MemoryValues:

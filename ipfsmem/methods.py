@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
     from collections.abc import Sequence
+    from ipfsmem.memories.facts import Fact
+    from ipfsmem.memories.facts import Remembered
     from ipfsmem.memories.memory_records import Conflict
     from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memories.recall import Explained
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from ipfsmem.operation import View
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.duplicates import Duplicates
+    from ipfsmem.operations.facts.history import EarlierFacts
+    from ipfsmem.operations.facts.list import FactPage
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
@@ -542,3 +546,137 @@ class SessionMethods:
         from ipfsmem.operations.sessions.forget import forget
 
         return forget.run(self._view(), {"session": session, "reason": reason, "seen": seen})
+
+
+class FactMethods:
+    """Methods on the facts of one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, kind: Literal['fact', 'procedure', 'episode'] | None = None, category: str | None = None, *, limit: int | None = None, cursor: str = '', hidden: bool = False) -> FactPage:
+        """List facts, procedures and episodes, last written first.
+
+        Entries that are hidden on this device, expired, or not fetched are omitted.
+
+        Args:
+            kind: Only entries of this kind.
+            category: Only memories of this category.
+            limit: Maximum number of results.
+            cursor: `next` of the previous page.
+            hidden: List the entries that are hidden on this device instead.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+        """
+        from ipfsmem.operations.facts.list import list_
+
+        return list_.run(self._view(), {"kind": kind, "category": category, "limit": limit, "cursor": cursor, "hidden": hidden})
+
+    def get(self, key: str) -> Fact | None:
+        """Return one entry; None if there is none, or its text is not fetched.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+
+        Raises:
+            KeyNameError: `key` is invalid.
+        """
+        from ipfsmem.operations.facts.get import get
+
+        return get.run(self._view(), {"key": key})
+
+    def history(self, key: str | None = None) -> EarlierFacts:
+        """List the earlier texts of a fact, newest first, or the deleted facts that can be restored.
+
+        Each has a number, the time of its replacement and the reason.
+
+        Args:
+            key: Its key; without one the deleted facts are listed.
+
+        Raises:
+            NotFoundError: no text of the fact is known, or a part of its history is not fetched.
+            KeyNameError: `key` is invalid.
+        """
+        from ipfsmem.operations.facts.history import history
+
+        return history.run(self._view(), {"key": key})
+
+    def add(self, text: str, category: str = 'general', *, kind: Literal['fact', 'procedure', 'episode'] = 'fact', confidence: float | None = None, important: bool = False, source: str = '') -> Remembered:
+        """Add a fact and return the result: added, kept (already known), or updated.
+
+        A fact that says more than an entry, or restates it, replaces its text; the history keeps that text.
+
+        Args:
+            text: The sentence.
+            category: Category, any word.
+            kind: Kind of entry.
+            confidence: Confidence, 0 to 1.
+            important: Hide this fact last when there are too many.
+            source: Where it comes from, for its header.
+
+        Raises:
+            UsageError: the text is empty or too long, or an argument is out of bounds; nothing was written.
+            LimitError: the fact does not fit into a memory file.
+            ChangedError: another text was written in its place meanwhile.
+        """
+        from ipfsmem.operations.facts.add import add
+
+        return add.run(self._view(), {"text": text, "category": category, "kind": kind, "confidence": confidence, "important": important, "source": source})
+
+    def edit(self, key: str, text: str, *, seen: str | None = None) -> Fact:
+        """Replace the text of a fact; its history keeps the earlier text.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            text: The new sentence.
+            seen: Change the entry only if this `seen` is current.
+
+        Raises:
+            NotFoundError: there is no such fact.
+            UsageError: the text is empty or too long; nothing was changed.
+            ChangedError: the fact is not as `seen` says; nothing was changed.
+        """
+        from ipfsmem.operations.facts.edit import edit
+
+        return edit.run(self._view(), {"key": key, "text": text, "seen": seen})
+
+    def delete(self, key: str, *, reason: str = '', seen: str | None = None) -> Fact:
+        """Delete a fact on every device. `fact restore` restores it; `forget` also deletes its earlier texts.
+
+        A text that somebody writes concurrently stays.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            reason: The reason, for the timeline.
+            seen: Change the entry only if this `seen` is current.
+
+        Raises:
+            NotFoundError: there is no such fact.
+            ChangedError: the fact is not as `seen` says; nothing was deleted.
+            UsageError: `reason` cannot be recorded; nothing was deleted.
+        """
+        from ipfsmem.operations.facts.delete import delete
+
+        return delete.run(self._view(), {"key": key, "reason": reason, "seen": seen})
+
+    def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> Fact:
+        """Restore an earlier text of a fact, the newest unless you give a number; also of a deleted fact.
+
+        The current text moves to the history.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            number: Number of the text in the history; 1 is the newest.
+            seen: Restore only if this `seen` is current; empty: only if no text is shown.
+
+        Raises:
+            NotFoundError: there is no such earlier text.
+            ChangedError: the current text is not the one that `seen` says; nothing was restored.
+            KeyNameError: `key` is invalid.
+        """
+        from ipfsmem.operations.facts.restore import restore
+
+        return restore.run(self._view(), {"key": key, "number": number, "seen": seen})

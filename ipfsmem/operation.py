@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, ParamSpec, TypeVar
@@ -43,6 +43,12 @@ REQUIRED: Final = object()
 
 class Except(msgspec.Struct, frozen=True):
     """The interfaces in which a parameter does not exist."""
+
+    faces: tuple[Face, ...]
+
+
+class Needed(msgspec.Struct, frozen=True):
+    """The interfaces that require a parameter, although Python does not."""
 
     faces: tuple[Face, ...]
 
@@ -127,6 +133,23 @@ Reason = Annotated[
 ]
 
 
+class Items(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A result that is a sequence of the items of its first field."""
+
+    def _items(self) -> tuple[T, ...]:
+        found: tuple[T, ...] = getattr(self, self.__struct_fields__[0])
+        return found
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items())
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __getitem__(self, at: int) -> T:
+        return self._items()[at]
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """A result that is a text in a format of its own, such as Markdown. A route returns the text instead of JSON."""
 
@@ -194,6 +217,7 @@ class Parameter:
         #: Whether a call that gives it works on the whole memory.
         self.widens = _first(Everywhere, extras) is not None
         self.missing_in = (_first(Except, extras) or Except(())).faces
+        self.needed_in = (_first(Needed, extras) or Needed(())).faces
         #: Bounds: of a number, of the characters of a text, of the items of a list.
         self.least, self.most = self._said("ge"), self._said("le")
         self.shortest, self.longest = self._said("min_length") or 0, self._said("max_length")

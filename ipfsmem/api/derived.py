@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.api.bodies import Body
-from ipfsmem.api.calls import Call, Download, Parameter, Reply
+from ipfsmem.api.calls import Call, Download, Parameter, Refused, Reply
 from ipfsmem.api.routes import Route
+from ipfsmem.api.texts import NO_SEEN
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operation import Document, Operation
 from ipfsmem.operation import Parameter as Declared
@@ -143,6 +144,8 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
     if any(one.widens and asked[one.name] for one in op.parameters("http")):
         call.caller.require_all_scopes()
+    if any("http" in one.needed_in and asked[one.name] is None for one in op.parameters("http")):
+        raise Refused(NO_SEEN)
     status, known = op.declared.status, _precondition(op)
     if known is not None and known.header is not None:
         if call.seen or not known.header.none:

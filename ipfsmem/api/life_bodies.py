@@ -9,12 +9,10 @@ import msgspec
 from ipfsmem.api.bodies import Body
 from ipfsmem.device.dreams import Proposed
 from ipfsmem.device.hidden import Hidden
-from ipfsmem.facts.categories import GENERAL, Kind
 from ipfsmem.memories.dreams import Outcome, Undoing
 from ipfsmem.memories.usage import By, UsageTotal, Used
 from ipfsmem.memories.values import Value
 from ipfsmem.parts.dreams import DreamLine
-from ipfsmem.parts.facts import EarlierFact
 from ipfsmem.parts.graph import Edge, Node
 from ipfsmem.parts.usage import Budget
 from ipfsmem.parts.values import EarlierValue
@@ -22,30 +20,6 @@ from ipfsmem.results import SettingShown
 
 #: Observations of one entity that one call adds.
 _MOST = 200
-
-
-class FactBody(Body, frozen=True, kw_only=True):
-    """A sentence to remember. `kind`: what it is; `confidence`: how certain, 0 to 1; `important`: it goes out of sight last."""
-
-    text: str
-    category: str = GENERAL
-    kind: Kind = "fact"
-    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    important: bool = False
-
-
-class EditBody(Body, frozen=True, kw_only=True):
-    """Another text for an entry."""
-
-    text: str
-
-
-class RestoreFactBody(Body, frozen=True, kw_only=True):
-    """An earlier text of an entry: its `number` in the history. `seen`: what the caller was shown, "" where nothing was; a restore
-    without it is refused."""
-
-    number: Annotated[int, msgspec.Meta(ge=1)] = 1
-    seen: str | None = None
 
 
 class ValueBody(Body, frozen=True, kw_only=True):
@@ -183,12 +157,6 @@ class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The memories that changed sides."""
 
     keys: list[str]
-
-
-class EarlierFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Earlier texts, the newest first."""
-
-    facts: list[EarlierFact]
 
 
 class Entities(msgspec.Struct, frozen=True, kw_only=True):

@@ -67,7 +67,7 @@ def _texts(memory: Memory) -> dict[str, str]:
     """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with none, those whose
     text is not on this device, or that were deleted and could come back."""
     found = {one.key: _sha256(memory, one) for one in memory.list(hidden=True) if one.own}
-    return found | {one.key: "" for one in memory.facts.deleted() if one.key not in found}
+    return found | {one.key: "" for one in memory.facts.history() if one.key not in found}
 
 
 def _sha256(memory: Memory, one: MemorySummary) -> str:

@@ -65,8 +65,8 @@ _KNOWN = 0.9
 _NAME = 100
 
 
-class Fact(msgspec.Struct, frozen=True):
-    """One entry."""
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact, procedure or episode."""
 
     key: str
     scope: str
@@ -86,8 +86,8 @@ class Fact(msgspec.Struct, frozen=True):
     confidence_now: float | None = None
 
 
-class Remembered(msgspec.Struct, frozen=True):
-    """What became of a new entry."""
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `facts.add`: the entry, and whether it was `added`, `kept` or `updated`."""
 
     action: Action
     fact: Fact
@@ -110,15 +110,32 @@ class Facts:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def listing(
-        self, kind: Kind | None = None, category: str | None = None, limit: int | None = None
-    ) -> list[Fact]:
-        """Return the entries, last written first; those whose text is not on this device are left out."""
+    def page(
+        self,
+        kind: Kind | None = None,
+        category: str | None = None,
+        limit: int | None = None,
+        cursor: str = "",
+        *,
+        hidden: bool = False,
+    ) -> tuple[list[Fact], str]:
+        """Return `limit` entries after a cursor, last written first, and the next cursor, "" at the end; those that are not fetched are
+        left out. `hidden`: those hidden here instead."""
         wanted = None if category is None else category_of(category)
         with self._replica.reading():
-            keys = [key for key, one in self._held(kind) if wanted in (None, category_of(one.category or ""))]
-            found = (self._fact(key) for key in keys[:limit])
-            return [one for one in found if one is not None]
+            rest = self._held(kind, hidden=hidden)
+            if cursor:
+                behind = tuple(cursor.split("/", 1))
+                rest = [item for item in rest if (item[1].hlc, item[0]) < behind]
+            if wanted is not None:
+                rest = [item for item in rest if category_of(item[1].category or "") == wanted]
+            found = (self._fact(key) for key, _ in rest[:limit])
+            more = (
+                ""
+                if limit is None or len(rest) <= limit
+                else f"{rest[limit - 1][1].hlc}/{rest[limit - 1][0]}"
+            )
+            return [one for one in found if one is not None], more
 
     def get(self, key: str) -> Fact | None:
         """Return one entry; None if there is none."""
@@ -256,7 +273,7 @@ class Facts:
             self._in_sight_again(old.key)
             if decision.by == "same" and old.confidence is not None:
                 old = self._reinforce(old, reinforced(old.confidence, confidence))
-            return Remembered("kept", old, decision.by, decision.similarity, "", False, ())
+            return _remembered(decision, old, conflict=False)
         changes = {
             "name": text if len(text) <= _NAME else f"{text[: _NAME - 1]}…",
             "type": type_of(kind, category),
@@ -269,9 +286,7 @@ class Facts:
             written = self._replace(
                 old.key, text, changes, "updated", conflict=decision.conflict, seen=old.seen
             )
-            return Remembered(
-                "updated", written, decision.by, decision.similarity, old.text, decision.conflict, ()
-            )
+            return _remembered(decision, written, was=old.text, conflict=decision.conflict)
         today = self._replica.world.today().isoformat()
         tags = [category, *([CONFLICT] * decision.conflict)]
         changes |= {"tags": render_tags(tags), "created": self._moment(), "updated": today}
@@ -286,7 +301,7 @@ class Facts:
             )
         hidden = self.keep_limits(kind)
         was = old.text if decision.conflict and old is not None else ""
-        return Remembered("added", fact, decision.by, decision.similarity, was, decision.conflict, hidden)
+        return _remembered(decision, fact, was=was, conflict=decision.conflict, hidden=hidden)
 
     def _reinforce(self, fact: Fact, confidence: float) -> Fact:
         """Return the same entry with this confidence."""
@@ -308,23 +323,6 @@ class Facts:
             if found is not None and (found.text, found.kind) == (text, kind):
                 return key, found
         raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
-
-    def page(
-        self, kind: Kind | None, category: str | None, limit: int, cursor: str = "", *, hidden: bool = False
-    ) -> tuple[list[Fact], str]:
-        """Return `limit` entries after a cursor, last written first, and the next cursor; "" at the end. `hidden`: those hidden
-        here instead."""
-        wanted = None if category is None else category_of(category)
-        with self._replica.reading():
-            rest = self._held(kind, hidden=hidden)
-            if cursor:
-                behind = tuple(cursor.split(" ", 1))
-                rest = [item for item in rest if (item[1].hlc, item[0]) < behind]
-            if wanted is not None:
-                rest = [item for item in rest if category_of(item[1].category or "") == wanted]
-            found = (self._fact(key) for key, _ in rest[:limit])
-            more = f"{rest[limit - 1][1].hlc} {rest[limit - 1][0]}" if len(rest) > limit else ""
-            return [one for one in found if one is not None], more
 
     def edit(self, key: str, said: str, seen: str | None = None) -> Fact:
         """Replace the text of an entry; the one before goes into its history. `seen`: only if it is still the text with this
@@ -354,7 +352,7 @@ class Facts:
         if not found:
             raise NotFoundError(
                 f"there is no earlier text of {key}",
-                hint="List deleted facts: ipfsmem fact list --deleted",
+                hint="List deleted facts: ipfsmem fact history",
             )
         if not 1 <= number <= len(found):
             raise NotFoundError(
@@ -489,6 +487,20 @@ def keep_shown(memories: MemoryStore, key: str, seen: str | None = None) -> Memo
     return shown
 
 
+def _remembered(
+    decision: Decision, fact: Fact, *, was: str = "", conflict: bool, hidden: tuple[str, ...] = ()
+) -> Remembered:
+    return Remembered(
+        action=decision.action,
+        fact=fact,
+        by=decision.by,
+        similarity=decision.similarity,
+        was=was,
+        conflict=conflict,
+        hidden=hidden,
+    )
+
+
 def _check_seen(key: str, shown: str, seen: str | None) -> None:
     """Raise ChangedError if the current text is not the one that the caller was shown."""
     if seen is not None and seen != shown:
@@ -526,16 +538,16 @@ def as_fact(reading: MemoryRecord) -> Fact:
     category = file.fields.get("category", "")
     kind = kind_of(file.type, category) or "fact"
     return Fact(
-        reading.key,
-        reading.scope,
-        kind,
-        category_of(category),
-        file.body,
-        file.created,
-        hlc_ms(reading.hlc) if reading.hlc else 0,
-        file.confidence,
-        file.important,
-        CONFLICT in file.tags,
-        reading.own,
-        reading.seen,
+        key=reading.key,
+        scope=reading.scope,
+        kind=kind,
+        category=category_of(category),
+        text=file.body,
+        created=file.created,
+        changed=hlc_ms(reading.hlc) if reading.hlc else 0,
+        confidence=file.confidence,
+        important=file.important,
+        conflict=CONFLICT in file.tags,
+        own=reading.own,
+        seen=reading.seen,
     )

@@ -36,6 +36,13 @@ INDEX: Final[Mapping[str, str]] = {
     "sessions.compact": "sessions.compact",
     "sessions.approve": "sessions.approve",
     "sessions.forget": "sessions.forget",
+    "facts.list": "facts.list",
+    "facts.get": "facts.get",
+    "facts.history": "facts.history",
+    "facts.add": "facts.add",
+    "facts.edit": "facts.edit",
+    "facts.delete": "facts.delete",
+    "facts.restore": "facts.restore",
 }
 
 

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.after_revoke import Late, late_writes
 from ipfsmem.memories.memory_records import Conflict, MemoryRecord
 from ipfsmem.memories.writers import Writers
-from ipfsmem.operation import Everywhere, Except, View, operation
+from ipfsmem.operation import Everywhere, Except, Items, View, operation
 
 
-class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
+class Conflicts(Items[Conflict], frozen=True, kw_only=True):
     """Memories with a conflict, by key, and late values of revoked members. It is a sequence of its `conflicts`."""
 
     conflicts: tuple[Conflict, ...]
     late: tuple[Late, ...]
     #: The names of the devices that wrote these texts, by id.
     labels: dict[str, str]
-
-    def __iter__(self) -> Iterator[Conflict]:
-        return iter(self.conflicts)
-
-    def __len__(self) -> int:
-        return len(self.conflicts)
-
-    def __getitem__(self, at: int) -> Conflict:
-        return self.conflicts[at]
 
     def writer(self, reading: MemoryRecord | None) -> str:
         """The name of the device that wrote a text; "" for None."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from ipfsmem.memories.duplicates import Duplicate
-from ipfsmem.operation import Cli, View, operation
+from ipfsmem.operation import Cli, Items, View, operation
 
 
-class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
+class Duplicates(Items[Duplicate], frozen=True, kw_only=True):
     """Pairs of memories that say nearly the same. It is a sequence of its `duplicates`."""
 
     duplicates: tuple[Duplicate, ...]
-
-    def __iter__(self) -> Iterator[Duplicate]:
-        return iter(self.duplicates)
-
-    def __len__(self) -> int:
-        return len(self.duplicates)
-
-    def __getitem__(self, at: int) -> Duplicate:
-        return self.duplicates[at]
 
 
 @operation(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.memories.memories import MemorySummary, listed
-from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Http, Tag, View, operation
+from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Http, Items, Tag, View, operation
 
 #: Maximum number of memories of one page.
 MAX_PAGE = 1_000
 
 
-class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryPage(Items[MemorySummary], frozen=True, kw_only=True):
     """All memories that match, or a page of them, by key. It is a sequence of its `memories`."""
 
     memories: tuple[MemorySummary, ...]
@@ -25,15 +23,6 @@ class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
     #: Number of matches on all pages.
     total: int
-
-    def __iter__(self) -> Iterator[MemorySummary]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    def __getitem__(self, at: int) -> MemorySummary:
-        return self.memories[at]
 
 
 @operation(

@@ -30,12 +30,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
-    "MemoryFacts": {
-        "add": "fact add",
-        "edit": "fact edit",
-        "delete": "fact delete",
-        "restore": "fact restore",
-    },
     "MemoryValues": {
         "set": "value set",
         "delete": "value delete",

@@ -57,7 +57,11 @@ def tool(
         name=declared.tool,
         title=declared.title,
         description=declared.for_models,
-        parameters=arguments(*(one.called("mcp") for one in given if one.required), **properties, **scope),
+        parameters=arguments(
+            *(one.called("mcp") for one in given if one.required or "mcp" in one.needed_in),
+            **properties,
+            **scope,
+        ),
         returns=returns or _returns(op, more),
         run=run or call,
         read_only=declared.right == "read",

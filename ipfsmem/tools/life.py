@@ -14,26 +14,29 @@ from msgspec.structs import replace
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text, quote, tagged
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.facts.categories import GENERAL, KINDS, MAX_CATEGORY, MAX_FACT
-from ipfsmem.memories.reasons import MAX_REASON
+from ipfsmem.memories.facts import Fact, Remembered
 from ipfsmem.memories.usage import BYS, MOST, dollars
+from ipfsmem.operations.facts.add import add
+from ipfsmem.operations.facts.delete import delete
+from ipfsmem.operations.facts.history import EarlierFact, EarlierFacts, history
+from ipfsmem.operations.facts.list import FactPage
+from ipfsmem.operations.facts.list import list_ as list_facts
+from ipfsmem.operations.facts.restore import restore
 from ipfsmem.operations.sessions.list import SessionPage
 from ipfsmem.operations.sessions.list import list_ as list_sessions
 from ipfsmem.operations.sessions.messages import SessionMessage, SessionMessages, messages
-from ipfsmem.tools.definition import KEY, SCOPE, Definition
+from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.derived import RenderedAnswer, tool
 from ipfsmem.tools.graph import shown as shown_graph
 from ipfsmem.tools.paging import ANSWER, beginning, weight
-from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, yes
+from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.tools.tool_context import ToolContext, one_line, whose
 from ipfsmem.wording import count, moment
 
 if TYPE_CHECKING:
     from ipfsmem.device.dreams import Proposed
-    from ipfsmem.memories.facts import Fact
     from ipfsmem.memory import Memory
-    from ipfsmem.parts.facts import EarlierFact
     from ipfsmem.parts.graph import Node
 
 #: Characters of one message, bytes that an answer needs around texts, and those of all texts of a proposal that one answer shows.
@@ -53,16 +56,7 @@ _DAY: Final = "UTC day, such as 2026-04-14."
 # -- facts ---------------------------------------------------------------------------------------------------
 
 
-def _add_fact(desk: ToolContext, given: JSON) -> ToolResult:
-    made = desk.there(given).facts.add(
-        given["text"],
-        given.get("category", GENERAL),
-        kind=given.get("kind", "fact"),
-        confidence=given.get("confidence"),
-        important=given.get("important", False),
-    )
-    if made is None:
-        raise UsageError("the text is empty, so nothing was saved")
+def _add_fact(desk: ToolContext, made: Remembered, given: JSON) -> RenderedAnswer:
     key = made.fact.key
     said = {
         "kept": f"{key} says it already.",
@@ -73,69 +67,50 @@ def _add_fact(desk: ToolContext, given: JSON) -> ToolResult:
         said += " That is the opposite of something: list_facts marks it, and the person decides."
     # The text there may say more than the one given: who is not shown it gets no seen of it.
     there_now = made.fact.text if made.action == "kept" and made.fact.text != given["text"] else ""
-    shown = made.was or there_now
-    body = beginning(shown, ANSWER - _AROUND)
-    was = f"\n\n{NOTICE}\n\n{quote(body)}" if shown else ""
-    seen = made.fact.seen if not there_now or body == shown else ""
-    return ToolResult(
-        said + was + (f"\nseen: {seen}" if seen else ""),
-        {
-            "action": made.action,
-            "key": key,
-            "category": made.fact.category,
-            "seen": seen,
-            "was": clean_text(made.was),
-            "conflict": made.conflict,
-        },
-    )
+    body = beginning(made.was or there_now, ANSWER - _AROUND)
+    was = f"\n\n{NOTICE}\n\n{quote(body)}" if body else ""
+    fact = _cut_to(made.fact, body) if there_now else made.fact
+    seen = f"\nseen: {fact.seen}" if fact.seen else ""
+    # What is hidden on this device is for the person alone.
+    shown = replace(made, fact=fact, was=body if made.was else "", hidden=())
+    return RenderedAnswer(said + was + seen, shown)
 
 
-def _fact_values(one: Fact) -> dict[str, Any]:
-    return {
-        "key": one.key,
-        "scope": one.scope,
-        "kind": one.kind,
-        "category": clean_text(one.category),
-        "text": clean_text(one.text),
-        "own": one.own,
-        "conflict": one.conflict,
-        "seen": one.seen,
-    }
+def _cut_to(fact: Fact, text: str) -> Fact:
+    """The part of a fact that a model is shown; a part has no seen."""
+    return fact if text == fact.text else replace(fact, text=text, seen="")
 
 
-def _list_facts(desk: ToolContext, given: JSON) -> ToolResult:
-    facts, limit, after = desk.there(given).facts, given.get("limit", 50), given.get("after", "")
-    kind, category = given.get("kind"), given.get("category")
-    page = facts.page(kind, category, limit=limit, cursor=after)
-    lines, room = list[str](), ANSWER - _AROUND
-    for one in page.facts:
+def _list_facts(desk: ToolContext, page: FactPage, given: JSON) -> RenderedAnswer:
+    lines, shown, room = list[str](), list[Fact](), ANSWER - _AROUND
+    for one in page:
         line = _fact_line(one, one.text)
-        if weight(line) > room and not lines:  # cut, so it shows no seen
-            line = _fact_line(one, beginning(one_line(one.text), room - 400), cut=True)
+        if weight(line) > room and not lines:
+            one = _cut_to(one, beginning(one_line(one.text), room - 400))
+            line = _fact_line(one, one.text)
         room -= weight(line) + 4
         if room < 0 and lines:
             break
         lines.append(line)
-    if len(lines) < len(page.facts):
-        page = facts.page(kind, category, limit=len(lines), cursor=after)
+        shown.append(one)
+    if len(shown) < len(page):
+        page = desk.there(given).facts.list(
+            given["kind"], given["category"], limit=len(shown), cursor=given["cursor"]
+        )
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No facts."
-    said += f"(more: go on with after={page.next})\n" if page.next else ""
-    values = [_fact_values(one) for one in page.facts]
-    for value, line in zip(values, lines, strict=True):
-        if line.endswith(_CUT):
-            value["seen"] = ""
-    return ToolResult(said, {"notice": NOTICE, "facts": values, "after": page.next or ""})
+    said += f"(more: go on with cursor={page.next})\n" if page.next else ""
+    return RenderedAnswer(said, replace(page, facts=tuple(shown)))
 
 
-def _fact_line(one: Fact, shown: str, *, cut: bool = False) -> str:
+def _fact_line(one: Fact, shown: str) -> str:
     opposite = " (opposite of another)" if one.conflict else ""
-    seen = _CUT if cut else f"(seen {one.seen})"
+    seen = f"(seen {one.seen})" if one.seen else _CUT
     return f"{one.key} [{one_line(one.category)}]{whose(one.own)}{opposite}: {one_line(shown)} {seen}"
 
 
-def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
-    lines, room = list[str](), ANSWER - _AROUND
-    for one in found[:_EARLIER]:
+def _fact_history(desk: ToolContext, found: EarlierFacts, given: JSON) -> RenderedAnswer:
+    lines, shown, room = list[str](), list[EarlierFact](), ANSWER - _AROUND
+    for one in found.facts[:_EARLIER]:
         text = beginning(one_line(one.text), max(room - 400, 200))
         cut = " (cut here)" if text != one_line(one.text) else ""
         line = f"{one.number}. {one.key}, {one.why} {moment(one.until)}: {text}{cut}"
@@ -143,45 +118,24 @@ def _earlier(found: list[EarlierFact], nothing: str) -> ToolResult:
         if room < 0 and lines:
             break
         lines.append(line)
+        shown.append(replace(one, text=text) if cut else one)
     left = len(found) - len(lines)
-    found = found[: len(lines)]
     lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
-    values = [
-        {
-            "number": one.number,
-            "key": one.key,
-            "text": clean_text(one.text),
-            "until": one.until,
-            "why": one.why,
-        }
-        for one in found
-    ]
+    key = given["key"]
+    nothing = "No facts were deleted." if key is None else f"{key} has no earlier text."
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else nothing
-    return ToolResult(said, {"notice": NOTICE, "texts": values, "more": left})
+    return RenderedAnswer(said, replace(found, facts=tuple(shown)), {"more": left})
 
 
-def _fact_history(desk: ToolContext, given: JSON) -> ToolResult:
-    facts = desk.there(given).facts
-    if "key" not in given:
-        return _earlier(facts.deleted(), "No facts were deleted.")
-    return _earlier(facts.history(given["key"]), f"{given['key']} has no earlier text.")
+def _restore_fact(desk: ToolContext, made: Fact, given: JSON) -> RenderedAnswer:
+    shown = _cut_to(made, beginning(made.text, ANSWER - _AROUND))
+    seen = f"seen: {shown.seen}" if shown.seen else _CUT
+    return RenderedAnswer(f"{made.key} says now:\n\n{NOTICE}\n\n{quote(shown.text)}{seen}", shown)
 
 
-def _restore_fact(desk: ToolContext, given: JSON) -> ToolResult:
-    made = desk.there(given).facts.restore(
-        given["key"], given.get("number", 1), seen=given.get("seen", "").lower()
-    )
-    return ToolResult(
-        f"{made.key} says now:\n\n{NOTICE}\n\n{quote(made.text)}seen: {made.seen}",
-        {"key": made.key, "text": clean_text(made.text), "seen": made.seen},
-    )
-
-
-def _delete_fact(desk: ToolContext, given: JSON) -> ToolResult:
-    gone = desk.there(given).facts.delete(
-        given["key"], reason=given.get("reason", ""), seen=given["seen"].lower()
-    )
-    return ToolResult(f"{gone.key} is taken away. restore_fact brings it back.", {"key": gone.key})
+def _delete_fact(desk: ToolContext, gone: Fact, given: JSON) -> RenderedAnswer:
+    shown = _cut_to(gone, beginning(gone.text, ANSWER - _AROUND))
+    return RenderedAnswer(f"{gone.key} is taken away. restore_fact brings it back.", shown)
 
 
 # -- sessions ------------------------------------------------------------------------------------------------
@@ -458,17 +412,15 @@ def _one(
     )
 
 
-_CATEGORY = text("Topic, one word.", least=1, most=MAX_CATEGORY)
-_KIND = choice("fact: what holds; procedure: how something is done; episode: what happened.", KINDS)
 _ENTITY = text("Name or key of the entity.", least=1, most=200)
 _TOKENS = 10**12
 
 LIFE: Final = (
-    _one("add_fact", "Add a fact", "Remember one sentence with a category. A known fact stays as it is; a fact that says more than an older one replaces it.", _add_fact, arguments("text", text=text("The sentence.", least=1, most=MAX_FACT), category=_CATEGORY, kind=_KIND, confidence={"type": "number", "description": "Confidence, 0 to 1.", "minimum": 0, "maximum": 1}, important=yes("Hidden last when facts are too many."), scope=SCOPE), answer(action=_string, key=_string, category=_string, seen=_string, was=_string, conflict=_flag), changes=True),
-    _one("list_facts", "List facts", "List facts, procedures and episodes, newest first, each with its seen value.", _list_facts, arguments(kind=_KIND, category=_CATEGORY, limit=number("Maximum number of results.", 1, 200, 50), after=text("Continue after this value of the last answer.", most=200), scope=SCOPE), answer(notice=_string, facts=_list, after=_string)),
-    _one("fact_history", "What a fact said before", "List the earlier texts of a fact, newest first; without a key, the deleted facts that can be restored.", _fact_history, arguments(key=KEY, scope=SCOPE), answer(notice=_string, texts=_list, more=_count)),
-    _one("restore_fact", "Restore a fact", "Restore an earlier text of a fact, or a deleted fact. The current text moves to the history; pass its seen value.", _restore_fact, arguments("key", key=KEY, number=number("Number of the text in fact_history.", 1, 100_000, 1), seen=_SEEN, scope=SCOPE), answer(key=_string, text=_string, seen=_string), changes=True),
-    _one("delete_fact", "Delete a fact", "Delete a fact; restore_fact can restore it. To delete it with its history, use forget.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=MAX_REASON), scope=SCOPE), answer(key=_string), takes_away=True),
+    tool(add, _add_fact),
+    tool(list_facts, _list_facts),
+    tool(history, _fact_history, more={"more": _count}),
+    tool(restore, _restore_fact),
+    tool(delete, _delete_fact),
     tool(list_sessions, _list_sessions),
     tool(messages, _read_session),
     _one("find_path", "Find a path between entities", "Find a shortest path between two entities of the knowledge graph, along relations in either direction.", _find_path, arguments("begin", "end", begin=_ENTITY, end=_ENTITY, scope=SCOPE), answer(notice=_string, entities=_list, relations=_list, more=_flag)),

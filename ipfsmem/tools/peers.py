@@ -57,7 +57,7 @@ def _save_memory(desk: ToolContext, given: JSON) -> ToolResult:
             return shown_instead(desk, shown, error, more={"saved": False, "message": str(error)})
     else:
         made = there.facts.add(fact, category)
-        if made is not None and made.action == "updated":
+        if made.action == "updated":
             return _saved(
                 True, f"Remembered in the place of an earlier text, which its history keeps: {fact}"
             )
@@ -74,8 +74,6 @@ def _record_episode(desk: ToolContext, given: JSON) -> ToolResult:
 
 def _entry(desk: ToolContext, given: JSON, kind: Kind, done: str) -> ToolResult:
     made = desk.there(given).facts.add(given["content"], given.get("category", GENERAL), kind=kind)
-    if made is None:
-        raise UsageError("the text is empty, so nothing was saved")
     key, category = made.fact.key, made.fact.category
     said = f"{done} (id={key}, category={category})"
     if made.action == "kept":

@@ -170,7 +170,7 @@ def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch
     assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("session", "resume", "chat").json[
         "items"
     ] == turns(1)
-    assert cli.ok("fact", "list", "--deleted", "--json").json == []
+    assert cli.ok("fact", "history", "--json").json == {"facts": []}
     # Another scope is another matter.
     assert len(cli.ok("list", "--scope", "work", "--json").json["memories"]) == 2
     done = cli.ok("scope", "clear", "--scope", "work", "--yes", "--json").json
@@ -185,7 +185,7 @@ def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> Non
     key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     cli.ok("fact", "delete", key)
     assert cli.ok("scope", "clear", "--yes").out.startswith("Forgotten here: 3 memories and 0 sessions")
-    assert cli.ok("list", "--hidden").out == "" == cli.ok("fact", "list", "--deleted").out
+    assert cli.ok("list", "--hidden").out == "" == cli.ok("fact", "history").out
     for gone in ("tone", "shy"):
         cli.fails(4, "read", gone)
     assert cli.ok("scope", "clear", "--yes").out == "Nothing to forget.\n"
@@ -211,7 +211,7 @@ def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest
     done = cli("scope", "clear")
     assert done.code == 7 and all(key in done.err for key in ("tone", keys[0])), done
     assert "zebras" in cli.ok("read", keys[0]).out and "very" in cli.ok("read", "tone").out
-    assert cli.ok("fact", "list", "--deleted").out == ""
+    assert cli.ok("fact", "history").out == ""
 
 
 def lose_text(cli: Cli, key: str) -> None:
@@ -242,10 +242,10 @@ def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_tex
     lose_text(cli, "tone")
     lose_text(cli, key)
     assert "tone" in cli.ok("list", "--hidden").out
-    assert cli.ok("fact", "list", "--deleted").out == ""
+    assert cli.ok("fact", "history").out == ""
     assert cli.ok("scope", "clear", "--yes").out.startswith("Forgotten here: 3 memories")
     assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("list", "--hidden").out == ""
-    assert cli.ok("fact", "list", "--deleted").out == ""
+    assert cli.ok("fact", "history").out == ""
 
 
 def test_what_a_fact_said_before_and_is_lost_keeps_no_session_out_of_the_list(
@@ -290,9 +290,9 @@ def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -
 def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:
     key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     cli.ok("fact", "delete", key)
-    assert "zebras" in cli.ok("fact", "list", "--deleted").out
+    assert "zebras" in cli.ok("fact", "history").out
     cli.ok("forget", key)
-    assert cli.ok("fact", "list", "--deleted").out == ""
+    assert cli.ok("fact", "history").out == ""
     cli.fails(4, "fact", "history", key)  # as of one that never was
     cli.fails(4, "forget", key)
 

@@ -50,7 +50,7 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
         "fact list",
         "value list",
         "value sweep",
-        "fact list --deleted",
+        "fact history",
         "graph list",
         "graph relations",
         "graph search tea",

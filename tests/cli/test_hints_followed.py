@@ -432,7 +432,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Set EDITOR, or write the text with: ipfsmem write KEY --file PATH.", "edit tone", ("write tone --file BASE/note.md",), "read tone", before=HAS, prepare=no_editor),
     Hint("Your text is VALUE. Read VALUE, then write your text: ipfsmem write VALUE --whole --file VALUE", "edit tone", (write_the_kept_text,), "read tone", before=HAS, prepare=edited_meanwhile),
     Hint("To delete it: ipfsmem fact delete VALUE", f"fact edit {FACT_KEY} ''", (f"fact delete {FACT_KEY}",), "fact list", before=(FACT,)),
-    Hint("List deleted facts: ipfsmem fact list --deleted", f"fact restore {FACT_KEY}", ("fact list --deleted",), "fact list", before=(FACT,)),
+    Hint("List deleted facts: ipfsmem fact history", f"fact restore {FACT_KEY}", ("fact history",), "fact list", before=(FACT,)),
     Hint("See them: ipfsmem fact history VALUE", f"fact restore {FACT_KEY} --number 9", (f"fact history {FACT_KEY}",), f"fact restore {FACT_KEY} --number 1", before=(FACT, f"fact edit {FACT_KEY} Coffee")),
     Hint("List the keys: ipfsmem value list", "value get user:theme", ("value list",), "value get user:size", before=("value set user:size 12",)),
     Hint("Give keys, --prefix or --level.", "value clear", ("value clear --prefix user:",), "value list", before=("value set user:size 12",)),

@@ -275,7 +275,7 @@ def test_a_new_memory_that_is_there_is_not_said_to_have_been_read(cli: Cli) -> N
 def test_the_history_of_a_fact_that_never_was_is_an_error(cli: Cli) -> None:
     """It printed nothing and ended with 0, as that of a fact that never changed."""
     cli.ok("fact", "add", "They like tea")
-    key = cli.ok("fact", "list", "--json").json[0]["key"]
+    key = cli.ok("fact", "list", "--json").json["facts"][0]["key"]
     assert cli.ok("fact", "history", key).out == ""
     cli.fails(4, "fact", "history", key[:-1])
     cli.ok("fact", "delete", key)

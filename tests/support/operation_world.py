@@ -230,7 +230,7 @@ async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Pat
     url = path + ("?" + words if words else "")
     if route.seen:
         headers = {"If-None-Match": "*"} if route.new else {}
-        if not route.new or op.http == "edit_fact":
+        if not route.new or op.http == "facts_edit":
             async with client.get(
                 url.replace("/promote", "").replace("/resolve", "").split("?")[0] + _scope(query)
             ) as got:

@@ -757,7 +757,6 @@ ROWS: tuple[Row, ...] = (
     Row("fact add", "nothing is left of the text, it is too long, or its category is refused", 2, "fact add --category x ' - '"),
     Row("fact add", "the scope is forgotten", 4, f"{FACT} --scope work", before=("write tone --body x --scope work", "scope forget work --yes")),
     Row("fact list", "listed, also when there is none", 0, "fact list"),
-    Row("fact list", "--deleted stands with what it does not know", 2, "fact list --deleted --kind fact"),
     Row("fact list", "there is no such scope", 4, "fact list --scope work"),
     Row("fact edit", "changed", 0, f"fact edit {FACT_KEY} 'User likes coffee'", before=(FACT,)),
     Row("fact edit", "the text is empty", 2, f"fact edit {FACT_KEY} ''", before=(FACT,)),

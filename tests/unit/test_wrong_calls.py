@@ -22,12 +22,11 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions",)
+GROUPS = ("sessions", "facts")
 PARTS = (
     "timeline",
     *GROUPS,
     "dreams",
-    "facts",
     "values",
     "hidden",
     "graph",
@@ -65,7 +64,8 @@ def methods() -> Iterator[str]:
     for part in PARTS:
         # A memory imports them when they are asked for.
         import_module("ipfsmem.groups" if part in GROUPS else f"ipfsmem.parts.{part}")
-    kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in MemoryPart.__subclasses__()}
+    every = [one for kind in MemoryPart.__subclasses__() for one in (kind, *kind.__subclasses__())]
+    kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in every}
     for part in PARTS:
         yield from (f"{part}.{name}" for name in public(kinds[part]))
 

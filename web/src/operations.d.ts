@@ -54,6 +54,26 @@ export type SessionsAddBody = {
   readonly items: readonly (Readonly<Record<string, unknown>>)[]
 }
 
+/** The arguments of facts.add. */
+export type FactsAddBody = {
+  readonly text: string
+  readonly category?: string
+  readonly kind?: 'episode' | 'fact' | 'procedure'
+  readonly confidence?: number | null
+  readonly important?: boolean
+}
+
+/** The arguments of facts.edit. */
+export type FactsEditBody = {
+  readonly text: string
+}
+
+/** The arguments of facts.restore. */
+export type FactsRestoreBody = {
+  readonly number?: number
+  readonly seen?: string | null
+}
+
 /** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
 export type MemoryPage = {
   readonly memories: readonly MemorySummary[]
@@ -351,6 +371,54 @@ export type SessionForgotten = {
   readonly forgotten: boolean
 }
 
+/** All entries that match, or a page of them, last written first. It is a sequence of its `facts`. */
+export type FactPage = {
+  readonly facts: readonly Fact[]
+  readonly next: string | null
+}
+
+/** One fact, procedure or episode. */
+export type Fact = {
+  readonly key: string
+  readonly scope: string
+  readonly kind: 'episode' | 'fact' | 'procedure'
+  readonly category: string
+  readonly text: string
+  readonly created: string
+  readonly changed: number
+  readonly confidence: number | null
+  readonly important: boolean
+  readonly conflict: boolean
+  readonly own: boolean
+  readonly seen: string
+  readonly confidence_now: number | null
+}
+
+/** The earlier texts of one entry, newest first, or the deleted entries, last deleted first. It is a sequence of its `facts`. */
+export type EarlierFacts = {
+  readonly facts: readonly EarlierFact[]
+}
+
+/** An earlier text of an entry. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC; `why`: `updated` by a new fact, `edited`, `deleted`, or replaced when another was `restored`. */
+export type EarlierFact = {
+  readonly number: number
+  readonly key: string
+  readonly text: string
+  readonly until: number
+  readonly why: string
+}
+
+/** The result of `facts.add`: the entry, and whether it was `added`, `kept` or `updated`. */
+export type Remembered = {
+  readonly action: 'added' | 'kept' | 'updated'
+  readonly fact: Fact
+  readonly by: 'contained' | 'meaning' | 'nothing near' | 'same' | 'words'
+  readonly similarity: number
+  readonly was: string
+  readonly conflict: boolean
+  readonly hidden: readonly string[]
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
@@ -374,4 +442,11 @@ export type Operations = {
   'sessions.compact': { method: 'POST', path: '/v1/sessions/{session}/compact', body: undefined, answer: SessionsCompacted }
   'sessions.approve': { method: 'POST', path: '/v1/sessions/{session}/approve', body: undefined, answer: SessionApproved }
   'sessions.forget': { method: 'DELETE', path: '/v1/sessions/{session}', body: undefined, answer: SessionForgotten }
+  'facts.list': { method: 'GET', path: '/v1/facts', body: undefined, answer: FactPage }
+  'facts.get': { method: 'GET', path: '/v1/facts/{key}', body: undefined, answer: Fact }
+  'facts.history': { method: 'GET', path: '/v1/history/facts', body: undefined, answer: EarlierFacts }
+  'facts.add': { method: 'POST', path: '/v1/facts', body: FactsAddBody, answer: Remembered }
+  'facts.edit': { method: 'PUT', path: '/v1/facts/{key}', body: FactsEditBody, answer: Fact }
+  'facts.delete': { method: 'DELETE', path: '/v1/facts/{key}', body: undefined, answer: Fact }
+  'facts.restore': { method: 'POST', path: '/v1/facts/{key}/restore', body: FactsRestoreBody, answer: Fact }
 }

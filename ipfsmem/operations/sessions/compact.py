@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -10,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.bundle.session_parts import MAX_NAME
 from ipfsmem.errors import NotFoundError, StorageError
-from ipfsmem.operation import Cli, Except, Http, View, operation
+from ipfsmem.operation import Cli, Except, Http, Items, View, operation
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.operations.sessions.stored import add_items, sessions_of, to_cover, told_if_there
 from ipfsmem.sessions.compaction import SessionTranscript, Summariser, extract, summarised, summary_mark
@@ -29,21 +28,12 @@ class SessionCompacted(msgspec.Struct, frozen=True, kw_only=True):
     covered: int
 
 
-class SessionsCompacted(msgspec.Struct, frozen=True, kw_only=True):
+class SessionsCompacted(Items[SessionCompacted], frozen=True, kw_only=True):
     """What was done to each session. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are
     damaged."""
 
     sessions: tuple[SessionCompacted, ...]
     problems: tuple[SessionProblem, ...]
-
-    def __iter__(self) -> Iterator[SessionCompacted]:
-        return iter(self.sessions)
-
-    def __len__(self) -> int:
-        return len(self.sessions)
-
-    def __getitem__(self, at: int) -> SessionCompacted:
-        return self.sessions[at]
 
 
 @operation(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import StorageError
-from ipfsmem.operation import Cli, Except, ForModels, Http, View, operation
+from ipfsmem.operation import Cli, Except, ForModels, Http, Items, View, operation
 from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of
 from ipfsmem.sessions.compaction import SessionTranscript, told
 from ipfsmem.sessions.transcript import preview_of, title_of
@@ -61,22 +60,13 @@ class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
         return cls(session=session, detail=str(error), hint=error.hint, seen=sessions.seen(session))
 
 
-class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
+class SessionPage(Items[SessionLine], frozen=True, kw_only=True):
     """Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`:
     the sessions that are left out because they are damaged."""
 
     sessions: tuple[SessionLine, ...]
     older: int
     problems: tuple[SessionProblem, ...]
-
-    def __iter__(self) -> Iterator[SessionLine]:
-        return iter(self.sessions)
-
-    def __len__(self) -> int:
-        return len(self.sessions)
-
-    def __getitem__(self, at: int) -> SessionLine:
-        return self.sessions[at]
 
 
 @operation(

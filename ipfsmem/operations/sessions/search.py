@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.memories.query_words import MAX_QUERY
 from ipfsmem.memories.session_search import SessionHit
-from ipfsmem.operation import Cli, Except, Http, View, operation
+from ipfsmem.operation import Cli, Except, Http, Items, View, operation
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of
 
 
-class SessionHits(msgspec.Struct, frozen=True, kw_only=True):
+class SessionHits(Items[SessionHit], frozen=True, kw_only=True):
     """Messages that fit a question, the best first. It is a sequence of its `hits`. `problems`: the sessions that were not searched, as they
     are damaged."""
 
     hits: tuple[SessionHit, ...]
     problems: tuple[SessionProblem, ...]
-
-    def __iter__(self) -> Iterator[SessionHit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __getitem__(self, at: int) -> SessionHit:
-        return self.hits[at]
 
 
 @operation(

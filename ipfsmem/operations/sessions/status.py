@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import msgspec
-
 from ipfsmem.errors import StorageError
-from ipfsmem.operation import View, operation
+from ipfsmem.operation import Items, View, operation
 from ipfsmem.operations.sessions.info import SessionInfo, info_of
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.operations.sessions.stored import sessions_of
 
 
-class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
+class SessionStatus(Items[SessionInfo], frozen=True, kw_only=True):
     """What each session is, the last written to first. It is a sequence of its `sessions`. `problems`: the sessions that are left out because
     they are damaged."""
 
     sessions: tuple[SessionInfo, ...]
     problems: tuple[SessionProblem, ...]
-
-    def __iter__(self) -> Iterator[SessionInfo]:
-        return iter(self.sessions)
-
-    def __len__(self) -> int:
-        return len(self.sessions)
-
-    def __getitem__(self, at: int) -> SessionInfo:
-        return self.sessions[at]
 
 
 @operation(

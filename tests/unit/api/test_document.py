@@ -20,11 +20,11 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     """Facts, the graph, dreams and usage."""
     one, facts = "/v1/facts/{key}", "/v1/facts"
     said = {"text": "Likes tea", "category": "preference", "confidence": 0.9}
-    made = await do("post", facts, facts, 201, json=said)
+    made = await do("post", facts, facts, json=said)
     key = made["fact"]["key"]
-    assert made["action"] == "added" and tags[facts] == f'"{made["fact"]["seen"]}"'
+    assert made["action"] == "added"
     assert (await do("post", facts, facts, json=said))["action"] == "kept"
-    await do("post", facts, facts, 201, json={"text": "Works in Oslo", "category": "personal_fact"})
+    await do("post", facts, facts, json={"text": "Works in Oslo", "category": "personal_fact"})
     page = await do("get", facts + "?limit=1", facts)
     assert [one["text"] for one in page["facts"]] == ["Works in Oslo"]
     page = await do("get", f"{facts}?limit=1&cursor={page['next']}", facts)
@@ -42,10 +42,10 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     await told(client.post(path + "/restore", json={"seen": ""}), 412, "ChangedError")
     await told(client.post(path + "/restore", json={}), 428, "UsageError")
     assert (await do("get", path, one))["text"] == "Likes green tea"
-    history = await do("get", path + "/history", one + "/history")
+    history = await do("get", f"/v1/history/facts?key={key}", "/v1/history/facts")
     assert [(one["text"], one["why"]) for one in history["facts"]] == [("Likes tea", "edited")]
     await do("delete", path, one, headers=now)
-    gone = await do("get", "/v1/deleted", "/v1/deleted")
+    gone = await do("get", "/v1/history/facts", "/v1/history/facts")
     assert [one["text"] for one in gone["facts"]] == ["Likes green tea"]
     await do("post", path + "/restore", one + "/restore", json={"number": 2, "seen": ""})
     assert (await do("get", path, one))["text"] == "Likes tea"

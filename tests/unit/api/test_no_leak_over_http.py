@@ -100,8 +100,8 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     """Else the property above would hold of nothing."""
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
-        "history", "conflicts", "days", "scopes", "scope", "status", "check", "members", "providers", "deleted",
-        "fact_history", "value_history", "dream_status", "dreams", "budgets", "fact", "duplicates", "index",
+        "history", "conflicts", "days", "scopes", "scope", "status", "check", "members", "providers",
+        "facts_history", "value_history", "dream_status", "dreams", "budgets", "facts_get", "duplicates", "index",
         "settings", "operations",
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:

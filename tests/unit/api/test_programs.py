@@ -127,7 +127,7 @@ def test_librefang_routes_serve_its_memories(tmp_path: Path) -> None:
 
     asked(tmp_path, ask, program="librefang")
     with Memory.load("m", home=tmp_path) as memory:
-        assert {one.text for one in memory.scope(AGENT).facts.deleted()} == {
+        assert {one.text for one in memory.scope(AGENT).facts.history()} == {
             "Likes coffee",
             "Waits for a build",
         }

@@ -62,7 +62,7 @@ def test_the_tools_of_the_life_of_a_memory_are_answered_by_their_schemas(memory:
         async with client_of(served(memory, names=["life"], structured=True), "auto") as client:
             assert tuple(tool.name for tool in (await client.list_tools()).tools) == LIFE
             made = await client.call_tool("add_fact", {"text": "Likes tea", "category": "preference"})
-            key = made.structured_content["key"]
+            key = made.structured_content["fact"]["key"]
             listed = await client.call_tool("list_facts", {})
             seen = listed.structured_content["facts"][0]["seen"]
             for tool, given in (

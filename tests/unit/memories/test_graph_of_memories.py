@@ -39,7 +39,7 @@ def test_entities_are_memories_and_texts_are_the_graph(memory: Memory) -> None:
     assert {hit.key for hit in memory.recall("lovelace").hits} == {"ada_lovelace"}
     memory.write("note", "Nothing.")
     memory.forget("acme")
-    assert joined(memory) == set() and memory.facts.list() == []
+    assert joined(memory) == set() and not memory.facts.list()
 
 
 def test_what_is_taken_away_comes_back_and_a_persons_text_is_not_written_anew(memory: Memory) -> None:

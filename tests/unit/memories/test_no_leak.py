@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Sessions
+from ipfsmem.groups import Facts, Sessions
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.dreams import MemoryDreams
-from ipfsmem.parts.facts import MemoryFacts
 from ipfsmem.parts.graph import MemoryGraph
 from ipfsmem.parts.hidden import MemoryHidden
 from ipfsmem.parts.texts import MemoryTexts
@@ -94,12 +93,10 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
 }
 #: Of the parts of one scope that read memories; what a way of asking lacks is no answer.
 OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
-    MemoryFacts: {
+    Facts: {
         "list": lambda facts: facts.list(),
-        "page": lambda facts: facts.page(limit=200),
         "get": lambda facts: [facts.get(one.key) for one in facts.list()] + [facts.get(key) for key in KEYS],
-        "history": lambda facts: [facts.history(key) for key in KEYS],
-        "deleted": lambda facts: facts.deleted(),
+        "history": lambda facts: [facts.history(), *(asked(facts.history, key) for key in KEYS)],
     },
     MemoryValues: {
         "list": lambda values: values.list(),
@@ -152,7 +149,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
 }
 #: What changes something.
 WRITING: dict[type, set[str]] = {
-    MemoryFacts: {"add", "edit", "delete", "restore", "keep", "keeping", "keep_limits"},
+    Facts: {"add", "edit", "delete", "restore", "keep", "keeping"},
     MemoryValues: {"set", "delete", "clear", "sweep", "restore"},
     MemoryHidden: {"add", "bring_back"},
     MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
@@ -171,7 +168,7 @@ WRITING: dict[type, set[str]] = {
 }
 #: The part of a memory that each of these is.
 PARTS: dict[type, str] = {
-    MemoryFacts: "facts",
+    Facts: "facts",
     MemoryValues: "values",
     MemoryHidden: "hidden",
     MemoryGraph: "graph",
@@ -395,7 +392,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
         for part, rows in OF_PARTS.items():
             there = getattr(memory.scope("work"), PARTS[part])
             silent = {
-                MemoryFacts: {"history", "deleted"},
+                Facts: {"history"},
                 MemoryValues: {"history"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},

@@ -95,14 +95,16 @@ def test_the_earlier_texts_of_a_fact_go_along(memory: Memory) -> None:
     for text in ("User likes green tea", "User likes black tea"):
         shop.facts.edit(key, text)
     shop.promote(key, to="", keep=True)
-    assert memory.facts.history(key) == [] and len(shop.facts.history(key)) == 2
+    assert not memory.facts.history(key) and len(shop.facts.history(key)) == 2
     shop.promote(key, to="")
     assert [one.text for one in memory.facts.history(key)] == ["User likes green tea", "User likes tea"]
-    assert shop.facts.deleted() == [] == shop.facts.history(key)
+    assert not shop.facts.history()
+    with pytest.raises(NotFoundError):
+        shop.facts.history(key)
     assert memory.facts.restore(key, 2).text == "User likes tea"
     # What it had there comes first, and one without earlier texts brings none.
     memory.promote(key, to="shop")
     assert [one.text for one in shop.facts.history(key)][-2:] == ["User likes green tea", "User likes tea"]
     shop.write("plain", "One text.")
     shop.promote("plain", to="")
-    assert memory.facts.history("plain") == [] and memory.facts.deleted() == []
+    assert not memory.facts.history("plain") and not memory.facts.history()

@@ -151,7 +151,7 @@ def test_a_fact_that_says_it_already_is_shown_with_its_seen(memory: Memory) -> N
     for said in (long, "Likes green tea from Japan in the morning"):
         kept = model("add_fact", text=said, category="preference").structured
         if kept["action"] == "kept":
-            assert kept["seen"] == "" or said == long or long in model("add_fact", text=said).text
+            assert kept["fact"]["seen"] == "" or said == long or long in model("add_fact", text=said).text
 
 
 def test_a_long_conflict_is_settled_once_each_text_was_read_to_its_end(lab: Lab) -> None:
@@ -206,12 +206,11 @@ def test_graphs_sessions_and_facts_arrive_whole(memory: Memory) -> None:
     arrives_whole(model("list_sessions"))
     said = arrives_whole(model("read_session", session="talk", last=200)).text
     assert "message 39" in said and "before these" in said
-    after, keys = "", list[str]()
-    while True:
-        page = arrives_whole(model("list_facts", after=after, limit=200))
+    cursor, keys = "", list[str]()
+    while cursor is not None:
+        page = arrives_whole(model("list_facts", cursor=cursor, limit=200))
         keys += [one["key"] for one in page.structured["facts"]]
-        if not (after := page.structured["after"]):
-            break
+        cursor = page.structured["next"]
     assert len(keys) == len(set(keys)) >= 100
 
 

@@ -39,7 +39,7 @@ def test_they_are_offered_to_who_asks_and_readers_change_nothing(memory: Memory)
 
 def test_a_fact_is_kept_updated_taken_away_and_brought_back(memory: Memory, model: Model) -> None:
     made = model("add_fact", text="Likes tea", category="preference", confidence=0.5).structured
-    key = made["key"]
+    key = made["fact"]["key"]
     assert made["action"] == "added" and model("add_fact", text="Likes tea").structured["action"] == "kept"
     more = model("add_fact", text="Likes tea with milk", category="preference")
     assert more.structured["action"] == "updated" and more.structured["was"] == "Likes tea"
@@ -49,21 +49,21 @@ def test_a_fact_is_kept_updated_taken_away_and_brought_back(memory: Memory, mode
     (fact,) = model("list_facts", kind="fact").structured["facts"]
     assert (fact["text"], fact["key"], fact["own"]) == ("Likes tea with milk", key, True)
     page = model("list_facts", limit=2).structured
-    rest = model("list_facts", limit=2, after=page["after"]).structured
-    assert len(page["facts"]) == len(rest["facts"]) == 2 and rest["after"] == ""
-    assert "changed since it was read" in model.refused("delete_fact", key=key, seen=made["seen"])
+    rest = model("list_facts", limit=2, cursor=page["next"]).structured
+    assert len(page["facts"]) == len(rest["facts"]) == 2 and rest["next"] is None
+    assert "changed since it was read" in model.refused("delete_fact", key=key, seen=made["fact"]["seen"])
     assert "changed since it was read" in model.refused("restore_fact", key=key)
     model("delete_fact", key=key, seen=fact["seen"], reason="asked for")
-    gone = model("fact_history").structured["texts"]
+    gone = model("fact_history").structured["facts"]
     assert [one["text"] for one in gone] == ["Likes tea with milk"]
     assert model("restore_fact", key=key).structured["text"] == "Likes tea with milk"
     history = model("fact_history", key=key)
-    assert [one["why"] for one in history.structured["texts"]] == ["deleted", "updated"]
+    assert [one["why"] for one in history.structured["facts"]] == ["deleted", "updated"]
     assert history.text.startswith(NOTICE) and history.structured["more"] == 0
     for n in range(60):
         memory.facts.edit(key, f"Likes tea number {n}")
     history = model("fact_history", key=key)
-    assert len(history.structured["texts"]) == 50 and "And 12 older ones." in history.text
+    assert len(history.structured["facts"]) == 50 and "And 12 older ones." in history.text
 
 
 def test_what_is_said_in_a_session_is_read_quoted(memory: Memory, model: Model) -> None:

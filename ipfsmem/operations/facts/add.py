@@ -1,0 +1,70 @@
+"""The operation `facts.add`: remember one sentence."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ipfsmem.errors import UsageError
+from ipfsmem.facts.categories import GENERAL, MAX_CATEGORY, MAX_FACT, Kind
+from ipfsmem.memories.facts import Remembered
+from ipfsmem.operation import Cli, Except, ForModels, View, operation
+from ipfsmem.operations.facts.stored import facts_of
+
+
+@operation(
+    name="facts.add",
+    summary="Add a fact",
+    right="write",
+    about="target",
+    raises=(
+        "UsageError: the text is empty or too long, or an argument is out of bounds; nothing was written.",
+        "LimitError: the fact does not fit into a memory file.",
+        "ChangedError: another text was written in its place meanwhile.",
+    ),
+    audit="fact add",
+    command="fact add",
+    http="POST /v1/facts",
+    tool="add_fact",
+    title="Add a fact",
+    for_models="Remember one sentence with a category. A known fact stays as it is; a fact that says more than an older one replaces it.",
+)
+def add(
+    view: View,
+    text: Annotated[str, Meta(description="The sentence."), ForModels("The sentence.", most=MAX_FACT)],
+    category: Annotated[
+        str,
+        Meta(description="Category, any word."),
+        Cli(option=True),
+        ForModels("Topic, one word.", most=MAX_CATEGORY),
+    ] = GENERAL,
+    *,
+    kind: Annotated[
+        Kind,
+        Meta(description="Kind of entry."),
+        ForModels("fact: what holds; procedure: how something is done; episode: what happened."),
+    ] = "fact",
+    confidence: Annotated[
+        float | None, Meta(ge=0, le=1, description="Confidence, 0 to 1."), Cli(metavar="0..1")
+    ] = None,
+    important: Annotated[
+        bool,
+        Meta(description="Hide this fact last when there are too many."),
+        ForModels("Hidden last when facts are too many."),
+    ] = False,
+    source: Annotated[
+        str, Meta(description="Where it comes from, for its header."), Except(("cli", "http", "mcp"))
+    ] = "",
+) -> Remembered:
+    """Add a fact and return the result: added, kept (already known), or updated.
+
+    A fact that says more than an entry, or restates it, replaces its text; the history keeps that text.
+    """
+    view.opened.ingest_edits()
+    made = facts_of(view).add(text, category, kind, confidence=confidence, important=important, source=source)
+    if made is None:
+        raise UsageError("the text has only spaces and dashes, so nothing was written")
+    if made.action != "kept":
+        view.opened.render_file(made.fact.key, view.target)
+    return made

@@ -1,0 +1,41 @@
+"""The operation `facts.delete`: delete an entry, so that it can be restored."""
+
+from __future__ import annotations
+
+from ipfsmem.memories.facts import Fact, as_fact
+from ipfsmem.memories.reasons import check_reason
+from ipfsmem.operation import Key, Reason, View, operation
+from ipfsmem.operations.facts.stored import SeenFact, facts_of
+
+
+@operation(
+    name="facts.delete",
+    summary="Delete a fact (it can be restored)",
+    right="write",
+    about="target",
+    raises=(
+        "NotFoundError: there is no such fact.",
+        "ChangedError: the fact is not as `seen` says; nothing was deleted.",
+        "UsageError: `reason` cannot be recorded; nothing was deleted.",
+    ),
+    audit="fact delete",
+    command="fact delete",
+    http="DELETE /v1/facts/{key}",
+    tool="delete_fact",
+    title="Delete a fact",
+    for_models="Delete a fact; restore_fact can restore it. To delete it with its history, use forget.",
+    destructive=True,
+)
+def delete(view: View, key: Key, *, reason: Reason = "", seen: SeenFact = None) -> Fact:
+    """Delete a fact on every device. `fact restore` restores it; `forget` also deletes its earlier texts.
+
+    A text that somebody writes concurrently stays.
+    """
+    from ipfsmem.parts.forgetting import forget_text
+
+    check_reason(reason)
+    view.opened.ingest_file(key, view.target)
+    gone = facts_of(view).keep_deleted(key, seen)
+    why = reason or "deleted; it can be restored"
+    forget_text(view.opened, view.target, key, reason=why, seen=gone, keep_earlier=True)
+    return as_fact(gone)

@@ -1,0 +1,24 @@
+"""The operation `facts.get`: one entry."""
+
+from __future__ import annotations
+
+from ipfsmem.memories.facts import Fact
+from ipfsmem.operation import Key, View, operation
+from ipfsmem.operations.facts.stored import facts_of
+
+
+@operation(
+    name="facts.get",
+    summary="Show a fact",
+    right="read",
+    about="target",
+    raises=("KeyNameError: `key` is invalid.",),
+    absent="there is no fact {key}",
+    command="",
+    http="GET /v1/facts/{key}",
+    idempotent=True,
+)
+def get(view: View, key: Key) -> Fact | None:
+    """Return one entry; None if there is none, or its text is not fetched."""
+    view.opened.ingest_edits()
+    return facts_of(view).get(key)

@@ -1,0 +1,68 @@
+"""The operation `facts.list`: facts, procedures and episodes, last written first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ipfsmem.memories.facts import Fact
+from ipfsmem.operation import Category, Cli, Except, ForModels, Http, Items, View, operation
+from ipfsmem.operations.facts.stored import OfKind, facts_of
+
+#: Maximum number of facts of one page.
+MAX_PAGE = 1_000
+
+
+class FactPage(Items[Fact], frozen=True, kw_only=True):
+    """All entries that match, or a page of them, last written first. It is a sequence of its `facts`."""
+
+    facts: tuple[Fact, ...]
+    #: The `cursor` of the next page; None after the last page.
+    next: str | None
+
+
+@operation(
+    name="facts.list",
+    summary="List facts",
+    right="read",
+    about="target",
+    raises=("UsageError: an argument is out of bounds.",),
+    command="fact list",
+    http="GET /v1/facts",
+    tool="list_facts",
+    title="List facts",
+    for_models="List facts, procedures and episodes, newest first, each with its seen value.",
+    idempotent=True,
+)
+def list_(
+    view: View,
+    kind: Annotated[OfKind, Cli(option=True)] = None,
+    category: Annotated[Category, Cli(option=True)] = None,
+    *,
+    limit: Annotated[
+        int | None,
+        Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
+        Cli(metavar="N"),
+        Http(default=100),
+        ForModels(default=50, most=200),
+    ] = None,
+    cursor: Annotated[
+        str,
+        Meta(max_length=200, description="`next` of the previous page."),
+        Cli(metavar="CURSOR"),
+        ForModels("Continue after this next of the last answer."),
+    ] = "",
+    hidden: Annotated[
+        bool,
+        Meta(description="List the entries that are hidden on this device instead."),
+        Except(("cli", "mcp")),
+    ] = False,
+) -> FactPage:
+    """List facts, procedures and episodes, last written first.
+
+    Entries that are hidden on this device, expired, or not fetched are omitted.
+    """
+    view.opened.ingest_edits()
+    found, following = facts_of(view).page(kind, category, limit, cursor, hidden=hidden)
+    return FactPage(facts=tuple(found), next=following or None)

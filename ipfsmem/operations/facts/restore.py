@@ -1,0 +1,61 @@
+"""The operation `facts.restore`: restore an earlier text of an entry, or a deleted entry."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.memories.facts import Fact, as_fact
+from ipfsmem.operation import Cli, Except, ForModels, Key, Needed, View, operation
+from ipfsmem.operations.facts.stored import facts_of
+
+
+@operation(
+    name="facts.restore",
+    summary="Restore an earlier text of a fact",
+    right="write",
+    about="target",
+    raises=(
+        "NotFoundError: there is no such earlier text.",
+        "ChangedError: the current text is not the one that `seen` says; nothing was restored.",
+        "KeyNameError: `key` is invalid.",
+    ),
+    audit="fact restore",
+    command="fact restore",
+    http="POST /v1/facts/{key}/restore",
+    tool="restore_fact",
+    title="Restore a fact",
+    for_models="Restore an earlier text of a fact, or a deleted fact. The current text moves to the history; pass its seen value.",
+)
+def restore(
+    view: View,
+    key: Key,
+    number: Annotated[
+        int,
+        Meta(ge=1, le=100_000, description="Number of the text in the history; 1 is the newest."),
+        Cli(option=True, metavar="N", help="Number of the text in `fact history`."),
+        ForModels("Number of the text in fact_history."),
+    ] = 1,
+    *,
+    seen: Annotated[
+        str | None,
+        Meta(
+            max_length=64,
+            description="Restore only if this `seen` is current; empty: only if no text is shown.",
+        ),
+        Needed(("http",)),
+        ForModels("The seen value of the answer that showed it.", default=""),
+        Except(("cli",)),
+    ] = None,
+) -> Fact:
+    """Restore an earlier text of a fact, the newest unless you give a number; also of a deleted fact.
+
+    The current text moves to the history.
+    """
+    check_key(key)
+    view.opened.ingest_file(key, view.target)
+    reading = facts_of(view).restore(key, number, seen)
+    view.opened.render_file(key, view.target)
+    return as_fact(reading)

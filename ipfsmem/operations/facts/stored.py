@@ -1,0 +1,37 @@
+"""What the operations on facts share: the facts of a call, a kind, and the text that a caller was shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from ipfsmem.facts.categories import Kind
+from ipfsmem.operation import Except, ForModels, Header, Needed, View
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Facts
+
+#: What an entry is, of those to list.
+OfKind = Annotated[
+    Kind | None,
+    Meta(description="Only entries of this kind."),
+    ForModels("fact: what holds; procedure: how something is done; episode: what happened."),
+]
+#: The `seen` of the entry that a change replaces.
+SeenFact = Annotated[
+    str | None,
+    Meta(max_length=64, description="Change the entry only if this `seen` is current."),
+    Header("If-Match"),
+    Needed(("mcp",)),
+    ForModels("The seen value of the answer that showed it."),
+    Except(("cli",)),
+]
+
+
+def facts_of(view: View) -> Facts:
+    """The facts of the scope that a call works on."""
+    from ipfsmem.config import settings
+    from ipfsmem.memories.facts import Facts
+
+    return Facts(view.opened.memories.in_scope(view.target), settings().facts)
