@@ -330,7 +330,7 @@ class Town:
                     replaced(value, loc=self.elsewhere(random)),
                     replaced(value, s=canonical.b64(random.randbytes(64))),
                     replaced(value, body="cd" * 32),
-                    replaced(value, of="foreign"),
+                    replaced(value, author="foreign"),
                     sign_value(signer, name, under, replaced(value, body="cd" * 32), vault),
                 ]
             )
@@ -358,7 +358,7 @@ class Town:
                     replaced(made, kind="dead"),
                     replaced(made, h="x"),
                     replaced(made, b=("zz",)),
-                    replaced(made, of=me),
+                    replaced(made, author=me),
                     replaced(made, s="AA"),
                     replaced(made, body=None),
                 ]
