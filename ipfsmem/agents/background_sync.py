@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.agents.vectors_apart import end_when_locked, is_at
+from ipfsmem.agents.vectors_apart import end_when_locked, ending_after, is_at
 from ipfsmem.canonical import read_json
 from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
@@ -40,9 +40,11 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     place = namespace_folder(home, namespace)
     if not place.is_dir():
         return
-    end = threading.Timer(_END, os._exit, (1,))
-    end.daemon = True
-    end.start()
+    with ending_after(_END):
+        _syncs(namespace, home, place, given)
+
+
+def _syncs(namespace: str, home: Path, place: Path, given: bytes) -> None:
     folder, passphrase = said_in(given, "folder"), said_in(given, "passphrase") or None
     again, lock = place / _AGAIN, place / BACKGROUND_LOCK
     for _ in range(_MOST):
@@ -61,7 +63,6 @@ def run(namespace: str, home: Path, given: bytes) -> None:
             break
         if not again.exists():
             break
-    end.cancel()
 
 
 @contextlib.contextmanager

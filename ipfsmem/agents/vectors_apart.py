@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from ipfsmem.device.lock import file_lock, is_held
@@ -37,15 +37,17 @@ def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | No
 
 def run(namespace: str, home: Path, given: bytes) -> None:
     """Make all missing vectors. Raises nothing."""
-    from ipfsmem.agents.background_sync import said_in
-    from ipfsmem.memory import Memory
-
     place = namespace_folder(home, namespace)
     if not place.is_dir():
         return
-    end = threading.Timer(_END, os._exit, (1,))
-    end.daemon = True
-    end.start()
+    with ending_after(_END):
+        _make(namespace, home, place, given)
+
+
+def _make(namespace: str, home: Path, place: Path, given: bytes) -> None:
+    from ipfsmem.agents.background_sync import said_in
+    from ipfsmem.memory import Memory
+
     passphrase, kinds = said_in(given, "passphrase") or None, frozenset(said_in(given, "kinds").split())
     path = place / VECTORS_LOCK
     if passphrase is not None and not path.exists():
@@ -65,7 +67,18 @@ def run(namespace: str, home: Path, given: bytes) -> None:
         finally:
             done.set()
             os.utime(path)
-    end.cancel()
+
+
+@contextlib.contextmanager
+def ending_after(seconds: float) -> Iterator[None]:
+    """End this process if the block takes longer."""
+    end = threading.Timer(seconds, os._exit, (1,))
+    end.daemon = True
+    end.start()
+    try:
+        yield
+    finally:
+        end.cancel()
 
 
 def is_at(path: Path, inode: int) -> bool:

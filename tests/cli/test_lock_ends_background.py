@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from ipfsmem.agents import background_start, background_sync
@@ -51,6 +52,8 @@ def test_lock_ends_background_sync_that_has_a_passphrase(tmp_path: Path) -> None
             pass
         else:
             raise AssertionError("it asked the provider")
+        limits = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+        assert all(one.finished.is_set() for one in limits)
 
 
 def test_background_sync_that_is_started_with_a_passphrase_can_be_locked(tmp_path: Path) -> None:

@@ -221,6 +221,10 @@ def test_lock_ends_the_process_that_makes_vectors_with_a_passphrase(
     texts = len(server.texts)
     vectors_apart.run("m", home, json.dumps({"passphrase": PASSPHRASE}).encode())  # one that began late
     assert len(server.texts) == texts
+    # Its time limit would end whatever process called it, half an hour later.
+    assert not [
+        one for one in threading.enumerate() if isinstance(one, threading.Timer) and not one.finished.is_set()
+    ]
 
 
 def test_process_for_a_text_that_the_model_refuses_is_not_started_again(
