@@ -91,7 +91,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     names: bool = False
     #: `listing` reports cheaply what is stored (Listing).
     listing: bool = False
-    #: `read_stored` reads blocks from its own store, not from elsewhere (Raw).
+    #: `read_stored` reads blocks from its own store, not from elsewhere or from a copy on this device (Raw).
     raw: bool = False
     #: The data stays available to devices that are not running now, and after 48 hours.
     durable: bool = True
@@ -195,12 +195,32 @@ class Snapshots(Protocol):
     def begin_snapshot(self, cache: bytes) -> None:
         """Answer `get_name`, `pins`, `listing`, `missing_blocks`, `get_blocks` from a listing made when first needed.
 
-        Until `end_snapshot`, or the next call that writes or asks what is stored. `cache`: what `end_snapshot`
-        last returned on this device, or nothing; the provider trusts it no more than an answer. Never fails.
+        Until `end_snapshot`, or the next call that writes or asks what is stored, unless each write notices what
+        other devices changed since the listing. `cache`: what `end_snapshot` last returned on this device, or
+        nothing; the provider trusts it no more than an answer. Never fails.
         """
 
     def end_snapshot(self) -> bytes:
         """List for each call again; return a cache that saves the next sync requests. Never fails."""
+
+
+@runtime_checkable
+class GroupCommit(Protocol):
+    """Optional: a provider for which each durable write is a round trip, and that stores several writes as one."""
+
+    def begin_group(self) -> None:
+        """Hold back what this task writes with `put_car`, `pin`, `unpin` and `put_name` until the group ends.
+
+        These calls return before their writes are durable, and this task's reads see them. Writes of other
+        tasks do not wait. Never fails. Groups do not nest.
+        """
+
+    async def commit_group(self) -> None:
+        """Store the group's writes durably, all or none, and end the group. After an error none is stored, or
+        the outcome is unknown (ProviderUnavailable)."""
+
+    def discard_group(self) -> None:
+        """End the group without its writes. Never fails; without a group it does nothing."""
 
 
 class Listing(Protocol):

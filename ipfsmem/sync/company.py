@@ -35,12 +35,14 @@ from ipfsmem.provider.contract import (
     Collecting,
     Connecting,
     Fetching,
+    GroupCommit,
     Listing,
     Pin,
     Provider,
     Raw,
     Repair,
     Settling,
+    Snapshots,
     Unpinning,
     Unreading,
     told_of_pauses,
@@ -221,6 +223,8 @@ class Member:
         #: The texts of its refusals in this sync.
         self.refusals: set[str] = set()
         self._calls = 0
+        #: Bytes given to `put_car` and not sent before the next group commit.
+        self._held_back = 0
         self._hurry = self._spent = 0.0
         for name in _OFFERS:
             if hasattr(provider, name):
@@ -229,6 +233,13 @@ class Member:
             setattr(self, "fetchers", provider.fetchers)  # noqa: B010
         if isinstance(provider, Unreading):
             setattr(self, "unread", provider.unread)  # noqa: B010
+        if isinstance(provider, Snapshots):
+            setattr(self, "begin_snapshot", provider.begin_snapshot)  # noqa: B010
+            setattr(self, "end_snapshot", provider.end_snapshot)  # noqa: B010
+        if isinstance(provider, GroupCommit):
+            setattr(self, "begin_group", provider.begin_group)  # noqa: B010
+            setattr(self, "commit_group", self._commit_group)  # noqa: B010
+            setattr(self, "discard_group", provider.discard_group)  # noqa: B010
         if isinstance(provider, Settling):  # it never fails, and has its own limit
             setattr(self, "settle", provider.settle)  # noqa: B010
 
@@ -262,6 +273,7 @@ class Member:
             try:
                 for cid, data in blocks:
                     call.moved(base + call.bytes / _SLOWEST, len(data))
+                    self._held_back += len(data)
                     yield cid, data
             except Exception as error:
                 call.source_error = error
@@ -321,6 +333,13 @@ class Member:
 
     async def close(self) -> None:
         """Do nothing: whoever opened the provider closes it."""
+
+    async def _commit_group(self) -> None:
+        """See `GroupCommit.commit_group`. All bytes of the group are sent now."""
+        assert isinstance(self._provider, GroupCommit)
+        call = _RunningCall(SERVICE + self._held_back / _SLOWEST)
+        self._held_back = 0
+        await self._ask(self._provider.commit_group, call)
 
     def _name_call(self) -> _RunningCall:
         return _RunningCall(ANSWER if self.capabilities.durable else NETWORK, small=True)

@@ -493,16 +493,20 @@ async def _begun(
     """Start a run with exclusive access to its vault, unaffected by damaged notes. Raises UsageError for a
     read-only vault."""
     async with _alone(replica) as notices:
-        yield SyncContext(
-            replica,
-            providers,
-            root,
-            progress,
-            notices,
-            named_root=named_root,
-            not_opened=not_opened,
-            company=company,
-        )
+        begin_snapshots(replica, providers)
+        try:
+            yield SyncContext(
+                replica,
+                providers,
+                root,
+                progress,
+                notices,
+                named_root=named_root,
+                not_opened=not_opened,
+                company=company,
+            )
+        finally:
+            end_snapshots(replica, providers)
 
 
 @contextlib.asynccontextmanager

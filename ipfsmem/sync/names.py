@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -229,6 +229,16 @@ class Names:
         """Return the valid records shown by this channel so far."""
         records = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]
         return [record for name, encoded in records if (record := self._verified(name, encoded)) is not None]
+
+    def shown(self, channel: str) -> dict[str, bytes | None]:
+        """Return the records that a channel showed or accepted so far, by name."""
+        return {name: encoded for (at, name), encoded in self._there.items() if at == channel}
+
+    def take_back(self, channel: str, shown: Mapping[str, bytes | None]) -> None:
+        """Forget the puts at a channel after `shown`, as it did not store them."""
+        for name in self.shown(channel):
+            del self._there[channel, name]
+        self._there.update({(channel, name): encoded for name, encoded in shown.items()})
 
     def known(self, name: str) -> IpnsRecord | None:
         """Return the greatest record of a name read or made so far."""

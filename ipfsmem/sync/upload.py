@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.bulk import no_collection, not_here
 from ipfsmem.device.tables import placed
@@ -20,7 +22,7 @@ from ipfsmem.errors import (
     ProviderError,
     ProviderUnavailable,
 )
-from ipfsmem.provider.contract import Connecting, Fetching, Provider
+from ipfsmem.provider.contract import Connecting, Fetching, GroupCommit, Provider
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.company import side_by_side
 from ipfsmem.sync.context import SyncContext
@@ -131,8 +133,14 @@ class _RootUpload:
 
     async def _at_taker(self, provider: Provider) -> None:
         run, root = self._run, self._root
+        led = False
         try:
-            if self._check:
+            if isinstance(provider, GroupCommit):
+                answered = await self._place_in_group(provider, provider)
+                led = True
+                if self._check:
+                    await _check_placed(run, provider, root, answered, self._every)
+            elif self._check:
                 answered = await _place_and_check(run, self._joined, provider, root, self._every)
             else:
                 answered = await upload_to(run, self._joined, provider, root)
@@ -143,13 +151,30 @@ class _RootUpload:
         self._answers[provider.name] = answered
         if answered == root:
             self._decided.set()
-            await self._lead_there(provider)
+            if not led:
+                await self._lead_there(provider)
         try:
             await resend_damaged(run, provider, root)
         except ProviderError as error:
             run.notices.failed(
                 f"damaged parts at {provider.name} could not be sent again", error, provider=provider.name
             )
+
+    async def _place_in_group(self, provider: Provider, group: GroupCommit) -> CID:
+        """Upload and pin the root and move names there in one commit; it is noted as placed when all is durable."""
+        run, root = self._run, self._root
+        shown = run.names.shown(provider.name)
+        group.begin_group()
+        try:
+            brought = await _bring_root(run, self._joined, provider, root)
+            if brought.answered == root:
+                await self._lead_there(provider)
+            await group.commit_group()
+        except BaseException:
+            group.discard_group()
+            run.names.take_back(provider.name, shown)
+            raise
+        return _note_brought(run, provider, root, brought)
 
     async def _at_follower(self, provider: Provider) -> None:
         """Pin what others accepted, and move names there, at a provider without uploads."""
@@ -175,44 +200,64 @@ async def _place_and_check(
 ) -> CID:
     """Upload and pin a root, then check its tree. Names are moved after that (format section 7)."""
     answered = await upload_to(run, joined, provider, root)
+    await _check_placed(run, provider, root, answered, every)
+    return answered
+
+
+async def _check_placed(run: SyncContext, provider: Provider, root: CID, answered: CID, every: bool) -> None:
     try:
         await keep_present(run, provider, root, answered, extent=Extent(every=every))
     except MissingError:
         raise
     except ProviderError as error:
         run.notices.failed(f"what is at {provider.name} could not be checked", error, provider=provider.name)
-    return answered
+
+
+class _Brought(msgspec.Struct, frozen=True):
+    """How a root came to be at a provider: `sent` now, or there since an earlier sync."""
+
+    answered: CID
+    sent: Sent | None = None
+    #: It was noted as placed, and the provider did not list it any more.
+    unlisted: bool = False
 
 
 async def upload_to(run: SyncContext, joined: Joined, provider: Provider, root: CID) -> CID:
     """Upload and pin a root unless known to be there; return the provider's root."""
-    db = run.replica.db.connection
-    can = provider.capabilities
-    row = placed.under_either_name(db, provider.name, str(root))
+    return _note_brought(run, provider, root, await _bring_root(run, joined, provider, root))
+
+
+async def _bring_root(run: SyncContext, joined: Joined, provider: Provider, root: CID) -> _Brought:
+    row = placed.under_either_name(run.replica.db.connection, provider.name, str(root))
     if row is not None and await _serves_root(run, provider, row):
-        return parse_cid(row.answered)
+        return _Brought(parse_cid(row.answered))
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
-    sent = None
     if row is None and _has_what_it_lists(provider) and root in joined.heads:
         pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
-        sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
-    if sent is None:
-        known = _whole_roots_at(run, provider) if can.partial_car else []
-        wanted = await _fetch_tree(run, root, known)
-        others = root in joined.heads or joined.heads_joined > 0
-        ask = others or not known
-        taken = run.sending.taken.setdefault(provider.name, set())
-        there = taken | run.fetcher.served.get(provider.name, set())
-        sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, there=there)
-        taken |= sent.new
-    run.sending.count(sent.blocks, sent.bytes)
-    with run.replica.transaction():
-        now = run.replica.world.now()
-        placed.put(db, PlacedRow(provider.name, str(root), str(sent.root), sent.handle, now))
-    if row is not None:
-        _tell_of_unlisted(run, provider, root)
-    return sent.root
+        if pinned:
+            return _Brought(root, Sent(0, 0, root, pinned[0].handle))
+    known = _whole_roots_at(run, provider) if provider.capabilities.partial_car else []
+    wanted = await _fetch_tree(run, root, known)
+    others = root in joined.heads or joined.heads_joined > 0
+    ask = others or not known
+    there = run.sending.taken.get(provider.name, set()) | run.fetcher.served.get(provider.name, set())
+    sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, there=there)
+    return _Brought(sent.root, sent, row is not None)
+
+
+def _note_brought(run: SyncContext, provider: Provider, root: CID, brought: _Brought) -> CID:
+    """Note what is durable at a provider now; return its root."""
+    if (sent := brought.sent) is not None:
+        run.sending.taken.setdefault(provider.name, set()).update(sent.new)
+        run.sending.count(sent.blocks, sent.bytes)
+        with run.replica.transaction():
+            now = run.replica.world.now()
+            row = PlacedRow(provider.name, str(root), str(sent.root), sent.handle, now)
+            placed.put(run.replica.db.connection, row)
+        if brought.unlisted:
+            _tell_of_unlisted(run, provider, root)
+    return brought.answered
 
 
 def _whole_roots_at(run: SyncContext, provider: Provider) -> list[CID]:

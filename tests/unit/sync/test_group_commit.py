@@ -1,0 +1,135 @@
+"""Group commit: what one publish stores at a provider is stored as one write, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.provider.contract import GroupCommit, Provider, Snapshots
+from ipfsmem.sync.company import Company
+from ipfsmem.sync.progress import no_progress
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.device_lab import load
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x08"))
+device = partial(load, wallet=WALLET)
+WRITES = ("put_car", "pin", "unpin", "put_name")
+
+
+class GroupingProvider(SimProvider):
+    """A simulated provider whose writes of a group reach the cloud when the group is committed."""
+
+    def __init__(self, cloud: SimCloud, *, name: str = "grouping") -> None:
+        super().__init__(cloud, name=name)
+        self.remote: SimCloud | None = None
+        self.snapshots: list[str] = []
+
+    def begin_group(self) -> None:
+        assert self.remote is None, "groups do not nest"
+        self.calls.append("begin_group")
+        self.remote, self.cloud = self.cloud, copy.deepcopy(self.cloud)
+
+    async def commit_group(self) -> None:
+        await self._enter("commit_group")
+        assert self.remote is not None
+        self.remote.__dict__.update(self.cloud.__dict__)
+        self.cloud, self.remote = self.remote, None
+
+    def discard_group(self) -> None:
+        if self.remote is not None:
+            self.cloud, self.remote = self.remote, None
+
+    def begin_snapshot(self, cache: bytes) -> None:
+        self.snapshots.append("begin")
+
+    def end_snapshot(self) -> bytes:
+        self.snapshots.append("end")
+        return b""
+
+
+def groups(calls: Sequence[str]) -> list[list[str]]:
+    """The writes of each group, in order."""
+    found: list[list[str]] = []
+    inside = False
+    for call in calls:
+        if call in ("begin_group", "commit_group"):
+            inside = call == "begin_group"
+            found += [[]] if inside else []
+        elif call in WRITES:
+            assert inside, f"{call} outside of a group"
+            found[-1].append(call)
+    return found
+
+
+def test_publish_of_a_change_is_one_commit(tmp_path: Path) -> None:
+    provider = GroupingProvider(SimCloud())
+    a = device(tmp_path, "a", [provider])
+    asyncio.run(a.sync())
+    provider.calls.clear()
+    a.write("k", "text")
+    assert asyncio.run(a.sync()).published
+    assert groups(provider.calls) == [["put_car", "pin", "put_name"]]
+
+
+def test_failed_commit_is_published_by_the_next_sync(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    provider = GroupingProvider(cloud)
+    a = device(tmp_path, "a", [provider])
+    asyncio.run(a.sync())
+    before = copy.deepcopy(cloud.__dict__)
+    a.write("k", "text")
+    at = SimProvider(cloud)
+    commit, provider.commit_group = provider.commit_group, _refuse  # type: ignore[method-assign]
+    with pytest.raises(ProviderUnavailable, match="commit failed"):
+        asyncio.run(a.sync())
+    assert a.status().unpublished and cloud.pins == before["pins"] and cloud.names == before["names"]
+    provider.commit_group = commit  # type: ignore[method-assign]
+    assert asyncio.run(a.sync()).blocks_sent and not a.status().unpublished
+    b = device(tmp_path, "b", [at])
+    assert b.read("k").file.body == "text"  # type: ignore[union-attr]
+
+
+async def _refuse() -> None:
+    raise ProviderUnavailable("commit failed")
+
+
+def test_failed_commit_at_one_of_two_is_reported_and_made_up(tmp_path: Path) -> None:
+    first, second = SimCloud(), SimCloud()
+    grouping = GroupingProvider(second)
+    a = device(tmp_path, "a", [SimProvider(first, name="one"), grouping])
+    asyncio.run(a.sync())
+    commit, grouping.commit_group = grouping.commit_group, _refuse  # type: ignore[method-assign]
+    a.write("k", "text")
+    report = asyncio.run(a.sync())
+    assert report.published and report.not_placed == ["grouping"]
+    grouping.commit_group = commit  # type: ignore[method-assign]
+    assert asyncio.run(a.sync()).not_placed == []
+    b = device(tmp_path, "b", [SimProvider(second, name="two")])
+    assert b.read("k").file.body == "text"  # type: ignore[union-attr]
+
+
+def test_restore_reads_one_snapshot(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = device(tmp_path, "a", [SimProvider(cloud)])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    provider = GroupingProvider(cloud)
+    b = device(tmp_path, "b", [provider])
+    assert b.read("k").file.body == "text"  # type: ignore[union-attr]
+    assert provider.snapshots[:2] == ["begin", "end"] and provider.snapshots.count("begin") == 1
+
+
+def test_member_of_a_company_offers_what_its_provider_offers(tmp_path: Path) -> None:
+    a = device(tmp_path, "a", [SimProvider(SimCloud())])
+    plain: Provider = SimProvider(SimCloud())
+    members = Company(a.replica, [plain, GroupingProvider(SimCloud())], no_progress).members
+    assert [isinstance(one, GroupCommit) for one in members] == [False, True]
+    assert [isinstance(one, Snapshots) for one in members] == [False, True]
