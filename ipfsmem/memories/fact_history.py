@@ -1,6 +1,6 @@
 """The earlier texts of a memory that were replaced or removed by a reversible operation.
 
-They are stored as a session (`sessions`), so they are sealed, reach every device and merge without a conflict; lists, context and
+What is kept goes into the scope of a write; a scope reads those of the scopes that lead to it, too. They are stored as a session (`sessions`), so they are sealed, reach every device and merge without a conflict; lists, context and
 linked folders leave them out. Forgetting the memory forgets them too.
 """
 
@@ -38,13 +38,17 @@ def session_of(key: str) -> str:
 def keep_in(change: Writing, memories: MemoryStore, key: str, data: bytes, why: Why) -> list[str]:
     """Store a text in the transaction that replaces it; returns the keys of the parts that changed."""
     item = {"was": data.decode(), "why": why}
-    return Sessions(memories).add_in(change, session_of(key), [item])
+    below = (Sessions(one).entries(session_of(key)) for one in memories.stack()[1:])
+    after = max((entry.place[0] for entries in below for entry in entries), default=0)
+    return Sessions(memories).add_in(change, session_of(key), [item], after)
 
 
 def earlier(memories: MemoryStore, key: str) -> list[Earlier]:
     """Return the earlier texts of a memory, newest first. Raises NotFoundError if a part of them is not fetched."""
-    found = []
-    for entry in Sessions(memories).entries(session_of(key)):
+    found, session = [], session_of(key)
+    with memories.replica.reading():
+        entries = [entry for one in memories.stack()[::-1] for entry in Sessions(one).entries(session)]
+    for entry in sorted(entries, key=lambda one: one.place):
         was, why = entry.item.get("was"), entry.item.get("why")
         if isinstance(was, str) and why in _WHYS:
             found.append(Earlier(was.encode(errors="replace"), entry.place[0], why))
@@ -53,7 +57,10 @@ def earlier(memories: MemoryStore, key: str) -> list[Earlier]:
 
 def keys_with_history(memories: MemoryStore) -> list[str]:
     """Return the keys of the memories that have earlier texts, last changed first."""
-    return [one.session.removeprefix(HISTORY) for one in Sessions(memories).listing(histories=True)]
+    with memories.replica.reading():
+        found = [one for part in memories.stack() for one in Sessions(part).listing(histories=True)]
+    newest = sorted(found, key=lambda one: one.changed, reverse=True)
+    return list(dict.fromkeys(one.session.removeprefix(HISTORY) for one in newest))
 
 
 def has_history(memories: MemoryStore, keys: Iterable[str]) -> list[str]:

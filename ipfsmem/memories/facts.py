@@ -7,7 +7,7 @@ there. Entries beyond the limits in the settings are hidden on this device, whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,7 @@ from ipfsmem.facts.limits import Order, Place, Ranked, beyond, place_of
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import MemoryStore, NotHereError
-from ipfsmem.memories.memory_records import MemoryRecord
+from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.priority import expired_on, merits_of
 from ipfsmem.memories.query_embedding import QueryEmbedding
@@ -101,10 +101,11 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts:
-    """The entries of one scope."""
+    """The entries of one scope, and of those that lead to it."""
 
     def __init__(self, memories: MemoryStore, limits: FactSettings) -> None:
         self._memories = memories
+        self._parts = memories.stack()
         self._replica = memories.replica
         self._limits = limits
 
@@ -123,7 +124,7 @@ class Facts:
         left out. `hidden`: those hidden here instead."""
         wanted = None if category is None else category_of(category)
         with self._replica.reading():
-            rest = self._held(kind, hidden=hidden)
+            rest = self._held(kind, self._parts, hidden=hidden)
             if cursor:
                 behind = tuple(cursor.split("/", 1))
                 rest = [item for item in rest if (item[1].hlc, item[0]) < behind]
@@ -143,17 +144,23 @@ class Facts:
             return self._fact(key)
 
     def _held(
-        self, kind: Kind | None, *, own: bool = False, hidden: bool = False
+        self,
+        kind: Kind | None,
+        parts: Sequence[MemoryStore],
+        *,
+        own: bool = False,
+        hidden: bool = False,
     ) -> list[tuple[str, IndexedEntry]]:
-        """Return key and header of the entries that are not hidden, or of those that are, last written first (inside `reading`).
-        Expired ones are only among all `own` ones, as they still count towards limits."""
-        known_hidden, scope = hidden_texts(self._replica), self._memories.scope
+        """Return key and header of the entries of these scopes that are not hidden, or of those that are, last written first
+        (inside `reading`). Expired ones are only among all `own` ones, as they still count towards limits."""
+        known_hidden, scopes = hidden_texts(self._replica), {part.scope for part in parts}
         today = self._replica.world.today()
-        out_of_sight = {key: one.hlc for (of, key), one in known_hidden.items() if of == scope}
+        out_of_sight = {(key, one.hlc): of for (of, key), one in known_hidden.items() if of in scopes}
         found = [
             (key, one)
-            for key, one in index_of((self._memories,)).held.items()
-            if (out_of_sight.get(key) == one.hlc) == hidden  # first, as limits hide most of them
+            for key, one in index_of(parts).held.items()
+            # First, as limits hide most of them.
+            if (out_of_sight.get((key, one.hlc)) == one.scope) == hidden
             and not one.part
             and ENTITY not in one.tags
             and (known := kind_of(one.type, one.category)) is not None
@@ -178,11 +185,12 @@ class Facts:
     def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
         """Return the own entries of a kind nearest to a text, by words and, if a model is named and could decide otherwise, by
         meaning; and whether a named model was not asked."""
-        words = self._words()
-        if words is not None and not says_a_change(text):
+        if not says_a_change(text) and (words := self._words()):
             with self._replica.reading():
-                words.refresh()
-                near = [self._reading(key) for key in words.near(text, kind, _NEAREST)]
+                for one in words:
+                    one.refresh()
+                keys = dict.fromkeys(key for one in words for key in one.near(text, kind, _NEAREST))
+                near = [self._reading(key) for key in keys]
             today = self._replica.world.today()
             known = [
                 Candidate(fact.key, fact.text, fact.category)
@@ -199,7 +207,7 @@ class Facts:
         meaning = self._memories.meaning()
         asked = None if meaning is None else meaning.ask(query)
         try:
-            matches = search((self._memories,), Question(query, limit=_HITS, said=asked), read=True)
+            matches = search(self._parts, Question(query, limit=_HITS, said=asked), read=True)
         except UsageError:
             return [], False  # it has no word
         readings = [hit.reading for one in matches.memories if (hit := one.hit) is not None]
@@ -212,27 +220,38 @@ class Facts:
             if one.kind == kind
         ], False
 
-    def _words(self) -> FactWords | None:
-        """Return the words of all entries, once enough were added that loading them pays off."""
-        known, scope = self._memories.fact_words, self._memories.scope
-        if scope not in known and self._memories.facts_added[0] >= _MANY:
+    def _words(self) -> list[FactWords]:
+        """Return the words of all entries by scope, once enough were added that loading them pays off."""
+        known = self._memories.fact_words
+        if self._memories.facts_added[0] >= _MANY:
             from ipfsmem.memories.fact_words import FactWords  # not needed for adding a few
 
-            known[scope] = FactWords(self._memories)
-        return known.get(scope)
+            for part in self._parts:
+                if part.scope not in known:
+                    known[part.scope] = FactWords(part)
+        found = [known[part.scope] for part in self._parts if part.scope in known]
+        return found if len(found) == len(self._parts) else []
 
     def _reading(self, key: str) -> MemoryRecord | None:
-        try:
-            return self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
-        except NotHereError:
-            return None
+        return first_own(self._readings(key))
+
+    def _readings(self, key: str) -> Iterator[MemoryRecord | None]:
+        for part in self._parts:
+            try:
+                yield (
+                    None
+                    if part.forgotten()
+                    else part.reading_of(key, self._replica.store.entry(part.name(key)))
+                )
+            except NotHereError:
+                yield None
 
     def _meanings(self, asked: QueryEmbedding, keys: list[str]) -> dict[str, float]:
         """Return by key the similarity of entries to the model's answer, as far as it knows the words."""
         if not keys or asked.vectors is None or asked.share < _KNOWN:
             return {}
         with self._replica.reading():
-            vectors = index_of((self._memories,)).vectors
+            vectors = index_of(self._parts).vectors
         rows = [asked.vectors.at.get(vectors.get(key, b""), -1) for key in keys]
         return {
             keys[place]: cosine
@@ -270,7 +289,7 @@ class Facts:
             if found is None and decision.action != "added":
                 decision = Decision("added", "", "nothing near", decision.similarity)
         if decision.action == "kept" and old is not None:
-            self._in_sight_again(old.key)
+            self._in_sight_again(old)
             if decision.by == "same" and old.confidence is not None:
                 old = self._reinforce(old, reinforced(old.confidence, confidence))
             return _remembered(decision, old, conflict=False)
@@ -305,18 +324,19 @@ class Facts:
 
     def _reinforce(self, fact: Fact, confidence: float) -> Fact:
         """Return the same entry with this confidence."""
-        reading = self._memories.read(fact.key)
-        if reading is None or not reading.own or fact.confidence == confidence:
-            return fact
-        data = edit_memory(reading.data, {"confidence": f"{confidence:.6g}"})
-        return fact_of(self._memories.write(fact.key, data, seen=reading)) or fact
+        with self._memories.changing("write", fact.key) as change:
+            reading = self._memories.shown_in_stack(change, fact.key)
+            if reading is None or not reading.own or fact.confidence == confidence:
+                return fact
+            data = edit_memory(reading.data, {"confidence": f"{confidence:.6g}"})
+            return fact_of(self._memories.write_over(change, fact.key, data, reading)) or fact
 
     def _place_of(self, text: str, kind: Kind) -> tuple[str, Fact | None]:
         """Return the key for an entry with this text, with the entry if it exists; another key if something else was written
         there meanwhile."""
         for number in range(100):
             key = fact_key(f"{text}\0{number}" if number else text, kind)
-            reading = self._memories.read(key)
+            reading = first_own(part.read(key) for part in self._parts)
             if reading is None or not reading.own:
                 return key, None
             found = fact_of(reading)
@@ -340,10 +360,10 @@ class Facts:
         name = text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"
         return self._replace(key, text, {"name": name}, "edited", seen=seen)
 
-    def keep_deleted(self, key: str, seen: str | None = None) -> MemoryRecord:
-        """Store the text of an entry in its history before it is removed, and return it. Raises NotFoundError, ChangedError."""
+    def keep_deleted(self, key: str, seen: str | None = None) -> list[MemoryRecord]:
+        """Store the texts of an entry as `keep_removed` does. Raises NotFoundError, ChangedError."""
         self._there(key)
-        return keep_shown(self._memories, key, seen)
+        return keep_removed(self._memories, key, seen)
 
     def restore(self, key: str, number: int = 1, seen: str | None = None) -> MemoryRecord:
         """Restore an earlier text, numbered from the newest; the current one goes into the history. `seen`: only if it is still
@@ -361,7 +381,7 @@ class Facts:
             )
         data = found[number - 1].data
         with self._memories.changing("write", key) as change:
-            shown = self._memories.shown_in(change, key)
+            shown = self._memories.shown_in_stack(change, key)
             _check_seen(key, shown.seen if shown is not None else "", seen)
             if shown is not None and shown.own:
                 if shown.data == data:
@@ -382,7 +402,7 @@ class Facts:
         """Replace a text, which goes into the history, in one transaction."""
         today = self._replica.world.today().isoformat()
         with self._memories.changing("write", key) as change:
-            shown = self._memories.shown_in(change, key)
+            shown = self._memories.shown_in_stack(change, key)
             if shown is None or not shown.own:
                 raise NotFoundError(f"there is no fact {key}")
             _check_seen(key, shown.seen, seen)
@@ -395,7 +415,7 @@ class Facts:
                 *([CONFLICT] * conflict),
             ]
             fields = {**changes, "updated": today, "tags": render_tags([tag for tag in tags if tag])}
-            reading = self._memories.write_in(change, key, edit_memory(shown.data, fields, text), seen=shown)
+            reading = self._memories.write_over(change, key, edit_memory(shown.data, fields, text), shown)
         fact = fact_of(reading)
         assert fact is not None
         return fact
@@ -411,12 +431,12 @@ class Facts:
             raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
         return found
 
-    def _in_sight_again(self, key: str) -> None:
+    def _in_sight_again(self, fact: Fact) -> None:
         with self._replica.reading():
-            hidden = (self._memories.scope, key) in hidden_texts(self._replica)
+            hidden = (fact.scope, fact.key) in hidden_texts(self._replica)
         if hidden:
             with self._replica.transaction():
-                show(self._replica, [(self._memories.scope, key)])
+                show(self._replica, [(fact.scope, fact.key)])
 
     # -- limits --------------------------------------------------------------------------------------------------
 
@@ -439,7 +459,7 @@ class Facts:
                 over = ranked[: max(0, len(ranked) - most)]
             else:
                 today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
-                held = self._held(kind, own=True)
+                held = self._held(kind, (self._memories,), own=True)
                 places = [self._place(key, one, today, fading, order) for key, one in held if not one.part]
                 over = beyond(places, most) if len(held) > most else []
         if over:
@@ -476,10 +496,10 @@ class Facts:
 
 
 def keep_shown(memories: MemoryStore, key: str, seen: str | None = None) -> MemoryRecord:
-    """Store the current text of a memory in its history before it is removed. `seen`: only if it is that. Raises NotFoundError,
-    ChangedError."""
+    """Store the current text of a memory in its history before its writer replaces it. `seen`: only if it is that. Raises
+    NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:
-        shown = memories.shown_in(change, key)
+        shown = memories.shown_in_stack(change, key)
         if shown is None:
             raise NotFoundError(f"there is no memory {key}")
         _check_seen(key, shown.seen, seen)
@@ -499,6 +519,21 @@ def _remembered(
         conflict=conflict,
         hidden=hidden,
     )
+
+
+def keep_removed(memories: MemoryStore, key: str, seen: str | None = None) -> list[MemoryRecord]:
+    """Store the texts of a memory, in this scope and in those that lead to it, in their histories before they are removed, and
+    return them, the shown one first. `seen`: only if it is that. Raises NotFoundError, ChangedError."""
+    with memories.changing("write", key) as change:
+        found = [one for part in memories.stack() if (one := part.shown_in(change, key)) is not None]
+        shown = first_own(found)
+        if shown is None:
+            raise NotFoundError(f"there is no memory {key}")
+        _check_seen(key, shown.seen, seen)
+        removed = [shown, *(one for one in found if one.own and one is not shown)]
+        for one in reversed(removed):
+            keep_in(change, memories.in_scope(one.scope), key, one.data, "deleted")
+    return removed
 
 
 def _check_seen(key: str, shown: str, seen: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The graph of the memories of one scope: derived from their texts, held while the vault is open, stored next to the index of
+"""The graph of the memories of one scope, and of those that lead to it: derived from their texts, held while the vault is open, stored next to the index of
 recall for the next process, and updated by changes.
 
 Additions and removals are written into memory files, whose earlier texts go into their history (`fact_history`), so each step can
@@ -77,11 +77,15 @@ def keep_graphs(memories: MemoryStore) -> None:
 
 
 class GraphIndex:
-    """The graph of one scope."""
+    """The graph of one scope: its own entities are held, and read with those of the scopes that lead to it."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
+        #: Number of changes of the own entities.
+        self._changes = 0
+        #: The graph of several scopes, and what it was made of.
+        self._united: tuple[list[tuple[str, int, list[str]]], Graph] = ([], Graph())
         self._clear(b"")
 
     def _clear(self, kind: bytes) -> None:
@@ -94,9 +98,23 @@ class GraphIndex:
         self._graph = Graph()
         #: How many entities changed since it was stored.
         self._stale = STALE
+        self._changes += 1
 
     def graph(self) -> Graph:
-        """Return the current graph, without anything hidden here."""
+        """Return the current graph, without anything hidden here. Of one key it has the entity of the first scope."""
+        with self._replica.reading():
+            indexes = [graph_of(part) for part in self._memories.stack()]
+            first, *below = graphs = [one._own() for one in indexes]
+            if not any(one.entities for one in below):
+                return first
+            made_of = [(one._memories.scope, one._changes, one._hidden()) for one in indexes]
+            if self._united[0] != made_of:
+                entities = {key: one for graph in reversed(graphs) for key, one in graph.entities.items()}
+                self._united = made_of, Graph(entities.values())
+            return self._united[1]
+
+    def _own(self) -> Graph:
+        """Return the current graph of this scope alone (inside `reading`)."""
         memories = self._memories
         with self._replica.reading():
             if memories.forgotten():
@@ -105,12 +123,10 @@ class GraphIndex:
             if self._kind != kind and not self._open(kind):
                 self._clear(kind)
             self._refresh()
-            hidden = [
-                one.key
-                for one in hidden_texts(self._replica).values()
-                if one.scope == memories.scope and one.key in self._graph.entities
-            ]
-            return self._without(hidden)
+            hidden = self._hidden()
+            if not hidden:
+                return self._graph
+            return Graph(one for key, one in self._graph.entities.items() if key not in hidden)
 
     def _refresh(self) -> None:
         """Apply changes."""
@@ -142,6 +158,7 @@ class GraphIndex:
             self._clear(b"")
             raise
         self._stale += len(changed)
+        self._changes += bool(changed | again)
         self._mark = mark
 
     # -- for the next process --------------------------------------------------------------------------------
@@ -164,7 +181,7 @@ class GraphIndex:
 
     def keep(self) -> None:
         """Store it if enough is new. Raises StorageError."""
-        self.graph()
+        self._own()
         if self._stale < STALE or len(self._graph.entities) < FEW:
             return
         known = msgspec.Raw(_pack(self._known))
@@ -201,21 +218,18 @@ class GraphIndex:
             if not is_part(place.key, file) and name_of(file, place.key) is None:
                 self._graph.put(entity_of(place.key, file))
 
-    def _without(self, keys: list[str]) -> Graph:
-        known, store = hidden_texts(self._replica), self._replica.store
-        gone = {
-            key
-            for key in keys
-            if is_hidden(
-                known,
-                self._memories.scope,
-                key,
-                self._memories.written(key, store.entry(self._memories.name(key))),
+    def _hidden(self) -> list[str]:
+        """Return the keys of the own entities that are hidden here."""
+        known, memories, store = hidden_texts(self._replica), self._memories, self._replica.store
+        return [
+            one.key
+            for one in known.values()
+            if one.scope == memories.scope
+            and one.key in self._graph.entities
+            and is_hidden(
+                known, one.scope, one.key, memories.written(one.key, store.entry(memories.name(one.key)))
             )
-        }
-        if not gone:
-            return self._graph
-        return Graph(one for key, one in self._graph.entities.items() if key not in gone)
+        ]
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -311,7 +325,7 @@ class GraphIndex:
         rewritten; other files get additions at the end."""
         memories, today = self._memories, self._replica.world.today().isoformat()
         with memories.changing("write", key) as change:
-            shown = memories.shown_in(change, key)
+            shown = memories.shown_in_stack(change, key)
             if shown is not None and not shown.own:
                 raise UsageError(f"{key} is pending: approve it first, or choose another name")
             if shown is None and must_exist:
@@ -325,7 +339,7 @@ class GraphIndex:
             data = render_over(None if shown is None else shown.data, new, stamps={"updated": today})
             if shown is not None:
                 keep_in(change, memories, key, shown.data, "edited")
-            memories.write_in(change, key, data, seen=shown)
+            memories.write_over(change, key, data, shown)
         return entity_of(key, parse_memory(data))
 
 

@@ -42,6 +42,7 @@ from ipfsmem.memories.memory_records import (
     MemoryRecord,
     Seen,
     Token,
+    first_own,
     place_of,
     token_hash,
 )
@@ -128,6 +129,10 @@ class MemoryStore:
         self.uses: Callable[[], AccessCounts] | None = sibling.uses if sibling is not None else None
         #: The share of a confidence that fades each day, read each time; None: the default.
         self.decay_rate: Callable[[], float] | None = sibling.decay_rate if sibling is not None else None
+        #: The scopes that are read for one, in order of precedence; None: only itself.
+        self.read_order: Callable[[str], Sequence[str]] | None = (
+            sibling.read_order if sibling is not None else None
+        )
         #: Headers by the hash of their texts, from the last list; None before the first. The number that is not stored on disk.
         self._heads: dict[str, MemoryFile] | None = None
         self._new_heads = 0
@@ -146,6 +151,11 @@ class MemoryStore:
     def in_scope(self, scope: str) -> MemoryStore:
         """Return the memories of another scope of this replica. Raises KeyNameError."""
         return self if scope == self.scope else MemoryStore(self.replica, scope, self)
+
+    def stack(self) -> list[MemoryStore]:
+        """Return the memories that are read for this scope: its own, then those of the scopes that lead to it."""
+        scopes = (self.scope,) if self.read_order is None else self.read_order(self.scope)
+        return [self.in_scope(scope) for scope in scopes]
 
     def name(self, key: str) -> str:
         """Return the name of a memory's entry; the key is not checked."""
@@ -687,6 +697,15 @@ class MemoryStore:
     def shown_in(self, change: Writing, key: str) -> MemoryRecord | None:
         """Return what is shown under a key, with the writes of this transaction; None if no text is."""
         return self._reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
+
+    def shown_in_stack(self, change: Writing, key: str) -> MemoryRecord | None:
+        """Return what is shown under a key in this scope and those that lead to it, with the writes of this transaction."""
+        return first_own(part.shown_in(change, key) for part in self.stack())
+
+    def write_over(self, change: Writing, key: str, data: bytes, shown: MemoryRecord | None) -> MemoryRecord:
+        """Write in place of what `shown_in_stack` returned; a text of another scope stays there, below the new one."""
+        seen = shown if shown is not None and shown.scope == self.scope else None
+        return self.write_in(change, key, data, seen=seen)
 
     def write_in(
         self,

@@ -462,10 +462,12 @@ class Sessions:
         with writing(self._replica) as change:
             return self._added(change, session, texts, after)
 
-    def add_in(self, change: Writing, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
+    def add_in(
+        self, change: Writing, session: str, items: Iterable[Mapping[str, Any]], after: int = 0
+    ) -> list[str]:
         """Add items as `add`, inside a transaction that holds more."""
         texts = [item_text(item) for item in items]
-        return self._added(change, session, texts) if texts else []
+        return self._added(change, session, texts, after) if texts else []
 
     def add_dated_in(
         self,

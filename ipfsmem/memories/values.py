@@ -18,7 +18,7 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import keep_in
 from ipfsmem.memories.memories import MemoryStore, NotHereError
-from ipfsmem.memories.memory_records import MemoryRecord
+from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.memories.search_index import index_of
 
 #: The category of values imported before they had a form of their own.
@@ -47,10 +47,11 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Values:
-    """The values of one scope."""
+    """The values of one scope, and of those that lead to it."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
+        self._parts = memories.stack()
         self._replica = memories.replica
 
     def get(self, name: str) -> Value | None:
@@ -76,7 +77,7 @@ class Values:
         key = self.place(name)
         now = self._replica.world.now()
         with self._memories.changing("write", key) as change:
-            shown = self._memories.shown_in(change, key)
+            shown = self._memories.shown_in_stack(change, key)
             _check_seen(name, shown.seen if shown is not None and shown.own else "", seen)
             old = parse_memory(shown.data) if shown is not None and shown.own else None
             if shown is not None and old is not None:
@@ -88,14 +89,14 @@ class Values:
             today = self._replica.world.today().isoformat()
             dates = {"created": old.created if old and old.created else _instant(now), "updated": today}
             data = value_file(name, value, {**fields, **dates}, old)
-            reading = self._memories.write_in(change, key, data, seen=shown if old is not None else None)
+            reading = self._memories.write_over(change, key, data, shown if old is not None else None)
         return self.value(reading)
 
     def place(self, name: str) -> str:
         """Return the key of the memory that holds a value, or would."""
         key = memory_key(name)
         with self._replica.reading():
-            shows = self._memories.shows(key)
+            shows = any(part.shows(key) for part in self._parts)
         if shows and ((found := self._at(key)) is None or found.key == name):
             return key
         title = index_line(IndexItem(key, name))[1].partition("](")[0]
@@ -112,14 +113,18 @@ class Values:
     def _lines(self) -> dict[str, str]:
         """Return the lines in MEMORY.md of memories that may hold a value, by key."""
         with self._replica.reading():
-            held = index_of((self._memories,)).held
+            held = index_of(self._parts).held
         found = (key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
         return {key: held[key].line for key in sorted(found)}
 
     def _at(self, key: str) -> Value | None:
         try:
             with self._replica.reading():
-                reading = self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
+                reading = first_own(
+                    part.reading_of(key, self._replica.store.entry(part.name(key)))
+                    for part in self._parts
+                    if not part.forgotten()
+                )
         except NotHereError:
             return None
         if reading is None or (name := name_of(reading.readable, key)) is None:
@@ -150,9 +155,11 @@ class Values:
         """Return the texts of a key that are not shown as they could not be merged, and are on this device."""
         key = self.place(name)
         with self._replica.reading():
-            view, entry = self._memories.looked_at(key, self._replica.store.entry(self._memories.name(key)))
-            found = self._memories.conflict_of(view, entry)
-        return [copy.reading for copy in found.copies if copy.reading is not None]
+            found = [
+                part.conflict_of(*part.looked_at(key, self._replica.store.entry(part.name(key))))
+                for part in self._parts
+            ]
+        return [copy.reading for one in found for copy in one.copies if copy.reading is not None]
 
     def _expired(self, one: Value) -> bool:
         return bool(one.expires) and is_past(one.expires, self._replica.world.now())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
@@ -40,6 +41,12 @@ def forget_text(
         opened.changed()
         _erase(opened, memories, [*([key] if gone else []), *earlier], key)
     return gone or any(lower_gone) or bool(earlier)
+
+
+def forget_removed(opened: VaultHandle, removed: Sequence[MemoryRecord], reason: str) -> None:
+    """Forget these texts of one memory, which stay in its history. Raises ChangedError for one that somebody changed meanwhile."""
+    for one in removed:
+        forget_text(opened, one.scope, one.key, reason=reason, seen=one, keep_earlier=True)
 
 
 def _record(opened: VaultHandle, memories: MemoryStore, key: str, reason: str) -> None:

@@ -14,9 +14,9 @@ from ipfsmem.graph.drawing import FORMATS, Format, drawn
 from ipfsmem.graph.entity import Entity, relation_type
 from ipfsmem.graph.graph import MAX_DEPTH, MOST, Graph
 from ipfsmem.graph.graph import Relation as Joined
-from ipfsmem.memories.facts import keep_shown
-from ipfsmem.memories.graph import graph_of
-from ipfsmem.parts.forgetting import forget_text
+from ipfsmem.memories.facts import keep_removed
+from ipfsmem.memories.graph import GraphIndex, graph_of
+from ipfsmem.parts.forgetting import forget_removed
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.vault_handle import VaultHandle
 
@@ -52,7 +52,6 @@ class MemoryGraph(MemoryPart):
     def __init__(self, opened: VaultHandle, scope: str) -> None:
         super().__init__(opened)
         self._scope = scope
-        self._index = graph_of(opened.memories.in_scope(self._target()))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -195,9 +194,13 @@ class MemoryGraph(MemoryPart):
         for one in graph.into(key) if relations else ():
             with contextlib.suppress(UsageError):
                 self.unrelate(one.begin, one.type, key)
-        gone = keep_shown(self._open.memories.in_scope(self._target()), key, seen)
-        why = "deleted; it can be restored"
-        return forget_text(self._open, self._target(), key, reason=why, seen=gone, keep_earlier=True)
+        removed = keep_removed(self._open.memories.in_scope(self._target()), key, seen)
+        forget_removed(self._open, removed, "deleted; it can be restored")
+        return True
+
+    @property
+    def _index(self) -> GraphIndex:
+        return graph_of(self._open.memories.in_scope(self._target()))
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

@@ -15,9 +15,9 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.config import settings
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import earlier
-from ipfsmem.memories.facts import Facts, keep_shown
+from ipfsmem.memories.facts import Facts, keep_removed
 from ipfsmem.memories.values import Value, Values, check_level
-from ipfsmem.parts.forgetting import forget_text
+from ipfsmem.parts.forgetting import forget_removed
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.vault_handle import VaultHandle
@@ -163,15 +163,8 @@ class MemoryValues(MemoryPart):
 
     def _delete(self, one: Value, seen: str | None) -> None:
         self._open.ingest_file(one.memory, self._target())
-        gone = keep_shown(self._texts().memories, one.memory, seen)
-        forget_text(
-            self._open,
-            self._target(),
-            one.memory,
-            reason="value deleted; it can be restored",
-            seen=gone,
-            keep_earlier=True,
-        )
+        removed = keep_removed(self._texts().memories, one.memory, seen)
+        forget_removed(self._open, removed, "value deleted; it can be restored")
 
     def _ends(self, ttl: float) -> str:
         if not ttl:

@@ -100,6 +100,7 @@ class VaultHandle:
         self.replica = replica
         #: The texts of the nameless scope; `in_scope` leads to those of another.
         self.memories = MemoryStore(replica)
+        self.memories.read_order = lambda scope: self.scopes.stack(scope) if scope else ("",)
         self._meaning: Meaning | None = None
         #: Whether another process makes the vectors that are missing, as this one ends after one question.
         self.vectors_apart = False

@@ -31,11 +31,10 @@ def delete(view: View, key: Key, *, reason: Reason = "", seen: SeenFact = None) 
 
     A text that somebody writes concurrently stays.
     """
-    from ipfsmem.parts.forgetting import forget_text
+    from ipfsmem.parts.forgetting import forget_removed
 
     check_reason(reason)
     view.opened.ingest_file(key, view.target)
     gone = facts_of(view).keep_deleted(key, seen)
-    why = reason or "deleted; it can be restored"
-    forget_text(view.opened, view.target, key, reason=why, seen=gone, keep_earlier=True)
-    return as_fact(gone)
+    forget_removed(view.opened, gone, reason or "deleted; it can be restored")
+    return as_fact(gone[0])

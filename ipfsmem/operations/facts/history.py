@@ -68,14 +68,19 @@ def history(
     memories = view.opened.memories.in_scope(view.target)
     if key is None:
         with view.opened.replica.reading():
-            gone = [one for one in keys_with_history(memories) if not memories.shows(one)]
+            gone = [one for one in keys_with_history(memories) if not is_shown(memories, one)]
         return EarlierFacts(facts=tuple(one for key in gone for one in earlier_facts(memories, key)[:1]))
     found = earlier_facts(memories, key)
     with view.opened.replica.reading():
-        is_there = bool(found) or memories.shows(key)
+        is_there = bool(found) or is_shown(memories, key)
     if not is_there:
         raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
     return EarlierFacts(facts=tuple(found))
+
+
+def is_shown(memories: MemoryStore, key: str) -> bool:
+    """Return whether a scope, or one that leads to it, shows a text under a key (inside `reading`)."""
+    return any(part.shows(key) for part in memories.stack())
 
 
 def earlier_facts(memories: MemoryStore, key: str) -> list[EarlierFact]:
