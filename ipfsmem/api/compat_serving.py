@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from ipfsmem.api.calls import Caller
+from ipfsmem.api.routes import reached
 from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat import agh_http, librefang_http
 from ipfsmem.compat.http import Answer, Call, HttpRoute
@@ -48,8 +49,8 @@ def worked(
         dict(request.match_info),
         {name: request.query[name] for name in request.query},
         body,
-        lambda scope: caller.scopes is None or scope in caller.scopes,
-        lambda scope: caller.require_scopes([scope]),
+        lambda scope: caller.scopes is None or caller.scopes.issuperset(reached(whole, scope)),
+        lambda scope: caller.require_scopes(reached(whole, scope)),
     )
     try:
         return route.work(call)

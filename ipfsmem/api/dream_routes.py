@@ -121,7 +121,7 @@ ROUTES: Final = (
         "Show the proposed changes",
         _proposed,
         Proposed,
-        led=True,
+        onward=True,
     ),
     Route(
         "post",
@@ -151,7 +151,7 @@ ROUTES: Final = (
         "List the dreams that can be undone on this device",
         _dreams,
         DreamLines,
-        led=True,
+        onward=True,
     ),
     Route(
         "post",

@@ -55,8 +55,7 @@ def _there(call: Call) -> Node:
 
 def _entity(call: Call) -> Reply:
     found = _there(call)
-    reading = call.memory.read(found.key)
-    return Reply(found, seen="" if reading is None else reading.seen)
+    return Reply(found, seen=call.memory.graph.seen(found.key))
 
 
 def _add(call: Call) -> Reply:

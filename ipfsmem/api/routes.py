@@ -16,9 +16,17 @@ from ipfsmem.memory import Memory
 About = Literal["scope", "caller", "whole"]
 
 
+def reached(whole: Memory, scope: str) -> list[str]:
+    """The scopes that a call which names one may read or write: those that lead to it, where it leads, and all that leads there."""
+    if not scope:
+        return [""]
+    there = whole.stack(whole.scopes.target(scope)).scopes
+    return [one for one in dict.fromkeys([*whole.stack(scope).scopes, *there]) if one]
+
+
 class Route(NamedTuple):
-    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too; `led`: it reads that one, and the
-    scopes that lead to it; `everybody`: what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is
+    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too, and all that leads there; `led`: it
+    reads these, as far as the caller's token covers them; `onward`: it reads where the scope leads. `everybody`: what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is
     there" may be one. `needs`: parameters that have to be given. `tagged`: its answer has an ETag. `beside`: it takes long, so other
     calls are answered meanwhile."""
 
@@ -35,6 +43,7 @@ class Route(NamedTuple):
     statuses: tuple[str, ...] = ("200",)
     writes: bool = False
     led: bool = False
+    onward: bool = False
     everybody: bool = False
     seen: bool = False
     new: bool = False
@@ -64,15 +73,10 @@ class Route(NamedTuple):
         """The scopes that a request reads or writes, whatever leads to them. Only of routes about a scope."""
         if stack:
             return whole.stack(*stack).scopes
-        if not scope:
-            return [""]
-        read, target = whole.stack(scope), whole.scopes.target(scope)
-        led = whole.stack(target).scopes if self.led else []
-        return [
-            *(one for one in dict.fromkeys([*read.scopes, *led]) if one),
-            *([target] if self.writes else []),
-            *([""] if self.everybody else []),
-        ]
+        if not scope or (self.led and not self.writes):
+            return [scope]
+        found = reached(whole, scope) if self.writes or self.onward else whole.stack(scope).scopes
+        return [*(one for one in found if one), *([""] if self.everybody else [])]
 
     def admit(self, caller: Caller, whole: Memory, scope: str, stack: tuple[str, ...]) -> None:
         """Raises Refused when the caller's token is not for what this touches."""

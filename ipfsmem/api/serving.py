@@ -50,6 +50,7 @@ from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
 from ipfsmem.parts.audit import acting_as, collecting, hearing
+from ipfsmem.parts.vault_handle import reading_only
 
 #: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
 BODY_TIME: Final = 30.0
@@ -255,7 +256,12 @@ class Api:
             memory = whole.scope(scope) if scope else whole
             remembered = functools.partial(served.remembered, whole)
             call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
-            with acting_as("http", known.by), collecting() as said, hearing() as heard:
+            with (
+                acting_as("http", known.by),
+                reading_only(caller.scopes),
+                collecting() as said,
+                hearing() as heard,
+            ):
                 try:
                     made = route.work(call)
                     better.extend(said)

@@ -16,6 +16,7 @@ from ipfsmem.graph.graph import MAX_DEPTH, MOST, Graph
 from ipfsmem.graph.graph import Relation as Joined
 from ipfsmem.memories.facts import keep_removed
 from ipfsmem.memories.graph import GraphIndex, graph_of
+from ipfsmem.memories.memory_records import first_own
 from ipfsmem.parts.forgetting import forget_removed
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.vault_handle import VaultHandle
@@ -182,6 +183,13 @@ class MemoryGraph(MemoryPart):
         graph = self._graph()
         key = graph.find(name.strip())
         return None if key is None else _node(graph.entities[key])
+
+    def seen(self, name: str) -> str:
+        """The `seen` of the memory of an entity, for `delete`; "" where there is none."""
+        key = self._graph().find(name.strip())
+        parts = self._open.memories.in_scope(self._target()).stack()
+        found = None if key is None else first_own(part.read(key) for part in parts)
+        return "" if found is None else found.seen
 
     def delete(self, name: str, *, seen: str | None = None, relations: bool = False) -> bool:
         """Take an entity away on every device, so that `memory.facts.restore` can bring it back; False where there is none. Relations

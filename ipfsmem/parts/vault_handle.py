@@ -9,9 +9,10 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: The table of `device.access_counts`, which is loaded where there is one.
 USES_FILE = "recall.uses"
+#: The scopes that the caller may read where one leads to another; None: all.
+_COVERED: Final = ContextVar[frozenset[str] | None]("covered", default=None)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -92,6 +95,16 @@ def _weighed() -> RankingWeights:
     return weigh(known.weights, known.half_life_days)
 
 
+@contextlib.contextmanager
+def reading_only(scopes: frozenset[str] | None) -> Iterator[None]:
+    """Facts, values, relations and sessions read inside are of these scopes, wherever one leads; None: of all."""
+    token = _COVERED.set(scopes)
+    try:
+        yield
+    finally:
+        _COVERED.reset(token)
+
+
 class VaultHandle:
     """One memory that is open on this device."""
 
@@ -100,7 +113,7 @@ class VaultHandle:
         self.replica = replica
         #: The texts of the nameless scope; `in_scope` leads to those of another.
         self.memories = MemoryStore(replica)
-        self.memories.read_order = lambda scope: self.scopes.stack(scope) if scope else ("",)
+        self.memories.read_order = self._read_order
         self._meaning: Meaning | None = None
         #: Whether another process makes the vectors that are missing, as this one ends after one question.
         self.vectors_apart = False
@@ -248,6 +261,11 @@ class VaultHandle:
         from ipfsmem.memories.scopes import Scopes
 
         return Scopes(self.replica)
+
+    def _read_order(self, scope: str) -> list[str]:
+        covered = _COVERED.get()
+        found = self.scopes.stack(scope) if scope else [""]
+        return [one for one in found if one in covered] if covered is not None and len(found) > 1 else found
 
     def timeline(self, scope: str) -> Timeline:
         """The events of one scope."""

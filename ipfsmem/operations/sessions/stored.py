@@ -42,7 +42,7 @@ def sessions_of(view: View) -> AllSessions:
 
 def memories_of(view: View) -> list[MemoryStore]:
     """The memories of the scope that a call works on, then those of the scopes that lead to it."""
-    return [view.opened.memories.in_scope(one) for one in view.opened.scopes.stack(view.target)]
+    return view.opened.memories.in_scope(view.target).stack()
 
 
 def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> None:

@@ -224,31 +224,14 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
     async def ask(client: Client) -> None:
         await told(client.get("/v1/memories?scope=work", headers=sent), 403, "ScopeError")
         assert (await good(client.get("/v1/memories?scope=work", headers=both)))[0]["total"] == 1
-        # What is read of `secret` and stands where it leads is of `work` now.
-        for path in (
-            "/v1/sessions",
-            "/v1/sessions/talk",
-            "/v1/sessions/talk/items",
-            "/v1/sessions/talk/messages",
-            "/v1/sessions/talk/resume",
-            "/v1/sessions/talk/export",
-            "/v1/facts",
-            "/v1/history/facts",
-            "/v1/history/facts?key=plan",
-            "/v1/graph",
-            "/v1/graph/relations",
-            "/v1/graph/drawing",
-            "/v1/dream/proposal",
-            "/v1/dreams",
-        ):
+        # Dreams of `secret` are those of `work` now.
+        for path in ("/v1/dream/proposal", "/v1/dreams"):
             await told(client.get(f"{path}?scope=secret", headers=other), 403, "ScopeError")
-        asked = client.post("/v1/sessions/search?scope=secret", json={"query": "reads"}, headers=other)
-        await told(asked, 403, "ScopeError")
-        assert (await good(client.get("/v1/sessions?scope=secret", headers=both)))[0]["sessions"]
-        with opener(tmp_path)() as memory:  # sessions of each scope that leads to `work` are read
-            memory.scopes.make("third")
+        with opener(tmp_path)() as memory:  # a write looks at each scope that leads to `work`
+            memory.scope("third").write("new", "of third")
             memory.scopes.redirect("third", "work")
-        await told(client.get("/v1/sessions?scope=secret", headers=both), 403, "ScopeError")
+        put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**both, **NEW})
+        await told(put, 403, "ScopeError")
         with opener(tmp_path)() as memory:
             memory.scopes.redirect("third", None)
         # What is written for `secret` goes to `work` now, by whatever way.
@@ -261,6 +244,87 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
         await told(put, 403, "ScopeError")
         put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**both, **NEW})
         assert (await good(put, 201))[0]["scope"] == "work"
+
+    Lab(tmp_path).run(ask)
+
+
+LED_PATHS = (
+    "/v1/sessions",
+    "/v1/sessions/talk",
+    "/v1/sessions/talk/items",
+    "/v1/sessions/talk/messages",
+    "/v1/sessions/talk/resume",
+    "/v1/sessions/talk/export",
+    "/v1/status/sessions",
+    "/v1/facts",
+    "/v1/facts/KEY",
+    "/v1/history/facts",
+    "/v1/history/facts?key=KEY",
+    "/v1/values",
+    "/v1/value?name=colour",
+    "/v1/value/history?name=colour",
+    "/v1/graph",
+    "/v1/graph/relations",
+    "/v1/graph/drawing",
+    "/v1/graph/entities",
+    "/v1/graph/entities/shared",
+)
+
+
+async def read_by(client: Client, scope: str, key: str, sent: dict[str, str]) -> str:
+    """All that the routes about sessions, facts, values and the graph answer."""
+    told = []
+    for path in LED_PATHS:
+        to = path.replace("KEY", key)
+        url = f"{to}{'&' if '?' in to else '?'}scope={scope}"
+        async with client.get(url, headers=sent) as answer:
+            told.append(f"{answer.status} {await answer.text()}")
+    async with client.post(
+        f"/v1/sessions/search?scope={scope}", json={"query": "canary"}, headers=sent
+    ) as answer:
+        told.append(f"{answer.status} {await answer.text()}")
+    return "\n".join(told)
+
+
+@pytest.mark.parametrize("named", ["sub", "top"])
+def test_token_is_answered_by_scopes_it_covers_where_one_leads_to_another(tmp_path: Path, named: str) -> None:
+    scopes = ("sub", "top", "third")
+    with opener(tmp_path)() as memory:
+        for scope in scopes:
+            part = memory.scope(scope)
+            part.sessions.add("talk", [{"role": "user", "content": f"canary {scope}"}])
+            made = part.facts.add("The canary sings.", source=f"source {scope}")
+            assert made is not None
+            key = part.facts.edit(made.fact.key, f"The canary sings in {scope}.").key
+            for value in ("before", "after"):
+                part.values.set("colour", f"{value} {scope}")
+            part.graph.add("shared", "bird", [f"canary {scope}"])
+        for scope in ("sub", "third"):
+            memory.scopes.redirect(scope, "top")
+    tokens = {
+        covered: bearer(token(tmp_path, "write", *covered))
+        for covered in (("sub",), ("top",), ("third",), ("sub", "top"), scopes)
+    }
+
+    async def ask(client: Client) -> None:
+        for covered, sent in tokens.items():
+            told_all = await read_by(client, named, key, sent)
+            if named not in covered:
+                assert set(re.findall(r"^\d+", told_all, re.M)) == {"403"}
+                assert not any(f"canary {one}" in told_all for one in scopes)
+                continue
+            assert set(re.findall(r"^\d+", told_all, re.M)) == {"200"}, told_all
+            for scope in scopes:
+                assert (f"canary {scope}" in told_all) is (scope in covered), (covered, scope)
+                if scope not in covered:
+                    assert f" {scope}" not in told_all and f'"{scope}"' not in told_all, (covered, scope)
+            # What is written may take the place of what any of them shows.
+            body = {"value": "green"}
+            put = client.put(f"/v1/value?name=colour&scope={named}", json=body, headers=sent)
+            if covered == scopes:
+                assert (await good(put))[0]["scope"] == "top"
+            else:
+                await told(put, 403, "ScopeError")
 
     Lab(tmp_path).run(ask)
 

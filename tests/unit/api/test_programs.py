@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from pathlib import Path
 from typing import Any
 
 from ipfsmem.api.calls import Caller
 from ipfsmem.memory import Memory
-from tests.support.api_lab import Client, Lab, asked, opener
+from tests.support.api_lab import Client, Lab, asked, bearer, opener
+from tests.support.patience import PATIENCE
 from tests.unit.api.test_access import token
 
 AGENT = "2e5bd2c1-e0f3-58d0-9281-77d561bf3a2a"
@@ -66,6 +68,31 @@ def test_librefang_routes_serve_its_values(tmp_path: Path) -> None:
     with Memory.load("m", home=tmp_path) as memory:
         history = memory.scope(AGENT).values.history("user:preference:theme")
         assert [one.value for one in history] == ["light", "dark"]
+
+
+def test_token_of_an_agent_reaches_no_agent_that_leads_to_it_or_that_it_leads_to(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        for agent in ("sub", "top"):
+            part = memory.scope(agent)
+            part.write("note", f"canary {agent}")
+            part.values.set("colour", f"canary {agent}")
+        memory.scopes.redirect("sub", "top")
+    sent = {one: bearer(token(tmp_path, "write", one)) for one in ("sub", "top")}
+
+    async def ask(client: Client) -> None:
+        for covered, headers in sent.items():
+            for path in ("/api/memory", "/api/memory/search?q=canary"):
+                status, said = await answered(client, "GET", path, **headers)
+                assert status == 200 and "canary" not in json.dumps(said), (covered, path)
+            for agent in ("sub", "top"):
+                of_agent = f"/api/memory/agents/{agent}"
+                for path in (of_agent, f"{of_agent}/kv", f"/api/agents/{agent}/memory/export"):
+                    status, said = await answered(client, "GET", path, **headers)
+                    assert status == 403 and "canary" not in json.dumps(said), (covered, path)
+                put = await answered(client, "PUT", f"{of_agent}/kv/colour", {"value": 1}, **headers)
+                assert put[0] == 403
+
+    asked(tmp_path, ask, program="librefang")
 
 
 def test_librefang_routes_serve_its_memories(tmp_path: Path) -> None:
@@ -225,9 +252,9 @@ def test_program_call_waits_in_turn_of_its_token(tmp_path: Path) -> None:
         at_work = asyncio.ensure_future(served.on(lambda _: gate.wait(60)))
         call = asyncio.ensure_future(answered(client, "GET", "/api/memory", Authorization=f"Bearer {secret}"))
         try:
-            while not served._turns._waiting:
-                await asyncio.sleep(0)
-            assert served._turns._waiting.keys() == {known.digest}
+            async with asyncio.timeout(PATIENCE):
+                while known.digest not in served._turns._waiting:
+                    await asyncio.sleep(0)
         finally:
             gate.set()
         assert (await call)[0] == 200 and await at_work

@@ -110,6 +110,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "search": lambda graph: [graph.search(word) for word in (*WORDS, "entity")],
         "query": lambda graph: [asked(graph.query, f"entity {key}") for key in KEYS],
         "get": lambda graph: [graph.get(f"entity {key}") for key in KEYS],
+        "seen": lambda graph: [graph.seen(f"entity {key}") for key in KEYS],
         "path": lambda graph: [asked(graph.path, "entity a", f"entity {key}") for key in KEYS],
         "named": lambda graph: graph.named([*KEYS, *(f"entity {key}" for key in KEYS)]),
         "touching": lambda graph: [asked(graph.touching, [f"entity {key}"]) for key in KEYS],
@@ -396,6 +397,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
                 MemoryValues: {"history"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},
+                MemoryGraph: {"seen"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},
             }
             for name in rows.keys() - silent.get(part, set()):
