@@ -52,7 +52,6 @@ class CommandContext:
         about_texts: bool = False,
         reads: bool = False,
         ends: bool = False,
-        vault_named: bool = False,
         verbose: bool = False,
     ) -> None:
         self._namespace = namespace
@@ -67,8 +66,6 @@ class CommandContext:
         self._scope_must_exist = scope_must_exist
         self.verbose = verbose
         self._about_texts = about_texts
-        #: Whether this call named it with --vault, and not with what that was called before.
-        self.vault_named = vault_named
         self._reads = reads
         #: Whether this is all that the process does: what it only began would go with it.
         self._ends = ends
@@ -320,7 +317,7 @@ def _context(
     """The context of a call; the shared options are taken out of `values`. What stands before the command's name counts too."""
     group = ctx.find_root().obj
     shared: dict[str, Any] = group if isinstance(group, dict) else {}
-    vault_named = _choose_vault(ctx, values, shared)
+    _choose_vault(ctx, values, shared)
     for name in ("home", "as_json", "verbose"):
         shared[name] = values.pop(name) or shared.get(name)
     shared["reads"] = reads
@@ -346,13 +343,12 @@ def _context(
         about_texts=scoped,
         reads=reads,
         ends=shared.get("ends", False),
-        vault_named=vault_named,
         verbose=bool(shared["verbose"]),
     )
 
 
-def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, Any]) -> bool:
-    """Note which vault a call is about as `namespace`; whether --vault says so. Its name before was -n; then --vault was the vault's name
+def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, Any]) -> None:
+    """Note which vault a call is about as `namespace`. Its name before was -n; then --vault was the vault's name
     in the wallet, where a command has wallet options: with both it still is, as on a recovery sheet that was printed then."""
     vault, earlier = values.pop("vault"), values.pop("namespace")
     if vault is None and earlier is None:
@@ -365,7 +361,6 @@ def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, 
         elif vault != earlier:
             raise click.UsageError("--vault and --namespace name two vaults: pass only --vault", ctx)
     shared["namespace"] = vault or earlier
-    return vault is not None
 
 
 def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.Parameter]:

@@ -23,6 +23,7 @@ from ipfsmem.cli.new_memory import (
     device_passphrase,
     end,
     files_left_alone,
+    has_own_name,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -37,7 +38,7 @@ from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.config import expanded
-from ipfsmem.errors import IpfsmemError, NoVaultError, PublicError, SecretsError
+from ipfsmem.errors import IpfsmemError, NoVaultError, OtherKindError, PublicError, SecretsError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.audit import acting_as
 from ipfsmem.vault.beginning import (
@@ -122,11 +123,13 @@ def command(context: CommandContext, request: InitRequest) -> None:
         found: Memory | None = None
         others: list[FurtherVault] = []
         if unlock is not None and keystore is None:
-            if (named := by_vault_name(context, unlock)) is None or request.root is not None:
+            if request.root is not None or not has_own_name(context, unlock):
                 found = _find(context, request, settings, unlock)
-            elif (found := _find_named(context, request, settings, named)) is None:
-                others = _first_vault(context, request, unlock)
-                unlock = named if others else unlock
+            else:
+                named = by_vault_name(context, unlock)
+                found = _find_named(context, request, settings, named) if named is not None else None
+                if found is None:
+                    others, unlock = _beside_first_vault(context, request, unlock, named)
         if makes_words and found is None:
             require_output(_WORDS)
         made_or_found = found or _create(request, settings, unlock)
@@ -224,15 +227,18 @@ def _find_named(
         return None
 
 
-def _first_vault(context: CommandContext, request: InitRequest, unlock: Unlock) -> list[FurtherVault]:
-    """The wallet's vault `default`, when it has one. It is not brought here under another name, and as another device may know it by
-    that name, another vault is made only when asked for."""
+def _beside_first_vault(
+    context: CommandContext, request: InitRequest, unlock: Unlock, named: Unlock | None
+) -> tuple[list[FurtherVault], Unlock]:
+    """The wallet's vault `default`, when it has one, and what opens the vault to create. The first one is not brought here under another
+    name, and as another device may know it by that name, another vault is made only when asked for: by --create, or by a --mode that the
+    first one does not have. `named`: what opens a vault of the name that --vault says; None for a name that no wallet's vault can have."""
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.namespaces import FIRST
     from ipfsmem.vault.finding import require_vault
     from ipfsmem.vault.home import Home
 
-    first = unlock.for_vault_called(FIRST)
+    first, name = unlock.for_vault_called(FIRST), context.namespace
     with saying_nothing_was_made(), Meter(silent=context.json) as meter:
         home = Home(folder=context.home, progress=meter)
         try:
@@ -240,18 +246,38 @@ def _first_vault(context: CommandContext, request: InitRequest, unlock: Unlock) 
         except NoVaultError as error:
             if not request.create and not _may_create(error):
                 raise no_memory_error(error) from None
-            return []
-    may_be_it = NoVaultError(
-        f"this wallet has no vault {context.namespace} there, but a vault {FIRST}, which another device may have under that name",
-        doubt="it may have another name here",
-    )
-    if not request.create and not _may_create(may_be_it):
-        may_be_it.hint = (
-            f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {context.namespace} with the same wallet. "
-            "For a vault of its own: --create."
-        )
-        raise may_be_it
-    return [FurtherVault(FIRST, first.key_number or 1, f"0x{unlock.signer.address.hex()}")]
+            return [], (named or unlock) if error.doubt else unlock
+        except OtherKindError:
+            if request.mode is None and not request.create:
+                raise
+            if named is None:
+                raise UsageError(
+                    f"{name!r} cannot be the name of another vault of this wallet",
+                    hint="Name the vault: --wallet-vault NAME (in Python: Unlock(vault=NAME)).",
+                ) from None
+            another = NoVaultError(
+                f"this wallet has no vault {name} there, and its vault {FIRST} has another mode"
+            )
+            if not (request.create or _may_create(another)):
+                raise no_memory_error(another) from None
+        else:
+            may_be_it = NoVaultError(
+                f"this wallet has no vault {name} there, but a vault {FIRST}, which another device may have under that name",
+                doubt="it may have another name here",
+            )
+            if named is None:
+                may_be_it.hint = (
+                    f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
+                    f"For a vault of its own: ipfsmem init --vault {name} --wallet-vault NAME."
+                )
+                raise may_be_it
+            if not (request.create or _may_create(may_be_it)):
+                may_be_it.hint = (
+                    f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
+                    "For a vault of its own: --create."
+                )
+                raise may_be_it
+    return [FurtherVault(FIRST, first.key_number or 1, f"0x{unlock.signer.address.hex()}")], named
 
 
 def _may_create(error: NoVaultError) -> bool:

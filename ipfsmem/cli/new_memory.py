@@ -146,25 +146,31 @@ def bring_back(
         return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
 
 
+def has_own_name(context: CommandContext, unlock: Unlock | RootKeys) -> bool:
+    """Whether the vault is to have another name on this device than the wallet's vault that is looked for: the first is `default` there."""
+    from ipfsmem.device.namespaces import vault_label
+    from ipfsmem.vault.owner import Unlock
+
+    if not isinstance(unlock, Unlock) or unlock.vault is not None:
+        return False
+    return vault_label(context.home, context.namespace, None) != context.namespace
+
+
 def by_vault_name(context: CommandContext, unlock: Unlock | RootKeys) -> Unlock | None:
-    """What opens the wallet's vault that is called as --vault says, which once meant that name alone; None where it is looked for under
-    that name anyway, or was not named."""
+    """What opens the wallet's vault of the name that --vault says; None where it is looked for under that name anyway, or where no
+    wallet's vault can have that name."""
     import msgspec
 
-    from ipfsmem.device.namespaces import vault_label
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.message import check_vault
 
-    if not isinstance(unlock, Unlock) or unlock.vault is not None or not context.vault_named:
+    if not isinstance(unlock, Unlock) or not has_own_name(context, unlock):
         return None
-    name = context.namespace
     try:
-        check_vault(name)
+        check_vault(context.namespace)
     except UsageError:
-        return None  # no vault has such a name
-    if vault_label(context.home, name, None) == name:
         return None
-    return msgspec.structs.replace(unlock, vault=name)
+    return msgspec.structs.replace(unlock, vault=context.namespace)
 
 
 def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:

@@ -7,11 +7,13 @@ import os
 import pty
 import re
 import select
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,71 @@ def test_init_of_a_new_name_makes_that_vault_on_demand_and_names_the_first_one(
     assert other.ok("read", "tone", "--vault", "default", "--body").out == "direct\n"
     third = Cli(tmp_path / "third", monkeypatch)
     assert third.ok("init", "--vault", "work", "--unprotected-keys", "--json", key=KEY).json["restored"]
+
+
+SEALED, PLAIN = "encrypted-ipfs", "ipfs"
+
+
+def _expected(existing: dict[str, str], name: str, mode: str | None, create: bool, readable: bool) -> str:
+    """What `init` does with a wallet that has the vaults `existing` at the provider: label -> mode."""
+    kind = mode or SEALED
+    if not readable and {name, "default"} & existing.keys():
+        return "created" if create else "refused"
+    if name in existing:
+        return "restored" if existing[name] == kind else "refused"
+    if "default" not in existing:
+        return "created"
+    if name == "a_b":
+        return "refused"
+    other_kind = existing["default"] != kind and mode is not None
+    return "created" if create or other_kind else "refused"
+
+
+@pytest.mark.parametrize("readable", [True, False], ids=["readable", "pins-alone"])
+@pytest.mark.parametrize(
+    "existing",
+    [{"default": SEALED}, {"default": PLAIN}, {"work": SEALED}, {"default": SEALED, "work": PLAIN}],
+    ids=str,
+)
+def test_init_never_brings_another_vault_back_nor_makes_a_second_one_unasked(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: dict[str, str], readable: bool
+) -> None:  # fmt: skip
+    for label, mode in existing.items():
+        given = ("--vault", label, "--mode", mode, "--yes-public", "--no-recovery")
+        bare.ok("init", *given, "--wallet-vault", label, "--unprotected-keys", key=KEY)
+        bare.ok("write", "tone", "--vault", label, "--body", f"of {label}")
+        bare.ok("sync", "--vault", label)
+    if not readable:
+        for folder in ("names", "packs"):
+            shutil.rmtree(stick / folder)
+    cases = product(("default", "work", "a_b"), (None, SEALED, PLAIN), (False, True))
+    for number, (name, mode, create) in enumerate(cases):
+        copy = shutil.copytree(stick, tmp_path / f"stick{number}")
+        other = Cli(tmp_path / f"home{number}", monkeypatch)
+        words = [*(["--mode", mode] if mode else []), *(["--create"] if create else [])]
+        spelling = "-n" if number % 2 else "--vault"
+        asked = ("init", spelling, name, *words, "--provider", str(copy), "--yes-public", "--no-recovery", "--unprotected-keys", "--json")  # fmt: skip
+        done = other(*asked, key=KEY)
+        wanted = _expected(existing, name, mode, create, readable)
+        case = (asked, wanted, done.code, done.err)
+        if wanted == "refused":
+            assert done.code not in (0, 1) and not (other.home / name / "ipfsmem.json").exists(), case
+            continue
+        assert done.code == 0 and done.json["restored"] is (wanted == "restored"), case
+        assert not done.json["restored"] or other.ok("read", "tone", "-n", name, "--body").out == f"of {name}\n", case  # fmt: skip
+
+
+def test_init_of_a_name_that_no_wallet_has_says_how_to_make_a_vault_of_its_own(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    other = Cli(tmp_path / "other", monkeypatch)
+    for more in ((), ("--create",)):
+        told = other.fails(43, "init", "--vault", "a_b", "--unprotected-keys", *more, key=KEY).err
+        assert "ipfsmem init --vault a_b --wallet-vault NAME" in told and not (other.home / "a_b").exists()
+    other.ok("init", "--vault", "a_b", "--wallet-vault", "ab", "--unprotected-keys", key=KEY)
+    assert other("read", "tone", "--vault", "a_b").code != 0
 
 
 def test_init_makes_no_second_vault_where_another_device_has_the_first_one_under_that_name(

@@ -130,14 +130,13 @@ def test_recover_brings_no_other_vault_back_where_the_named_one_cannot_be_read(
     assert other.ok("read", "tone", "--vault", "work", "--body").out == "of the first\n"
 
 
-@pytest.mark.parametrize("command", ["init", "recover"])
-def test_vault_of_a_name_that_no_wallet_has_is_looked_for_as_default(
-    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+def test_recover_of_a_name_that_no_wallet_has_looks_for_default(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
-    other.ok(command, "--vault", "a_b", "--unprotected-keys", key=KEY)
+    other.ok("recover", "--vault", "a_b", "--unprotected-keys", key=KEY)
     assert other.ok("read", "tone", "--vault", "a_b", "--body").out == "direct\n"
 
 
