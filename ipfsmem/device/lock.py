@@ -26,11 +26,22 @@ LOOK_WAITS: Final = 0.5
 
 
 class _Waits:
-    """The seconds that one call may wait for other processes, and has waited."""
+    """The seconds that one call may wait for other processes, and has waited in vain."""
 
     def __init__(self, most: float) -> None:
         self.most = most
-        self.waited = 0.0
+        self._waited = 0.0
+        #: Until when, by the monotonic clock, `_waited` is valid.
+        self._until = 0.0
+
+    def left(self, wait: float, now: float) -> float:
+        """Return the seconds left of a wait of up to `wait` seconds."""
+        return max(0.0, min(wait, self.most) - (self._waited if now < self._until else 0.0))
+
+    def in_vain(self, began: float, now: float) -> None:
+        """Note a wait that ended without success."""
+        self._waited = now - began + (self._waited if began < self._until else 0.0)
+        self._until = now + self.most
 
 
 _WAITS: Final[ContextVar[_Waits | None]] = ContextVar("waits", default=None)
@@ -38,9 +49,10 @@ _WAITS: Final[ContextVar[_Waits | None]] = ContextVar("waits", default=None)
 
 @contextlib.contextmanager
 def one_wait(seconds: float = WAIT) -> Iterator[None]:
-    """Limit all waits inside together, for locks and for the database, to `seconds`; within another one, its limit applies.
+    """Limit all waits in vain inside, for locks and for the database, to `seconds` together; within another one, its limit applies.
 
-    A wait is shorter by the earlier ones, so the second one for a file that stays busy ends at once.
+    A wait is shorter by those in vain before it, so the second one for a file that stays busy ends at once. A wait that ended well
+    shortens none, and one in vain shortens none after further `seconds`.
     """
     if _WAITS.get() is not None:
         yield
@@ -61,9 +73,10 @@ def waiting(wait: float) -> Iterator[float]:
         return
     began = time.monotonic()
     try:
-        yield max(0.0, min(wait, waits.most) - waits.waited)
-    finally:
-        waits.waited += time.monotonic() - began
+        yield waits.left(wait, began)
+    except BaseException:
+        waits.in_vain(began, time.monotonic())
+        raise
 
 
 if sys.platform == "win32":

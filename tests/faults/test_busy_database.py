@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ipfsmem.device import lock
 from ipfsmem.device.connection import Connection
 from ipfsmem.device.database import Database
+from ipfsmem.device.lock import one_wait, waiting
 from ipfsmem.errors import LockedError
 from ipfsmem.holding import Holder
 from ipfsmem.memory import Memory
 from ipfsmem.tools import toolset
 from tests.support.api_lab import Lab, told
+from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra
 
 _HOLDS = """
@@ -118,3 +123,37 @@ def test_tool_of_open_memory_works_after_busy_database_is_free(tmp_path: Path, w
         assert not tool.call(key="b", body="two").is_error
         # A wait that a call shortened is not the next one's.
         assert memory.replica.db.connection.execute("PRAGMA busy_timeout").fetchone()[0] == _WAIT
+
+
+def test_wait_that_ends_well_shortens_no_later_one(tmp_path: Path) -> None:
+    """A call with two waits that succeed, each more than half as long as allowed, failed at the second."""
+    with one_wait(10.0):
+        for _ in range(3):
+            with waiting(10.0) as allowed:
+                assert allowed == 10.0
+                time.sleep(0.01)
+
+
+def test_waits_in_vain_share_one_limit_and_are_forgotten_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(lock.time, "monotonic", lambda: now[0])
+
+    def wait(seconds: float) -> float:
+        with contextlib.suppress(LockedError), waiting(10.0) as allowed:
+            now[0] += seconds
+            raise LockedError("busy")
+        return allowed
+
+    with one_wait(10.0):
+        assert [wait(4), wait(6), wait(0)] == [10.0, 6.0, 0.0]
+        now[0] += 10.0
+        assert wait(0) == 10.0
+
+
+@pytest.mark.parametrize("words", [("write", "b", "--body", "two"), ("recall", "number")])
+def test_command_waits_once_for_busy_database(
+    held: Path, waits: list[int], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli = Cli(held, monkeypatch)
+    assert "in use by another program" in cli.fails(5, *words, "--vault", "m").err
+    assert max(waits) > 0 and sum(waits) <= _WAIT
