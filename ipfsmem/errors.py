@@ -40,7 +40,7 @@ specific class with a message that says what happened and to what. Nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -243,6 +243,8 @@ class ProviderError(IpfsmemError):
     permanent = True
     #: Blocks by CID that were read before it failed (ipfsmem.provider.contract, `get_blocks`).
     blocks: Mapping[Any, bytes] = {}
+    #: Pins that were read before it failed (ipfsmem.provider.contract, `pins`).
+    pins: Sequence[Any] = ()
     #: Seconds for which the provider asked to be left alone; None when it asked for no pause.
     again_after: float | None = None
 

@@ -19,9 +19,10 @@ Rules for every implementation:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
@@ -292,7 +293,7 @@ class Provider(Protocol):
     async def pins(self, name: str) -> list[Pin]:
         """Return all known pins with exactly this name, newest first; may lag behind.
 
-        Once per pull.
+        Once per pull. A list that fails part-way raises with the pins read so far (`with_pins`).
         """
 
     async def unpin(self, pin: Pin) -> None:
@@ -332,6 +333,16 @@ def with_blocks(error: ProviderError, found: Mapping[CID, bytes]) -> ProviderErr
     """Attach the blocks read so far to `error`, for a read that failed part-way."""
     error.blocks = dict(found)
     return error
+
+
+@contextlib.contextmanager
+def with_pins(found: Sequence[Pin]) -> Iterator[None]:
+    """Attach the pins `found` so far to the error of a list that fails part-way inside this block."""
+    try:
+        yield
+    except ProviderError as error:
+        error.pins = tuple(found)
+        raise
 
 
 def lister(provider: Provider) -> Listing | None:

@@ -24,6 +24,7 @@ from ipfsmem.provider.contract import Pin, Provider, same_root
 from ipfsmem.published.ipns_record import MAX_RECORD, IpnsRecord, verify_record
 from ipfsmem.ring.keyring import MAX_RING
 from ipfsmem.sync.names import Names, pin_name, target
+from ipfsmem.sync.pin_lists import readable_pins
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
@@ -128,8 +129,11 @@ async def learn_anchor(run: SyncContext, anchor: bytes) -> None:
     """Look for an anchor's records in every pin list of providers without names."""
     for provider in run.providers:
         if provider.capabilities.list and not provider.capabilities.names:
+            pins, unread = await readable_pins(provider, pin_name(anchor))
             try:
-                await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
+                await learn_records(run.names, run.fetcher, pins, anchor)
+                if unread is not None:
+                    raise unread
             except ProviderError as error:
                 run.notices.say(
                     "channel-down",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
-from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.errors import IpfsmemError, NotFoundError, NoVaultError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.ring.statements import member_id
@@ -86,6 +86,14 @@ class SyncContext:
         if isinstance(error, NotFoundError) and self.fetcher.refused:
             return "; " + next(iter(self.fetcher.refused.values()))
         return ""
+
+    def no_ring_error(self) -> NoVaultError:
+        """Return the error for a vault that was found, and of which this sync found nothing."""
+        doubt = "it was found there, and is not shown any more"
+        return NoVaultError(
+            f"no memory of this wallet, or of these words, was read at {self.where}, but that is not certain: {doubt}",
+            doubt=doubt,
+        )
 
     def anchors(self) -> set[bytes]:
         """Return the anchor keys of the vault and of its members."""

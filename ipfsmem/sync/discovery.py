@@ -38,7 +38,7 @@ from ipfsmem.seal.objects import EpochKey
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown_anchors
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import pin_name, target
-from ipfsmem.sync.pin_lists import Looks
+from ipfsmem.sync.pin_lists import Looks, readable_pins
 from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.steps import DiscoveredHeads
 from ipfsmem.sync.unjoined_heads import held_heads, not_whole
@@ -262,8 +262,8 @@ async def _open_pins(search: Search) -> ProviderError | None:
     for provider in search.run.providers:
         if not provider.capabilities.list:
             continue
-        roots = await _listed(search, provider)
-        if roots is None:
+        roots, unread = await _listed(search, provider)
+        if unread and not roots:
             continue
         any_answer = True
         shown.update(roots)
@@ -287,11 +287,11 @@ async def _open_pins(search: Search) -> ProviderError | None:
     return failure if shown.isdisjoint(search.heads) else None
 
 
-async def _listed(search: Search, provider: Provider) -> list[CID] | None:
-    """Return the roots of a provider's pin list, newest first; None (reported) when it cannot be read now."""
-    try:
-        pins = await provider.pins(pin_name(search.run.anchor))
-    except ProviderError as error:
+async def _listed(search: Search, provider: Provider) -> tuple[list[CID], bool]:
+    """Return the roots of a provider's pin list as far as it can be read, newest first; True when a part cannot (reported)."""
+    pins, error = await readable_pins(provider, pin_name(search.run.anchor))
+    roots = list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
+    if error is not None:
         search.outages.unread_lists[provider.name] = error
         if not provider.capabilities.names:
             search.outages.silent[provider.name] = error
@@ -302,13 +302,13 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
             if told
             else ", so newer texts may be missing; the next sync tries again"
         )
+        part = f" after {len(pins):,} entries" if pins else ""
         search.run.notices.say(
             "channel-down",
-            f"the pin list of {provider.name} could not be read: {error}{what}",
+            f"the pin list of {provider.name} could not be read{part}: {error}{what}",
             provider=provider.name,
         )
-        return None
-    return list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
+    return roots, error is not None
 
 
 async def look_at_lists(search: Search) -> None:
@@ -327,8 +327,8 @@ async def look_at_lists(search: Search) -> None:
         if provider.name in search.looked or not (can.list and (due or looks.is_due(provider.name))):
             continue
         search.looked.add(provider.name)
-        roots = await _listed(search, provider)
-        if roots is None:
+        roots, unread = await _listed(search, provider)
+        if unread and not roots:
             continue
         news = [root for root in looks.unseen(provider.name, roots) if _is_news(search, root, False)]
         search.listed.update(news)
@@ -337,7 +337,8 @@ async def look_at_lists(search: Search) -> None:
         _tell_of_pins(search, provider, failed)
         in_part = [root for root in news if root in search.heads and search.heads[root].lacking]
         part = MembershipError("joined in part")
-        looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))
+        if not unread:
+            looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))
     with search.run.replica.transaction():
         looks.keep()
 

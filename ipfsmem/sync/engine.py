@@ -51,6 +51,7 @@ from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import anchor_names, member_names, pin_name, target
+from ipfsmem.sync.pin_lists import lists_root
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.publish import publish
@@ -423,10 +424,8 @@ async def _leads(run: SyncContext, provider: Provider, root: str) -> bool:
     roots = {parse_cid(root), *([parse_cid(row.answered)] if row is not None else [])}
     own = ipns_name(run.replica.device.sign_public)
     try:
-        if provider.capabilities.list:
-            pins = await provider.pins(pin_name(run.anchor))
-            if any(pin.cid in roots for pin in pins):
-                return True
+        if provider.capabilities.list and await lists_root(provider, pin_name(run.anchor), roots):
+            return True
         if not provider.capabilities.names:
             return False
         record = await _record(provider, own)
@@ -471,9 +470,9 @@ async def _shows(run: SyncContext, joined: Joined, provider: Provider) -> bool:
     for record in run.names.shown_by(provider):
         with contextlib.suppress(FormatError):
             leads.add(target(record))
-    if provider.capabilities.list:
-        leads |= {pin.cid for pin in await provider.pins(pin_name(run.anchor))}
-    return not known.isdisjoint(leads)
+    if not known.isdisjoint(leads):
+        return True
+    return provider.capabilities.list and await lists_root(provider, pin_name(run.anchor), known)
 
 
 # -- what every sync begins and ends with --------------------------------------------------------------------------

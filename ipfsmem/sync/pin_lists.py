@@ -1,12 +1,12 @@
 """When to read a pin list although names exist, and which of its roots: those not yet seen by this device
 (format sections 5, 7).
 
-Keeps one row per list; calls no provider and opens no root.
+Keeps one row per list, and opens no root.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
 from typing import Final, Self
 
@@ -17,12 +17,30 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import IpfsmemError, ProviderError
+from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.sync.times import HOUR_MS, passed
 
 #: Interval between reads of a list: one request an hour, whatever is published.
 AGAIN_MS: Final = HOUR_MS
 #: Maximum number of roots opened per read, newest first; the rest at later reads.
 AT_ONCE: Final = 128
+
+
+async def readable_pins(provider: Provider, name: str) -> tuple[list[Pin], ProviderError | None]:
+    """Return the pins under a name as far as they could be read, and why the rest could not."""
+    try:
+        return await provider.pins(name), None
+    except ProviderError as error:
+        return list(error.pins), error
+
+
+async def lists_root(provider: Provider, name: str, roots: Container[CID]) -> bool:
+    """Tell whether a provider lists one of `roots` under a name. Raises ProviderError when only an unread part could."""
+    pins, unread = await readable_pins(provider, name)
+    listed = any(pin.cid in roots for pin in pins)
+    if unread is not None and not listed:
+        raise unread
+    return listed
 
 
 class _Look(msgspec.Struct):

@@ -19,7 +19,7 @@ from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import heads, meta
 from ipfsmem.device.tables.heads import HeadRow
-from ipfsmem.errors import IpfsmemError, MembershipError, MissingError, NoVaultError
+from ipfsmem.errors import IpfsmemError, MembershipError, MissingError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.layout import Layout
 from ipfsmem.published.root_verification import Head
@@ -78,7 +78,7 @@ def _blocked(run: SyncContext, joined: Joined) -> Published | None:
     replica = run.replica
     ring, device = replica.ring, replica.device.id
     if ring is None:
-        raise NoVaultError(f"no memory of this wallet, or of these words, was found at {run.where}")
+        raise run.no_ring_error()
     if ring.view.is_out(device):
         return _refuse(run, "revoked", words_of_revoked(replica))
     if not ring.view.may_write(device):

@@ -23,6 +23,7 @@ from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.lost_objects import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target
+from ipfsmem.sync.pin_lists import lists_root
 from ipfsmem.sync.presence import (
     DUE,
     PATIENCE_MS,
@@ -306,7 +307,7 @@ class _ProviderRepair:
     async def _list_root(self, answered: CID) -> None:
         """Ensure that the root is in the provider's list, by which a collection there knows what to keep."""
         can, name = self._provider.capabilities, pin_name(self._run.anchor)
-        if not can.list or answered in {pin.cid for pin in await self._provider.pins(name)}:
+        if not can.list or await lists_root(self._provider, name, {answered}):
             return
         if can.pin and can.partial_car:
             await self._provider.pin(answered, name)

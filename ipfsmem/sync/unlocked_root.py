@@ -7,7 +7,7 @@ Statements of admins about others stay theirs: they become a root's only when th
 from __future__ import annotations
 
 from ipfsmem.device.texts_of_others import settle_persons
-from ipfsmem.errors import LimitError, MembershipError, NoVaultError
+from ipfsmem.errors import LimitError, MembershipError
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.anchors import move_anchor
@@ -26,7 +26,7 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
         return joined.found.anchored
     replica, root = run.replica, run.root
     if replica.ring is None:
-        raise NoVaultError(f"no memory of this wallet, or of these words, was found at {run.where}")
+        raise run.no_ring_error()
     with replica.transaction():
         ring = replica.ring
         if not ring.plain:

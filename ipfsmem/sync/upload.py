@@ -27,6 +27,7 @@ from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.company import side_by_side
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
+from ipfsmem.sync.pin_lists import lists_root, readable_pins
 from ipfsmem.sync.presence import Extent, can_be_checked, load_notes
 from ipfsmem.sync.repair import keep_present
 from ipfsmem.sync.resend_damaged import resend_damaged
@@ -234,7 +235,8 @@ async def _bring_root(run: SyncContext, joined: Joined, provider: Provider, root
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
     if row is None and _has_what_it_lists(provider) and root in joined.heads:
-        pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
+        pins, _ = await readable_pins(provider, name)  # sent again if only an unread part lists it
+        pinned = [pin for pin in pins if pin.cid == root]
         if pinned:
             return _Brought(root, Sent(0, 0, root, pinned[0].handle))
     known = _whole_roots_at(run, provider) if provider.capabilities.partial_car else []
@@ -333,7 +335,7 @@ async def _serves_root(run: SyncContext, provider: Provider, row: PlacedRow) -> 
     if not _has_what_it_lists(provider) or not passed(row.at, run.replica.world.now(), LIST_LAG_MS):
         return True
     try:
-        return any(pin.cid == root for pin in await provider.pins(pin_name(run.anchor)))
+        return await lists_root(provider, pin_name(run.anchor), {root})
     except ProviderError:
         return True  # inconclusive, and the search for heads there has reported it
 

@@ -32,16 +32,17 @@ from ipfsmem.errors import (
 )
 from ipfsmem.mode import vault_mode
 from ipfsmem.provider.choice import ProviderChoice, each_of
-from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.contract import Provider, Unreading
 from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.published.root_reader import RootFiles, read_root
 from ipfsmem.published.root_verification import open_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
 from ipfsmem.ring.statements import Member, member_id
-from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn_records
+from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_records
 from ipfsmem.sync.company import Company
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
+from ipfsmem.sync.pin_lists import readable_pins
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
 from ipfsmem.vault.creating import scratch_replica
@@ -124,6 +125,8 @@ _WHICH: Final = {
     "If yours was encrypted, somebody put another one in its place: do not write into that one.",
     False: "Nothing was made or signed. To bring the encrypted one back: --mode encrypted-ipfs (in Python: mode=).",
 }
+#: Maximum number of unreadable parts of one provider that an error names.
+_GAPS_SHOWN: Final = 3
 #: A public key whose seed is 32 zero bytes: nobody publishes under its name.
 _NOBODY: Final = bytes.fromhex("3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")
 
@@ -165,7 +168,7 @@ class _VaultSearch:
         if self._other is not None:
             raise other_kind(self._other, self._sealed, f"at {self._where}")
         self._doubts += [notice.text for notice in self._notices.said]
-        self._doubts += _why_not_certain(self._providers)
+        self._doubts += [*_gaps(self._providers), *_why_not_certain(self._providers)]
         doubt = "; ".join(self._doubts)
         raise NoVaultError(
             f"no memory of this wallet, or of these words, in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
@@ -230,12 +233,10 @@ class _VaultSearch:
         for provider in self._providers:
             if not provider.capabilities.list:
                 continue
-            try:
-                pins = await provider.pins(pin_name(self._root.head_public))
-            except ProviderError as error:
-                failures.append(error)
-                continue
-            roots = list(dict.fromkeys(pin.cid for pin in pins))
+            pins, unread = await readable_pins(provider, pin_name(self._root.head_public))
+            if unread is not None:
+                failures.append(unread)
+            roots = list(dict.fromkeys(pin.cid for pin in pins))[:MAX_PINS]
             refused: dict[CID, IpfsmemError] = {}
             start, end = 0, 1  # the newest usually suffices
             while start < len(roots):
@@ -250,7 +251,11 @@ class _VaultSearch:
                     break
                 refused |= failed
                 readable = [pin for pin in pins if pin.cid in keyrings]
-                await learn_records(self._names, self._fetcher, readable, self._root.head_public)
+                try:
+                    await learn_records(self._names, self._fetcher, readable, self._root.head_public)
+                except ProviderError as error:
+                    failures.append(error)
+                    break
                 start, end = end, end + PINS_AT_ONCE
             # A ring identifies its vault even when the head next to it is lost.
             keyrings, _ = await self._rings([*refused][:PINS_AT_ONCE], alone=True)
@@ -285,7 +290,8 @@ class _VaultSearch:
         for provider in self._providers:
             if not provider.capabilities.list:
                 continue
-            roots = list(dict.fromkeys(pin.cid for pin in await provider.pins(pin_name(main))))
+            pins, _ = await readable_pins(provider, pin_name(main))  # another provider's may show it
+            roots = list(dict.fromkeys(pin.cid for pin in pins))
             keyrings, _ = await self._rings(roots[:PINS_AT_ONCE], alone=True)
             for root, keyring in keyrings.items():
                 if not self._has_own_statement(keyring) or self._is_other(keyring):
@@ -348,6 +354,17 @@ class _VaultSearch:
             {root: read_root(Reader(), root, ring_alone=alone) for root in roots}, use
         )
         return found, failed
+
+
+def _gaps(providers: Sequence[Provider]) -> list[str]:
+    """Return the parts of lists and the records that these providers have and could not read."""
+    found = []
+    for provider in providers:
+        gaps = provider.unread() if isinstance(provider, Unreading) else []
+        found += [f"{provider.name} holds {gap}, which cannot be read" for gap in gaps[:_GAPS_SHOWN]]
+        if len(gaps) > _GAPS_SHOWN:
+            found.append(f"{provider.name} holds {len(gaps) - _GAPS_SHOWN:,} more that cannot be read")
+    return found
 
 
 def _why_not_certain(providers: Sequence[Provider]) -> list[str]:

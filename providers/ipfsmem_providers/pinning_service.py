@@ -153,11 +153,7 @@ class PinningServiceProvider(ProviderBase):
 
     async def pins(self, name: str) -> list[Pin]:
         """Return pins with this name, newest first; also those that the service is still fetching."""
-        found = [
-            Pin(request.cid, name, request.id, request.created)
-            for request in await self._client.list(name=name, statuses=_LISTED)
-        ]
-        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+        return await self._client.pins(name, _LISTED)
 
     def unread(self) -> list[str]:
         """See `Unreading`."""

@@ -8,7 +8,7 @@ and overlap by a millisecond, or entries of one instant would be lost between tw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,6 +17,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.provider.contract import Pin, with_pins
 from ipfsmem_providers.http.client import Answer, Http
 from ipfsmem_providers.http.errors import short
 from ipfsmem_providers.http.pages import ListGaps, Pages, readable
@@ -118,11 +119,25 @@ class PinningClient:
         """Remove a request; an absent one is ignored."""
         await self._http.request("DELETE", self._at(request_id), allow={404, 410}, what="unpin")
 
+    async def pins(self, name: str, statuses: Iterable[str]) -> list[Pin]:
+        """Return the pins with a name, newest first. A list that fails part-way raises with those it showed."""
+        found: list[Pin] = []
+        with with_pins(found):
+            async for one in self.requests(name=name, statuses=statuses):
+                found.append(Pin(one.cid, name, one.id, one.created))
+        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+
     async def list(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
     ) -> list[PinRequest]:
         """Return all requests that match, the newest page first. All filters are applied here too, as some
         services ignore them. ProviderRefused when a part of the list cannot be read."""
+        return [found async for found in self.requests(name=name, cid=cid, statuses=statuses)]
+
+    async def requests(
+        self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
+    ) -> AsyncIterator[PinRequest]:
+        """Yield what `list` returns, as each page is read."""
         wanted = list(statuses)
         params = {"status": ",".join(wanted), "limit": str(_PAGE)}
         if name:
@@ -130,7 +145,6 @@ class PinningClient:
         if cid is not None:
             params["cid"] = str(cid)
         seen: set[str] = set()
-        found: list[PinRequest] = []
         unread, others = list[str](), 0
         pages, total, step, skipped = Pages(self._http.service), -1, 1, False
         while True:
@@ -149,7 +163,7 @@ class PinningClient:
                     unread.append(row.requestid)
                 seen.add(row.requestid)
                 if request is not None and _matches(request, name, cid, wanted):
-                    found.append(request)
+                    yield request
             count = page.count if isinstance(page.count, int) else 0
             total = count if total < 0 else total
             if count <= len(page.results or ()) or not page.results:
@@ -168,7 +182,6 @@ class PinningClient:
         if name and cid is None:
             hidden = 0 if page.results else count - len(seen.union(unread)) - others
             self.gaps.note(name, dict.fromkeys(unread), hidden=hidden)
-        return found
 
     def _one(self, answer: Answer, cid: CID) -> PinRequest:
         found = _request(answer.decode(_Status), self._http.redact)

@@ -106,9 +106,7 @@ class Rpc:
 
     async def pins(self, name: str) -> list[Pin]:
         """Return pinned roots with exactly this name, newest first."""
-        found = await self._client.list(name=name, statuses=(PINNED,))
-        pins = [Pin(request.cid, name, request.id, request.created) for request in found]
-        return sorted(pins, key=lambda pin: pin.created, reverse=True)
+        return await self._client.pins(name, (PINNED,))
 
     async def unpin(self, pin: Pin) -> None:
         """Remove a pin; an absent one is ignored. With a root's last pin the node's own pin from `dag/import`

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.provider.contract import Pin
+from ipfsmem.provider.contract import Pin, with_pins
 from ipfsmem_providers.filebase.signing import RequestSigner
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http
@@ -80,14 +80,14 @@ class Bucket:
     async def pins(self, name: str) -> list[Pin]:
         """Return the roots under a name, newest first."""
         unread: list[str] = []
-        found = {
-            pin.handle: pin
-            async for page in self._pages(f"{PREFIX}{name}/")
-            for pin in _pins(page, name, unread)
-        }
+        found: list[Pin] = []
+        with with_pins(found):
+            async for page in self._pages(f"{PREFIX}{name}/"):
+                found += _pins(page, name, unread)
         self.gaps.note(name, unread)
-        self._listed[name] = set(found)
-        return sorted(found.values(), key=lambda pin: pin.created, reverse=True)
+        by_key = {pin.handle: pin for pin in found}
+        self._listed[name] = set(by_key)
+        return sorted(by_key.values(), key=lambda pin: pin.created, reverse=True)
 
     async def listing(self) -> dict[str, int]:
         """Return all of our objects, with their sizes in bytes."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -153,12 +153,13 @@ class KuboPins:
 
     async def named(self, name: str) -> list[Pin]:
         """Return pins with exactly this name, newest first."""
-        found = []
-        for root, text in (await self._all(name)).items():
-            created = _time(text, name)
-            if created is not None:
-                found.append(Pin(root, name, str(root), created))
-        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+        listed: dict[CID, str] = {}
+        try:
+            await self._all(name, into=listed)
+        except ProviderError as error:
+            error.pins = _pins(listed, name)
+            raise
+        return _pins(listed, name)
 
     async def drop(self, pin: Pin) -> None:
         """Take one name off a root, and the pin with its last name. Not there any more is success."""
@@ -227,13 +228,15 @@ class KuboPins:
             if not error.absent and await self.text_of(root) is not None:
                 raise
 
-    async def _all(self, name: str, *roots: CID) -> dict[CID, str]:
-        """Do `_listed`; with other providers, all failing listings share one time limit: an endless list
+    async def _all(self, name: str, *roots: CID, into: dict[CID, str] | None = None) -> dict[CID, str]:
+        """Return `_listed`, added to `into` as they are read; with other providers, all failing listings share one time limit: an endless list
         progresses, and each name is looked up in one."""
+        found = {} if into is None else into
         http = self._rpc.http
         most, now = http.listing_seconds, http.timing.now
         if most is None:
-            return await self._listed(name, roots)
+            await self._listed(name, roots, found)
+            return found
         if now() >= self._wasted_until:
             self._wasted = 0.0
         problem: ProviderError = http.unavailable(f"kubo: the list of pins did not end within {most:.0f} s")
@@ -242,7 +245,7 @@ class KuboPins:
         began = now()
         try:
             async with asyncio.timeout(most - self._wasted):
-                found = await self._listed(name, roots)
+                await self._listed(name, roots, found)
         except TimeoutError:
             pass
         except ProviderError as error:
@@ -254,8 +257,8 @@ class KuboPins:
         self._wasted_until = now() + REST_AFTER_STALL
         raise problem
 
-    async def _listed(self, name: str, roots: Collection[CID]) -> dict[CID, str]:
-        """Return the names of recursive pins that contain `name`, and of `roots`.
+    async def _listed(self, name: str, roots: Collection[CID], found: dict[CID, str]) -> None:
+        """Add to `found` the names of recursive pins that contain `name`, and of `roots`.
 
         Uses no more memory than our own pins need: a node may have very many others. Nodes that can filter
         omit them.
@@ -264,7 +267,6 @@ class KuboPins:
         wanted = _quoted(name)
         if name:
             params["name"] = wanted
-        found: dict[CID, str] = {}
         unread: list[str] = []
         lines = self._rpc.lines(
             "pin/ls", msgspec.Raw, params, what="list pins", max_bytes=_LIST_MAX, max_line=_LINE_MAX
@@ -287,7 +289,13 @@ class KuboPins:
                 raise ProviderRefused(f"kubo lists more than {ENTRIES_MAX:,} pins named {name!r}")
         if name:
             self.gaps.note(name, unread)
-        return found
+
+
+def _pins(listed: Mapping[CID, str], name: str) -> list[Pin]:
+    """Return the pins with exactly this name, newest first."""
+    times = ((root, _time(text, name)) for root, text in listed.items())
+    found = [Pin(root, name, str(root), created) for root, created in times if created is not None]
+    return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
 
 def _holder(root: CID) -> Directory:

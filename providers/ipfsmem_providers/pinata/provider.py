@@ -33,7 +33,7 @@ import msgspec
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
-from ipfsmem.provider.contract import Block, Capabilities, Pin
+from ipfsmem.provider.contract import Block, Capabilities, Pin, with_pins
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body, SpooledCar
 from ipfsmem_providers.http.client import Http
@@ -182,14 +182,16 @@ class PinataProvider(ProviderBase):
         """Return pins with this name, newest first."""
         found: list[Pin] = []
         unread = Unread()
-        if self._legacy_mode:
-            async for row in self._legacy.rows(unread, **{"metadata[name]": name}):
-                if row.name == name:
-                    found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, row.date_pinned, unread.entries)
-        else:
-            async for file in self._api.files(unread, name=name):
-                if file.name == name and not file.pending:
-                    found += _pin(file.cid, name, file.id, file.created_at, unread.entries)
+        with with_pins(found):
+            if self._legacy_mode:
+                async for row in self._legacy.rows(unread, **{"metadata[name]": name}):
+                    if row.name == name:
+                        at = row.date_pinned
+                        found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, at, unread.entries)
+            else:
+                async for file in self._api.files(unread, name=name):
+                    if file.name == name and not file.pending:
+                        found += _pin(file.cid, name, file.id, file.created_at, unread.entries)
         self._gaps.note(name, unread.entries, hidden=unread.hidden)
         found.sort(key=lambda pin: pin.created, reverse=True)
         self._reader.note_pins(pin.cid for pin in found)

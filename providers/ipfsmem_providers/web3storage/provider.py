@@ -37,7 +37,7 @@ from yarl import URL
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
-from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported, with_blocks
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.settings import choice, setting
@@ -170,18 +170,19 @@ class Web3Storage(ProviderBase):
         """Return checked blocks from the shards, then from the gateways, if any."""
         self._need(self._capabilities.blocks, "serve blocks")
         found: dict[CID, bytes] = {}
+        lost: ProviderError | None = None
         if self._reads:
-            await self._find(cids)
+            lost = await self._find(cids)
             found = await self._contents.blocks(cids)
         if self._gateway is not None:
             found |= await self._gateway.get_blocks([cid for cid in cids if cid not in found])
-        return found
+        return _unless_lost(found, cids, lost)
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks from the shards alone."""
         self._need(self._reads, "serve blocks of its own")
-        await self._find(cids)
-        return await self._contents.blocks(cids)
+        lost = await self._find(cids)
+        return _unless_lost(await self._contents.blocks(cids), cids, lost)
 
     async def listing(self) -> dict[str, int]:
         """Return the upload list: each root, with a number that changes when its shards do."""
@@ -220,11 +221,12 @@ class Web3Storage(ProviderBase):
         """Return roots with this name, newest first."""
         self._need(self._capabilities.list, "list pins")
         tag = _tag(name)
-        known, _ = await self._uploads.recent(("pins", tag))
-        found = [
-            _pin(root, name, upload) for root, upload in known.items() if upload.is_pin and tag in upload.tags
-        ]
-        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+        try:
+            known, _ = await self._uploads.recent(("pins", tag))
+        except ProviderError as error:
+            error.pins = _pins(self._uploads.part, name, tag)
+            raise
+        return _pins(known, name, tag)
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
@@ -274,12 +276,18 @@ class Web3Storage(ProviderBase):
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    async def _find(self, cids: Sequence[CID]) -> None:
-        """Find the positions of blocks; requests nothing if known."""
+    async def _find(self, cids: Sequence[CID]) -> ProviderError | None:
+        """Find the positions of blocks; requests nothing if known. Return why a part of the upload list could not be read."""
         if all(self._contents.positions(cid) for cid in cids):
-            return
-        _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
+            return None
+        try:
+            _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
+        except ProviderError as error:
+            self._contents.set_uploads({**self._uploads.known, **self._uploads.part}.values())
+            await self._contents.search(cids)
+            return error
         await self._look(cids, just_now)
+        return None
 
     async def _look(self, cids: Collection[CID], just_now: bool) -> None:
         """Search the cached upload list, and unless just read, a new one for blocks not found."""
@@ -289,7 +297,9 @@ class Web3Storage(ProviderBase):
             await self._contents.search(cids)
 
     async def _tree(self, root: CID) -> AsyncIterator[Block]:
-        await self._find([root])
+        lost = await self._find([root])
+        if lost is not None and not self._contents.positions(root):
+            raise lost
         async with contextlib.aclosing(self._contents.tree(root)) as blocks:
             async for block in blocks:
                 yield block
@@ -381,6 +391,21 @@ def _tag(name: str) -> CID:
     if not 0 < len(name) <= _NAME_MAX:
         raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
     return tag_of(name)
+
+
+def _unless_lost(
+    found: dict[CID, bytes], cids: Sequence[CID], lost: ProviderError | None
+) -> dict[CID, bytes]:
+    """Return the blocks `found`; raises `lost` with them when one of `cids` may be in an unread part of the list."""
+    if lost is not None and len(found) < len(set(cids)):
+        raise with_blocks(lost, found)
+    return found
+
+
+def _pins(uploads: Mapping[CID, Upload], name: str, tag: CID) -> list[Pin]:
+    """Return the roots with this name, newest first."""
+    found = [_pin(root, name, one) for root, one in uploads.items() if one.is_pin and tag in one.tags]
+    return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
 
 def _pin(root: CID, name: str, upload: Upload | None) -> Pin:

@@ -19,6 +19,7 @@ import msgspec
 
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CAR, CID, DAG_CBOR, IDENTITY, RAW
+from ipfsmem.errors import ProviderError
 from ipfsmem_providers.http.pages import ListGaps, Pages
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage.rpc import InvocationResult, Service
@@ -123,6 +124,8 @@ class Uploads:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.known: dict[CID, Upload] = {}
+        #: The entries that the last reading of the list showed before it failed.
+        self.part: dict[CID, Upload] = {}
         self._read: float | None = None  #: when the list was read, by the monotonic clock
         self._writes = 0  #: changes made here
         self._written = 0  #: changes that the list, as it was read, surely shows
@@ -163,8 +166,32 @@ class Uploads:
         """Read the whole list: a request per thousand uploads, and more if the service lists shards separately."""
         rows: list[Mapping[str, Any]] = []
         unread: list[str] = []
-        pages, cursor = Pages(self._service.name), None
         began, writes = self._service.now(), self._writes
+        try:
+            await self._read_rows(rows, unread)
+            apart = [row for row in rows if "shards" not in row and not self._same(row)]
+            shards = await self._shards_apart([row["root"] for row in apart], unread)
+        except ProviderError:
+            self.part = {row["root"]: _upload(row, row["shards"]) for row in rows if "shards" in row}
+            raise
+        fresh: dict[CID, Upload] = {}
+        for row in rows:
+            root = row["root"]
+            links = row["shards"] if "shards" in row else shards.get(root)
+            if "shards" in row and not _are_links(links):
+                unread.append(str(root))
+            fresh[root] = self.known[root] if links is None and "shards" not in row else _upload(row, links)
+        self.gaps.note("", dict.fromkeys(unread))
+        self.known, self.part = fresh, {}
+        # Entries added while the list was being read may not be in it.
+        self._read, self._written = (began if writes == self._writes else None), writes
+        self._again = False
+        self._asked.clear()
+        return fresh
+
+    async def _read_rows(self, rows: list[Mapping[str, Any]], unread: list[str]) -> None:
+        """Add the entries of the list to `rows`, page by page, and the labels of unreadable ones to `unread`."""
+        pages, cursor = Pages(self._service.name), None
         while True:
             details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
             (answer,) = await self._service.invoke([("upload/list", details)], what="list uploads")
@@ -179,22 +206,6 @@ class Uploads:
             if cursor is None:
                 break
             pages.goes_on((str(row["root"]) for row in found), cursor, size=answer.message.size)
-        apart = [row for row in rows if "shards" not in row and not self._same(row)]
-        shards = await self._shards_apart([row["root"] for row in apart], unread)
-        fresh: dict[CID, Upload] = {}
-        for row in rows:
-            root = row["root"]
-            links = row["shards"] if "shards" in row else shards.get(root)
-            if "shards" in row and not _are_links(links):
-                unread.append(str(root))
-            fresh[root] = self.known[root] if links is None and "shards" not in row else _upload(row, links)
-        self.gaps.note("", dict.fromkeys(unread))
-        self.known = fresh
-        # Entries added while the list was being read may not be in it.
-        self._read, self._written = (began if writes == self._writes else None), writes
-        self._again = False
-        self._asked.clear()
-        return fresh
 
     async def one(self, root: CID) -> Upload | None:
         """Return one entry, without reading the list if the service supports that."""

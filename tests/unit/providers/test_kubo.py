@@ -231,7 +231,7 @@ def test_list_of_very_many_pins_holds_only_those_of_the_name() -> None:
 
         async def body() -> None:
             provider = opened(url)
-            assert await provider._pins._listed("n", ()) == {mine: "n@7"}
+            assert await provider._pins._all("n") == {mine: "n@7"}
             assert [(pin.cid, pin.created) for pin in await provider.pins("n")] == [(mine, 7)]
 
         run(body())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ipfsmem_providers.peer import PeerProvider
 
-from ipfsmem.errors import ProviderRefused, UnreadError
+from ipfsmem.errors import ProviderError, ProviderRefused, UnreadError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider, Unreading
 from tests.support.device_lab import ROOT, says
@@ -86,6 +86,54 @@ def test_pin_list_with_unreadable_entries_is_read_and_they_are_named(
         assert isinstance(provider, Unreading)
         (told,) = provider.unread()
         assert told.startswith("3 entries in its pin list (for instance ")
+
+
+def _cut_v3(name: str) -> str:
+    good = {"id": "1", "cid": CID_TEXT, "name": name, "created_at": AT}
+    return json.dumps({"data": {"files": [good], "next_page_token": "2"}})
+
+
+def _cut_legacy(name: str) -> str:
+    good = {"ipfs_pin_hash": CID_TEXT, "date_pinned": AT, "metadata": {"name": name}}
+    return json.dumps({"count": 5, "rows": [good]})
+
+
+def _cut_psa(name: str) -> str:
+    good = {"requestid": "1", "status": "pinned", "created": AT, "pin": {"cid": CID_TEXT, "name": name}, "delegates": []}  # fmt: skip
+    return json.dumps({"count": 5, "results": [good]})
+
+
+def _cut_s3(name: str) -> str:
+    row = f"<Contents><Key>ipfsmem/{name}/{CID_TEXT}.car</Key><Size>5</Size></Contents>"
+    return f"<ListBucketResult>{row}<NextContinuationToken>2</NextContinuationToken></ListBucketResult>"
+
+
+def _cut_kubo(name: str) -> str:
+    lines = [{"Cid": CID_TEXT, "Name": f"{name}@7"}, {"Message": "datastore closed", "Type": "error"}]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("status", [503, 403])
+@pytest.mark.parametrize(
+    ("kind", "first", "method", "path"),
+    [
+        ("pinata-car", _cut_v3, "GET", "/v3/files"),
+        ("pinata-legacy", _cut_legacy, "GET", "/data/pinList"),
+        ("filebase-s3", _cut_s3, "GET", ".*"),
+        ("filebase-rpc", _cut_psa, "GET", "/pins"),
+        ("pinning_service", _cut_psa, "GET", "/pins"),
+        ("kubo", _cut_kubo, "POST", "pin/ls"),
+    ],
+)
+def test_pin_list_that_fails_on_a_later_page_raises_with_the_pins_it_showed(
+    kind: str, first: Callable[[str], str], method: str, path: str, status: int, tmp_path: Path
+) -> None:
+    with bench(kind, tmp_path) as at:
+        at.faults.answer(method, path, 200, first("n"), times=1)
+        at.faults.answer(method, path, status, times=-1)
+        with pytest.raises(ProviderError) as caught:
+            asyncio.run(at.open().pins("n"))
+        assert [str(pin.cid) for pin in caught.value.pins] == [CID_TEXT]
 
 
 def test_sync_with_an_unreadable_entry_of_its_pin_list_is_not_up_to_date(tmp_path: Path) -> None:

@@ -216,6 +216,18 @@ def test_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
     assert len(liar.asked) == 2
 
 
+def test_list_that_fails_on_a_later_page_raises_with_the_pins_it_showed(liar: Liar) -> None:
+    row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
+    liar.handlers["upload/list"] = listing(row, cursor="again")
+
+    async def body() -> None:
+        with pytest.raises(ProviderRefused) as caught:
+            await provider(liar).pins("n")
+        assert [(pin.cid, pin.name) for pin in caught.value.pins] == [(ROOT, "n")]
+
+    asyncio.run(body())
+
+
 def test_last_page_that_comes_again_where_others_were_added_is_the_end(liar: Liar) -> None:
     """A service that counts its pages tells the last entry twice when another device lists something meanwhile."""
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import Pin, Provider
+from ipfsmem.provider.contract import Pin, Provider, with_pins
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
@@ -259,4 +259,64 @@ def test_nothing_found_where_a_list_cannot_be_read_is_no_empty_memory(tmp_path: 
     except (UnreadError, ProviderUnavailable):
         return
     assert memory.restored is not None and (world.whole(memory) or memory.restored.exit_code != 0)
+    memory.close()
+
+
+# -- a list that fails part-way: what it showed is used, the rest is unread ---------------------------------------------
+
+
+class Broken(SimProvider):
+    """Its list fails after the first `shown` entries."""
+
+    shown = 1
+
+    async def pins(self, name: str) -> list[Pin]:
+        found = await super().pins(name)
+        with with_pins(found[: self.shown]):
+            raise ProviderUnavailable("the list ended with 503")
+
+
+def broken(world: World, cloud: SimCloud, shown: int = 1) -> Broken:
+    made = Broken(cloud, capabilities=world.can)
+    made.shown = shown
+    return made
+
+
+def test_vault_comes_back_from_the_part_of_a_list_that_can_be_read(lists: World) -> None:
+    memory = restore(lists.fresh(), broken(lists, lists.now))
+    assert memory.restored is not None and memory.restored.exit_code == 45
+    assert "could not be read after 1 entries: the list ended with 503" in says(
+        memory.restored, "channel-down"
+    )
+    assert texts(memory)
+    report = asyncio.run(memory.sync(provider=lists.at(lists.now)))
+    assert report.exit_code == 0 and lists.whole(memory)
+    memory.close()
+
+
+def test_sync_joins_the_part_of_a_list_that_can_be_read(lists: World) -> None:
+    memory = restore(lists.fresh(), lists.at(copy_of(lists.before)))
+    before = texts(memory)
+    report = asyncio.run(memory.sync(provider=broken(lists, lists.now)))
+    assert report.exit_code == 7 and report.published
+    assert len(texts(memory)) > len(before)
+    report = asyncio.run(memory.sync(provider=lists.at(lists.now)))
+    assert report.exit_code == 0 and lists.whole(memory)
+    memory.close()
+
+
+def test_list_that_fails_before_its_first_entry_makes_no_vault(lists: World) -> None:
+    home = lists.fresh()
+    with pytest.raises(ProviderUnavailable, match="the list ended with 503"):
+        restore(home, broken(lists, lists.now, 0))
+    assert not [path for path in home.rglob("*") if path.name == "ipfsmem.json"]
+
+
+def test_root_that_the_readable_part_of_a_list_shows_is_not_sent_again(lists: World) -> None:
+    memory = restore(lists.fresh(), lists.at(lists.now))
+    assert lists.whole(memory)
+    asyncio.run(memory.sync(provider=lists.at(lists.now)))
+    there = broken(lists, lists.now)
+    report = asyncio.run(memory.sync(provider=there))
+    assert report.exit_code == 7 and there.calls.count("put_car") == 0, there.calls
     memory.close()

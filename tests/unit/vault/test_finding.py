@@ -209,6 +209,87 @@ def test_u6_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_pat
     assert asyncio.run(a.sync()).published
 
 
+class Gappy(SimProvider):
+    """Its list skips entries that it names as unread."""
+
+    gaps: tuple[str, ...] = ("an entry in its pin list (for instance 7)",)
+
+    async def pins(self, name: str) -> list[Pin]:
+        return []
+
+    def unread(self) -> list[str]:
+        return [*self.gaps]
+
+
+def test_list_with_gaps_is_a_doubt_and_makes_no_second_vault(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS))
+    gappy = Gappy(cloud, capabilities=LISTS)
+    empty = SimProvider(SimCloud(), capabilities=LISTS)
+    for providers in ([gappy], [empty, gappy]):
+        with pytest.raises(NoVaultError, match=r"not certain: .*holds an entry in its pin list") as caught:
+            Memory.load(
+                "m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=tmp_path / "b", create=True,
+            )  # fmt: skip
+        assert "an entry in its pin list (for instance 7), which cannot be read" in caught.value.doubt
+    gappy.gaps = tuple(f"entry {number}" for number in range(5_000))
+    with pytest.raises(NoVaultError) as caught:
+        restore(tmp_path / "b", gappy)
+    assert "holds 4,997 more that cannot be read" in caught.value.doubt
+    assert nothing_here(tmp_path / "b")
+    a.close()
+
+
+class Fickle(SimProvider):
+    """It lists what it has once, and nothing afterwards."""
+
+    asked = 0
+
+    async def pins(self, name: str) -> list[Pin]:
+        self.asked += name == pin_name(WALLET.head_public)
+        return await super().pins(name) if self.asked == 1 else []
+
+
+def test_vault_that_is_listed_once_and_not_again_is_a_doubt(tmp_path: Path) -> None:
+    """It was found, its sync found nothing, and an empty vault was made in its place."""
+    cloud = SimCloud()
+    create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
+    with pytest.raises(NoVaultError, match="not certain") as caught:
+        Memory.load(
+            "m", "encrypted-ipfs", provider=Fickle(cloud, capabilities=LISTS), unlock=WALLET, passphrase=False, home=tmp_path / "b", create=True,
+        )  # fmt: skip
+    assert caught.value.doubt and nothing_here(tmp_path / "b")
+
+
+def test_vault_is_found_in_a_list_with_gaps(tmp_path: Path) -> None:
+    cloud = SimCloud()
+
+    class Skipping(Gappy):
+        async def pins(self, name: str) -> list[Pin]:
+            return await SimProvider.pins(self, name)
+
+    create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
+    assert restore(tmp_path / "b", Skipping(cloud, capabilities=LISTS)).read("plans") is not None
+
+
+def test_failing_list_of_the_main_anchor_hides_no_other_providers_list(tmp_path: Path) -> None:
+    """The record of the recovery phrase leads to the vault's, and that one to a lost ring, which lists still show."""
+    cloud = SimCloud()
+    memory = create(tmp_path / "a", SimProvider(cloud))
+    words = words_of(memory)
+    memory.close()
+    anchor = ipns_name(WALLET.head_public)
+    root = target(verify_record(anchor, cloud.names[anchor][-1]))
+    assert isinstance(root, CID) and cloud.blocks.pop(root)
+
+    class NoList(SimProvider):
+        async def pins(self, name: str) -> list[Pin]:
+            raise ProviderUnavailable("the list ended with 503")
+
+    providers = [NoList(cloud, name="no list"), SimProvider(cloud, name="other")]
+    assert restore(tmp_path / "b", [*providers], key=words).read("plans") is not None
+
+
 def test_u6_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
     """Finding U6: certain is only silence of what would have told."""
     cloud = SimCloud()
