@@ -36,6 +36,26 @@ def both(web: WebDevice, memory: Memory) -> None:
     web.sync()
 
 
+def test_graph_of_scope_that_leads_to_another_is_that_of_python(
+    client: Client, url: str, memory: Memory
+) -> None:
+    sub, top = memory.scope("sub"), memory.scope("top")
+    sub.graph.add("Ada", "person", ["old"])
+    sub.graph.add("Acme", "company")
+    sub.graph.relate("Ada", "works at", "Acme")
+    top.graph.add("Ada", "person", ["new"])
+    top.graph.add("Bob", "person")
+    memory.scopes.redirect("sub", "top")
+    memory.scope("sub").graph.relate("Bob", "knows", "Acme")
+    root_of(memory)
+    web = client.open("led", url, **by_wallet(), token=PEER_TOKEN)
+    for scope in ("sub", "top"):
+        graph, at = memory.scope(scope).graph, {"scope": scope}
+        assert [one.name for one in graph.list()] == ["Acme", "Ada", "Bob"]
+        assert web.entities(at) == plain(graph.list())
+        assert web.graph({**at, "entity": "bob", "depth": 2}) == plain(graph.around("bob", 2))
+
+
 def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
     client: Client, url: str, memory: Memory
 ) -> None:

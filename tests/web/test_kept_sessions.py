@@ -128,6 +128,43 @@ def test_what_another_device_added_is_not_forgotten_with_what_was_shown(
     assert [(one["session"], one["reason"]) for one in forgot] == [("chat", "old")]
 
 
+def test_sessions_of_scope_that_leads_to_another_are_those_of_python(
+    client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    sub, top = memory.scope("sub"), memory.scope("top")
+    sub.sessions.add("old", said("a canary in sub"))
+    sub.sessions.add("both", said("first in sub"))
+    top.sessions.add("both", said("second in top"))
+    sub.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))
+    memory.scopes.redirect("sub", "top")
+    root_of(memory)
+    web = device(client, "led", url)
+    for scope in ("sub", "top"):
+        part, at = memory.scope(scope), {"scope": scope}
+        listed = [(one.session, one.scope, one.messages) for one in part.sessions.list()]
+        assert sorted(listed) == [("both", "top", 2), ("old", "sub", 1), ("talk", "sub", 1)]
+        found = web.sessions(at)["sessions"]
+        assert [(one["session"], one["scope"], one["messages"]) for one in found] == listed
+        assert [one["text"] for one in web.session("both", at)["said"]] == ["first in sub", "second in top"]
+        assert [one["session"] for one in web.searchSessions("canary", at)] == ["old"]
+        assert json.loads(web.exportSession("old", {**at, "format": "json"})) == said("a canary in sub")
+        assert web.session("nobody", at) is None
+        with pytest.raises(ClientError, match="changed since it was read"):
+            web.deleteSession("both", {**at, "seen": "0" * 16})
+    assert (
+        web.approveSession("talk", {"scope": "sub", "seen": web.session("talk", {"scope": "top"})["seen"]})
+        == 1
+    )
+    assert web.session("talk", {"scope": "top"})["own"]
+    assert web.deleteSession("old", {"scope": "sub"}) and web.deleteSession("both", {"scope": "top"})
+    web.sync()
+    root_of(memory)
+    memory.scopes.redirect("sub", None)
+    assert [one.session for one in sub.sessions.list()] == ["talk"] and not list(top.sessions.list())
+    talk = sub.sessions.info("talk")
+    assert talk is not None and talk.own
+
+
 def test_no_conversation_is_told_without_a_part_that_is_not_here(
     client: Client, tmp_path: Path, memory: Memory
 ) -> None:

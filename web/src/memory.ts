@@ -29,7 +29,7 @@ import { MemoryError } from './device/errors.ts'
 import { Finding, type RecallHow } from './device/finding.ts'
 import type { PromoteHow } from './device/promoting.ts'
 import { Replica } from './device/replica.ts'
-import type { Sessions } from './device/sessions.ts'
+import type { AllSessions } from './device/sessions.ts'
 import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
 import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
@@ -274,13 +274,13 @@ export class Memory {
   /** What was made as an entity and what is related, by key; or what has all of some `words`. */
   async entities({ scope = '', ...how }: { scope?: string; words?: string; kind?: string; limit?: number } = {}): Promise<Node[]> {
     const { entitiesIn, graphOf } = await import('./device/graph.ts')
-    return entitiesIn(graphOf(this.#look, this.#led(scope)), how)
+    return entitiesIn(graphOf(this.#look, this.#look.stack(this.#led(scope))), how)
   }
 
   /** Entities and the relations among them: all, or what is at most `depth` relations away from an `entity`, the nearest first. */
   async graph({ scope = '', ...how }: { scope?: string; entity?: string; depth?: number; limit?: number } = {}): Promise<GraphPart> {
     const { graphOf, partOf } = await import('./device/graph.ts')
-    return partOf(graphOf(this.#look, this.#led(scope)), how)
+    return partOf(graphOf(this.#look, this.#look.stack(this.#led(scope))), how)
   }
 
   // --- dreams ---
@@ -533,9 +533,9 @@ export class Memory {
     return ring
   }
 
-  async #sessions(scope: string): Promise<Sessions> {
-    const { Sessions } = await import('./device/sessions.ts')
-    return new Sessions(this.#look, this.#led(scope))
+  async #sessions(scope: string): Promise<AllSessions> {
+    const { AllSessions } = await import('./device/sessions.ts')
+    return new AllSessions(this.#look, this.#look.stack(this.#led(scope)))
   }
 
   /** Refuses to take the mark of imported messages away, or to approve them, by writing (`data`) or forgetting (null) a part of a session alone. */

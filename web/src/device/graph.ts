@@ -1,4 +1,4 @@
-/** The graph of one scope, made of the own texts as they are shown. What was read once is not read again as long as it stays the same. */
+/** The graph of one scope and of those that lead to it, made of the own texts as they are shown. What was read once is not read again as long as it stays the same. */
 
 import type { ShownView } from '../core/views.ts'
 import { type Entity, entityIn, Graph } from '../life/graph.ts'
@@ -10,20 +10,22 @@ const MOST = 1000
 const DEEPEST = 20
 const read = new WeakMap<ShownView, Entity | null>()
 
-/** The graph as things are. Nothing of others is in it before a person promoted it. */
-export function graphOf(shown: Shown, scope: string): Graph {
-  const found: Entity[] = []
-  for (const { name, key } of shown.isForgotten(scope) ? [] : shown.memories([scope])) {
-    const view = shown.view(name)
-    if (view.shown === null || !view.own) continue
-    let one = read.get(view)
-    if (one === undefined) {
-      one = entityIn(key, readableFile(view.shown))
-      read.set(view, one)
+/** The graph as things are: of one key the entity of the first scope. Nothing of others is in it before a person promoted it. */
+export function graphOf(shown: Shown, scopes: readonly string[]): Graph {
+  const found = new Map<string, Entity>()
+  for (const scope of scopes.filter(one => !shown.isForgotten(one))) {
+    for (const { name, key } of shown.memories([scope])) {
+      const view = shown.view(name)
+      if (view.shown === null || !view.own || found.has(key)) continue
+      let one = read.get(view)
+      if (one === undefined) {
+        one = entityIn(key, readableFile(view.shown))
+        read.set(view, one)
+      }
+      if (one !== null) found.set(key, one)
     }
-    if (one !== null) found.push(one)
   }
-  return new Graph(found)
+  return new Graph([...found.values()])
 }
 
 /** What was made as an entity or is related, or what has all of some `words`; of one kind where it is named. */

@@ -1,5 +1,5 @@
 /**
- * Kept conversations of one scope: which there are, what was said in one, found again, forgotten. A session is what all own parts hold,
+ * Kept conversations of one scope, and of those that lead to it: which there are, what was said in one, found again, forgotten. A session is what all own parts hold,
  * concurrent ones and those of other devices too (FORMAT.md 5.1). What never leaves another device is not among them.
  */
 
@@ -27,7 +27,110 @@ const MOST_HITS = 1000
 
 type Part = { readonly name: string; readonly device: string; readonly dots: readonly string[]; readonly lines: readonly Line[] }
 
-/** The sessions of one scope as they are at one moment. */
+/** The sessions of one scope and of those that lead to it. One of several is shown as one, in the order of its items' times (FORMAT.md 5.1). */
+export class AllSessions {
+  readonly #parts: readonly Sessions[]
+
+  /** `scopes`: that scope first. */
+  constructor(
+    readonly shown: Shown,
+    scopes: readonly string[]
+  ) {
+    this.#parts = scopes.map(scope => new Sessions(shown, scope))
+  }
+
+  /** The sessions of which this person's devices wrote a part that still stands, the last written to first; at most `limit`, and how many are older. */
+  list(limit = Infinity): { sessions: SessionLine[]; older: number } {
+    const all = this.#newest()
+    const sessions = all.slice(0, limit).map(([session, { h, scope }]): SessionLine => {
+      const found = told(this.#entries(session))
+      return { session, scope, title: titleOf(found), preview: previewOf(found), messages: found.messages.length, changed: clockMs(h), own: found.pending.size === 0 }
+    })
+    return { sessions, older: all.length - sessions.length }
+  }
+
+  /** One session with its last messages; null when there is none. */
+  read(session: string, last: number): Session | null {
+    if (!Number.isInteger(last) || last < 0 || last > MOST_MESSAGES) throw new MemoryError('usage', `last is 0 to ${MOST_MESSAGES}, not ${last}`)
+    const found = this.#told(session)
+    if (found === null) return null
+    const { messages, summary } = found
+    const shown = last === 0 ? [] : messages.slice(-last)
+    return {
+      session, title: titleOf(found), preview: previewOf(found), messages: messages.length, tokens: tokensIn(found), devices: new Set(messages.map(one => one.place[1])).size,
+      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '', summaryOwn: !found.isSummaryPending, own: found.pending.size === 0,
+      seen: this.#seen(session), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }, n) => ({ role, at, text, tools, own: !found.pending.has((shown[n] as Said).place) }))
+    }
+  }
+
+  /** All of a session as people read it, or its items as programs wrote them; null when there is none. */
+  text(session: string, format: 'markdown' | 'json'): string | null {
+    const found = this.#told(session)
+    if (found === null) return null
+    return format === 'json' ? JSON.stringify(found.messages.map(one => (found.pending.has(one.place) ? { ...one.item, own: false } : one.item))) : asMarkdown(found).toWellFormed()
+  }
+
+  /** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. */
+  search(query: string, limit: number): SessionHit[] {
+    if (query.trim() === '') throw new MemoryError('usage', 'the question is empty')
+    if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    const found = new Map(this.#newest().map(([session]) => [session, told(this.#entries(session))]))
+    return searched(found, query, limit, localDay(this.shown.replica.world.now()), localDay)
+  }
+
+  /** Forget all parts that are known, in a write. False when there is none. */
+  async forget(change: Writing, session: string, reason: string, seen: string | undefined): Promise<boolean> {
+    if (session.startsWith(HISTORY)) return false
+    const all = this.#parts.flatMap(one => one.parts(session))
+    if (seen !== undefined && all.length > 0) this.#needSeen(session, seen)
+    let isGone = false
+    for (const one of this.#parts) isGone = (await one.forget(change, session)) || isGone
+    if (isGone) await change.note('forgot', { session, ...(reason === '' ? {} : { reason }) }, (this.#parts[0] as Sessions).scope)
+    return isGone
+  }
+
+  /** Approve all imported messages of a session, in a write; how many they were. `seen`: as `read` said it. */
+  async approve(change: Writing, session: string, seen: string | undefined): Promise<number> {
+    if (seen !== undefined) this.#needSeen(session, seen)
+    let approved = 0
+    for (const one of session.startsWith(HISTORY) ? [] : this.#parts) approved += await one.approve(change, session)
+    if (approved === 0) throw new MemoryError('not found', `no pending messages in a session ${session.slice(0, 60)}`)
+    return approved
+  }
+
+  #entries(session: string): Placed[] {
+    const [first = [], ...below] = this.#parts.map(one => one.entries(session))
+    return below.every(one => one.length === 0) ? first : [first, ...below].flat().sort((one, other) => byPlace(one.place, other.place))
+  }
+
+  #told(session: string): Told | null {
+    return this.#parts.map(one => one.has(session)).includes(true) ? told(this.#entries(session)) : null
+  }
+
+  #seen(session: string): string {
+    return tokenHash(this.#parts.flatMap(one => one.parts(session).flatMap(part => part.dots)))
+  }
+
+  #needSeen(session: string, seen: string): void {
+    if (this.#seen(session) !== seen) throw new MemoryError('changed', `the session ${session.slice(0, 60)} changed since it was read`, 'Read it again.')
+  }
+
+  /** Each session with the clock of its last text and the first scope that has it, the newest first. */
+  #newest(): [session: string, { h: string; scope: string }][] {
+    const newest = new Map<string, { h: string; scope: string }>()
+    for (const one of this.#parts) {
+      for (const [session, h] of one.newest()) {
+        const known = newest.get(session)
+        newest.set(session, { h: known !== undefined && known.h > h ? known.h : h, scope: known?.scope ?? one.scope })
+      }
+    }
+    return [...newest].sort(([one, a], [other, b]) => byCodePoints(b.h, a.h) || byCodePoints(other, one))
+  }
+}
+
+const byPlace = (one: Place, other: Place): number => one[0] - other[0] || byCodePoints(one[1], other[1]) || one[2] - other[2]
+
+/** The sessions of exactly one scope as they are at one moment. */
 export class Sessions {
   readonly #isOwn: (dot: string, value: Value) => boolean
   #held: Map<string, string[]> | null = null
@@ -37,46 +140,6 @@ export class Sessions {
     readonly scope: string
   ) {
     this.#isOwn = isOwnWord(shown.replica.isMine)
-  }
-
-  /** The sessions of which this person's devices wrote a part that still stands, the last written to first; at most `limit`, and how many are older. */
-  list(limit = Infinity): { sessions: SessionLine[]; older: number } {
-    const all = this.#newest()
-    const sessions = all.slice(0, limit).map(([session, h]): SessionLine => {
-      const found = told(this.entries(session))
-      return { session, scope: this.scope, title: titleOf(found), preview: previewOf(found), messages: found.messages.length, changed: clockMs(h), own: found.pending.size === 0 }
-    })
-    return { sessions, older: all.length - sessions.length }
-  }
-
-  /** One session with its last messages; null when there is none. */
-  read(session: string, last: number): Session | null {
-    if (!Number.isInteger(last) || last < 0 || last > MOST_MESSAGES) throw new MemoryError('usage', `last is 0 to ${MOST_MESSAGES}, not ${last}`)
-    const parts = this.#parts(session)
-    const found = this.#told(session, parts)
-    if (found === null) return null
-    const { messages, summary } = found
-    const shown = last === 0 ? [] : messages.slice(-last)
-    return {
-      session, title: titleOf(found), preview: previewOf(found), messages: messages.length, tokens: tokensIn(found), devices: new Set(messages.map(one => one.place[1])).size,
-      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '', summaryOwn: !found.isSummaryPending, own: found.pending.size === 0,
-      seen: seenOf(parts), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }, n) => ({ role, at, text, tools, own: !found.pending.has((shown[n] as Said).place) }))
-    }
-  }
-
-  /** All of a session as people read it, or its items as programs wrote them; null when there is none. */
-  text(session: string, format: 'markdown' | 'json'): string | null {
-    const found = this.#told(session, this.#parts(session))
-    if (found === null) return null
-    return format === 'json' ? JSON.stringify(found.messages.map(one => (found.pending.has(one.place) ? { ...one.item, own: false } : one.item))) : asMarkdown(found).toWellFormed()
-  }
-
-  /** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. */
-  search(query: string, limit: number): SessionHit[] {
-    if (query.trim() === '') throw new MemoryError('usage', 'the question is empty')
-    if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
-    const found = new Map(this.#newest().map(([session]) => [session, told(this.entries(session))]))
-    return searched(found, query, limit, localDay(this.shown.replica.world.now()), localDay)
   }
 
   /** All sessions with their items, by the token in the keys of their parts; and how many of them have a part that is not on this device. */
@@ -98,32 +161,33 @@ export class Sessions {
 
   /** All items in order, also marks. Refused where a part is not fetched: an item would be missing in between. */
   entries(session: string): Placed[] {
-    return placedItems(this.#parts(session))
+    return placedItems(this.parts(session))
+  }
+
+  /** Whether it is a conversation of which a part is here. */
+  has(session: string): boolean {
+    return !session.startsWith(HISTORY) && this.parts(session).some(one => this.#nameOf(keyOf(one.name)) === session)
   }
 
   /** Forget all parts that are known, in a write. False when there is none. */
-  async forget(change: Writing, session: string, reason: string, seen: string | undefined): Promise<boolean> {
-    const parts = session.startsWith(HISTORY) ? [] : this.#parts(session)
-    if (seen !== undefined && parts.length > 0 && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session} changed since it was read`, 'Read it again.')
+  async forget(change: Writing, session: string): Promise<boolean> {
     let isGone = false
-    for (const { name } of parts) {
+    for (const { name } of this.parts(session)) {
       const entry = change.entry(name)
       const texts = Object.entries(entry).filter(([, value]) => value.body !== null)
       if (!texts.some(([dot, value]) => this.#isOwn(dot, value))) continue
       await change.forget(name, texts.map(([dot]) => dot))
       isGone = true
     }
-    if (isGone) await change.note('forgot', { session, ...(reason === '' ? {} : { reason }) }, this.scope)
     return isGone
   }
 
-  /** Approve all imported messages of a session, in a write; how many they were. `seen`: as `read` said it. */
-  async approve(change: Writing, session: string, seen: string | undefined): Promise<number> {
-    const parts = this.#parts(session)
-    if (seen !== undefined && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session.slice(0, 60)} changed since it was read`, 'Read it again.')
+  /** Approve all imported messages of a session, in a write; how many they were. */
+  async approve(change: Writing, session: string): Promise<number> {
+    const parts = this.parts(session)
     const entries = placedItems(parts)
     const pending = pendingOf(entries).size
-    if (pending === 0 || session.startsWith(HISTORY)) throw new MemoryError('not found', `no pending messages in a session ${session.slice(0, 60)}`)
+    if (pending === 0) return 0
     const { world, device } = this.shown.replica
     const own = parts.filter(one => one.device === device.id).map(one => Number(one.name.slice(one.name.lastIndexOf('-') + 1)))
     const at = parts.flatMap(one => one.lines).reduce((last, line) => Math.max(last, line.at + 1), world.now())
@@ -139,7 +203,7 @@ export class Sessions {
     let session: string | null = null
     try {
       session = this.#nameOf(key)
-      const parts = session === null ? [] : this.#parts(session)
+      const parts = session === null ? [] : this.parts(session)
       const marks = parts.filter(one => keyOf(one.name) === key).flatMap(one => one.lines)
       if (session === null || !marks.some(line => 'item' in line && isImportMark(line.item)) || pendingOf(placedItems(parts)).size === 0) return
     } catch (error) {
@@ -173,18 +237,14 @@ export class Sessions {
   #with(all: readonly Coming[], { key, data }: Coming): { here: Placed[]; left: Placed[] } | null {
     const session = sessionIn(key, data)
     if (session === null) return null
-    const parts = this.#parts(session)
+    const parts = this.parts(session)
     const ours = all.filter(one => sessionIn(one.key, one.data) === session)
     const gone = new Set(ours.filter(one => !one.isBeside).map(one => one.key))
     return { here: placedItems(parts), left: placedItems([...parts.filter(one => !gone.has(keyOf(one.name))), ...ours.map(asPart)]) }
   }
 
-  #told(session: string, parts: readonly Part[]): Told | null {
-    return session.startsWith(HISTORY) || !parts.some(one => this.#nameOf(keyOf(one.name)) === session) ? null : told(placedItems(parts))
-  }
-
-  /** Each session with the clock of its last text, the newest first. */
-  #newest(): [session: string, h: string][] {
+  /** Each session with the clock of its last text. */
+  newest(): ReadonlyMap<string, string> {
     const newest = new Map<string, string>()
     for (const key of [...this.#keys.values()].flat()) {
       const session = this.#nameOf(key)
@@ -192,7 +252,7 @@ export class Sessions {
       const h = this.#own(key).map(([, value]) => value.h).reduce((a, b) => (a > b ? a : b))
       if (h > (newest.get(session) ?? '')) newest.set(session, h)
     }
-    return [...newest].sort(([one, a], [other, b]) => byCodePoints(b, a) || byCodePoints(other, one))
+    return newest
   }
 
   /** The keys with the form of a part's, by the token of their session. */
@@ -239,7 +299,8 @@ export class Sessions {
     return null
   }
 
-  #parts(session: string): Part[] {
+  /** The parts of a session that this person's devices wrote. */
+  parts(session: string): Part[] {
     const form = unlessRefused(() => partsOf(session))
     if (form === null) throw new MemoryError('usage', 'a session is called by 1 to 256 characters without control characters')
     const found: Part[] = []
@@ -298,8 +359,6 @@ export const unapprovedIn = (texts: readonly (readonly [key: string, data: Bytes
 const namesOf = (places: Iterable<Place>): ReadonlySet<string> => new Set([...places].map(place => place.join(' ')))
 
 const keyOf = (name: string): string => name.slice(name.lastIndexOf('/') + 1)
-
-const seenOf = (parts: readonly Part[]): string => tokenHash(parts.flatMap(part => part.dots))
 
 /** The moment up to which lines stood in what was forgotten, as a wish to forget that stands beside texts says it; -1 without one. */
 const forgottenUntil = (own: readonly [string, Value][]): number => own.reduce((last, [, value]) => (value.kind === 'forgotten' ? Math.max(last, clockMs(value.h)) : last), -1)
