@@ -374,9 +374,10 @@ class WorkingCopy:
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
 
     def _is_forgotten(self, row: ReplacedFile) -> bool:
-        """Return whether a file was set aside of a forgotten text; a text next to the forget is shown as a conflict."""
+        """Return whether a file was set aside of a forgotten text, or of the index or timeline of a forgotten scope; a text next to
+        the forget is shown as a conflict."""
         if row.file == INDEX_FILE or row.file.startswith(TIMELINE):
-            return False
+            return self._memories.forgotten()
         for key in {name_of(row.file)[0], key_of_spelling(row.file).key}:
             entry = self._memories.entry(key).values()
             if any(value.kind == FORGOTTEN for value in entry):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import ipfsmem.parts.scopes
@@ -316,3 +318,23 @@ def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab
     restored = b.scopes.restore("work", root)
     assert (restored.texts, restored.events) == (1, 1)
     assert [event["type"] for event in b.scope("work").timeline.read()] == ["s"]
+
+
+def test_scope_forgotten_on_another_device_takes_its_index_and_days_set_aside(
+    lab: Lab, tmp_path: Path
+) -> None:
+    a = lab.create("a")
+    a.scope("work").write("tone", "CANARY one")
+    a.scope("work").note("said", what="CANARY one")
+    lab.sync(a)
+    b = lab.restore("b")
+    folder = tmp_path / "work"
+    b.folders.attach(folder, scope="work", timeline=True)
+    a.scope("work").write("plan", "CANARY two")
+    a.scope("work").note("said", what="CANARY two")
+    lab.settle(a, b)
+    aside = folder / ".ipfsmem" / "aside"
+    a.scopes.forget("work")
+    lab.settle(a, b)
+    assert [path for path in folder.rglob("*") if path.is_file() and b"CANARY" in path.read_bytes()] == []
+    assert list(aside.iterdir()) == []
