@@ -336,7 +336,7 @@ class SessionMethods:
         return info.run(self._view(), {"session": session})
 
     def messages(self, session: str, *, last: int = 100) -> SessionMessages | None:
-        """Return the last messages of a session as people read them, or nothing if it does not exist.
+        """Return the last messages of a session as people read them.
 
         Whatever program wrote them, they have a role, a time and a text. Messages that a summary covers are among them.
 
@@ -409,7 +409,7 @@ class SessionMethods:
         return search.run(self._view(), {"query": query, "limit": limit, "tz": tz})
 
     def export(self, session: str, *, format: Literal['markdown', 'json'] = 'markdown', tz: str | None = None) -> SessionExport | None:
-        """Return all messages of a session as Markdown or as a JSON list, or nothing if it does not exist.
+        """Return all messages of a session as Markdown or as a JSON list.
 
         It is plain text, also of an encrypted memory.
 

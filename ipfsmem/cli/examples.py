@@ -113,10 +113,13 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         'ipfsmem fact add "Prefers tea." --confidence 0.8',
     ),
     "fact list": ("ipfsmem fact list", "ipfsmem fact list --category work"),
-    "fact edit": ('ipfsmem fact edit fact_office "The office is in Hamburg."',),
-    "fact history": ("ipfsmem fact history fact_office",),
-    "fact delete": ('ipfsmem fact delete fact_office --reason "moved"',),
-    "fact restore": ("ipfsmem fact restore fact_office", "ipfsmem fact restore fact_office --number 2"),
+    "fact edit": ('ipfsmem fact edit fact_be8ca785169e72f2 "The office is in Hamburg."',),
+    "fact history": ("ipfsmem fact history fact_be8ca785169e72f2",),
+    "fact delete": ('ipfsmem fact delete fact_be8ca785169e72f2 --reason "moved"',),
+    "fact restore": (
+        "ipfsmem fact restore fact_be8ca785169e72f2",
+        "ipfsmem fact restore fact_be8ca785169e72f2 --number 2",
+    ),
     "value set": (
         "ipfsmem value set user:preference:theme dark",
         "ipfsmem value set retries 3 --parse --ttl 3600",

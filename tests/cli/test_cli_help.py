@@ -108,6 +108,13 @@ def test_no_example_is_refused_for_its_options(
             assert done.code in (4, 10, 22), (example, done)
 
 
+def test_examples_of_fact_commands_run_in_order(cli: Cli) -> None:
+    for path, examples in EXAMPLES.items():
+        for example in examples if path.startswith("fact ") else ():
+            cli.ok(*shlex.split(example)[1:])
+    assert cli.ok("fact", "list", "--category", "work").out
+
+
 def test_help_of_a_command_has_its_examples(bare: Cli) -> None:
     for path in COMMANDS:
         shown = bare.ok(*path.split(), "--help").out

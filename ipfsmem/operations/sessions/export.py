@@ -52,7 +52,7 @@ def export(
         Except(("cli",)),
     ] = None,
 ) -> SessionExport | None:
-    """Return all messages of a session as Markdown or as a JSON list, or nothing if it does not exist.
+    """Return all messages of a session as Markdown or as a JSON list.
 
     It is plain text, also of an encrypted memory.
     """

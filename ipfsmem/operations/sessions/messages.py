@@ -78,7 +78,7 @@ def messages(
         ForModels("Number of messages.", default=20, most=200),
     ] = 100,
 ) -> SessionMessages | None:
-    """Return the last messages of a session as people read them, or nothing if it does not exist.
+    """Return the last messages of a session as people read them.
 
     Whatever program wrote them, they have a role, a time and a text. Messages that a summary covers are among them.
     """
