@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.sessions import SessionFacts
-from ipfsmem.methods import FactMethods, SessionMethods
+from ipfsmem.methods import FactMethods, SessionMethods, ValueMethods
 from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
@@ -56,6 +56,10 @@ class Facts(FactMethods, _Group):
         with self._replica.transaction():
             keep_shown(self._open.memories.in_scope(target), key, seen)
             yield
+
+
+class Values(ValueMethods, _Group):
+    """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
 
 
 class Sessions(SessionMethods, _Group):

@@ -28,7 +28,7 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Facts, Sessions
+    from ipfsmem.groups import Facts, Sessions, Values
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.timeline import MemoryTimeline
     from ipfsmem.parts.usage import MemoryUsage
-    from ipfsmem.parts.values import MemoryValues
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
@@ -129,11 +128,11 @@ class Memory(MemoryMethods):
         return Facts(self._open, self._chosen or "")
 
     @functools.cached_property
-    def values(self) -> MemoryValues:
+    def values(self) -> Values:
         """Values under free keys."""
-        from ipfsmem.parts.values import MemoryValues
+        from ipfsmem.groups import Values
 
-        return MemoryValues(self._open, self._chosen or "")
+        return Values(self._open, self._chosen or "")
 
     @functools.cached_property
     def graph(self) -> MemoryGraph:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memories.recall import Explained
     from ipfsmem.memories.undo import Undone
+    from ipfsmem.memories.values import KeyValue
     from ipfsmem.operation import View
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.duplicates import Duplicates
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from ipfsmem.operations.sessions.pop import SessionPopped
     from ipfsmem.operations.sessions.search import SessionHits
     from ipfsmem.operations.sessions.status import SessionStatus
+    from ipfsmem.operations.values.clear import ValueKeys
+    from ipfsmem.operations.values.history import EarlierValues
+    from ipfsmem.operations.values.list import ValuePage
     from ipfsmem.published.versions import History
     from ipfsmem.sessions.messages import Message
     from typing import Any
@@ -576,7 +580,7 @@ class FactMethods:
         return list_.run(self._view(), {"kind": kind, "category": category, "limit": limit, "cursor": cursor, "hidden": hidden})
 
     def get(self, key: str) -> Fact | None:
-        """Return one entry; None if there is none, or its text is not fetched.
+        """Return one entry, or nothing if the key has no entry or its text is not fetched.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -678,5 +682,138 @@ class FactMethods:
             KeyNameError: `key` is invalid.
         """
         from ipfsmem.operations.facts.restore import restore
+
+        return restore.run(self._view(), {"key": key, "number": number, "seen": seen})
+
+
+class ValueMethods:
+    """Methods on the values of one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, prefix: str = '', *, level: Literal['user', 'session', 'agent'] | None = None, expired: bool = False, limit: int | None = None, cursor: str = '') -> ValuePage:
+        """List keys and values, by key.
+
+        Args:
+            prefix: Only keys with this prefix.
+            level: Only values of this level.
+            expired: List expired values that are not swept yet.
+            limit: Maximum number of results.
+            cursor: Start after this key: `next` of the previous page.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+        """
+        from ipfsmem.operations.values.list import list_
+
+        return list_.run(self._view(), {"prefix": prefix, "level": level, "expired": expired, "limit": limit, "cursor": cursor})
+
+    def get(self, key: str) -> KeyValue | None:
+        """Return the value of a key, or nothing if the key has no value or the value expired.
+
+        Args:
+            key: Its key: 1 to 256 bytes of any characters.
+
+        Raises:
+            UsageError: the key is invalid.
+        """
+        from ipfsmem.operations.values.get import get
+
+        return get.run(self._view(), {"key": key})
+
+    def history(self, key: str) -> EarlierValues:
+        """List the earlier values of a key, newest first: number, time of replacement, reason, value.
+
+        Args:
+            key: Its key: 1 to 256 bytes of any characters.
+
+        Raises:
+            NotFoundError: the key has no value and had none, or a part of its history is not fetched.
+            UsageError: the key is invalid.
+        """
+        from ipfsmem.operations.values.history import history
+
+        return history.run(self._view(), {"key": key})
+
+    def set(self, key: str, value: Any, *, level: Literal['', 'user', 'session', 'agent'] | None = None, ttl: float | None = None, seen: str | None = None) -> KeyValue:
+        """Set the value of a key. The earlier value stays in its history.
+
+        An omitted level or time of expiry stays as it is.
+
+        Args:
+            key: Its key: 1 to 256 bytes of any characters.
+            value: A text, or anything that JSON can say.
+            level: Level: lifetime of the value; empty for none.
+            ttl: Seconds until it expires; 0 for never.
+            seen: Change the value only if this `seen` is current; empty: only if there is none.
+
+        Raises:
+            UsageError: the key or the value is invalid, or an argument is out of bounds; nothing was written.
+            ChangedError: the value is not as `seen` says; nothing was written.
+            LimitError: the value does not fit into a memory file.
+        """
+        from ipfsmem.operations.values.set import set_
+
+        return set_.run(self._view(), {"key": key, "value": value, "level": level, "ttl": ttl, "seen": seen})
+
+    def delete(self, key: str, *, seen: str | None = None) -> KeyValue:
+        """Delete the value of a key, on every device. `value restore` restores it.
+
+        Args:
+            key: Its key: 1 to 256 bytes of any characters.
+            seen: Change the value only if this `seen` is current; empty: only if there is none.
+
+        Raises:
+            NotFoundError: the key has no value.
+            ChangedError: the value is not as `seen` says; nothing was deleted.
+        """
+        from ipfsmem.operations.values.delete import delete
+
+        return delete.run(self._view(), {"key": key, "seen": seen})
+
+    def clear(self, *, prefix: str | None = None, level: Literal['user', 'session', 'agent'] | None = None, keys: Iterable[str] | None = None) -> ValueKeys:
+        """Delete the values of some keys, of a prefix or of a level; combined filters must all match. `value restore` restores each.
+
+        Args:
+            prefix: Only keys with this prefix.
+            level: Only values of this level.
+            keys: Only these keys.
+
+        Raises:
+            UsageError: nothing is selected, or a key is invalid; nothing was deleted.
+            ChangedError: some values changed meanwhile and stay; all others were deleted.
+        """
+        from ipfsmem.operations.values.clear import clear
+
+        return clear.run(self._view(), {"prefix": prefix, "level": level, "keys": keys})
+
+    def sweep(self) -> ValueKeys:
+        """Delete expired values. Until then, answers only omit them.
+
+        One that is set again meanwhile stays.
+        """
+        from ipfsmem.operations.values.sweep import sweep
+
+        return sweep.run(self._view(), {})
+
+    def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> KeyValue:
+        """Restore an earlier value of a key, the newest unless you give a number; also a deleted value.
+
+        The current value moves to the history.
+
+        Args:
+            key: Its key: 1 to 256 bytes of any characters.
+            number: Number of the value in the history; 1 is the newest.
+            seen: Change the value only if this `seen` is current; empty: only if there is none.
+
+        Raises:
+            NotFoundError: there is no such earlier value.
+            ChangedError: the value is not as `seen` says; nothing was restored.
+            UsageError: the key is invalid.
+        """
+        from ipfsmem.operations.values.restore import restore
 
         return restore.run(self._view(), {"key": key, "number": number, "seen": seen})

@@ -38,7 +38,13 @@ def operations() -> list[AnyOperation]:
 def methods() -> str:
     """The source of `ipfsmem/methods.py`."""
     imports: dict[str, str] = {"View": "ipfsmem.operation"}
-    groups = {"StackMethods": "", "MemoryMethods": "(StackMethods)", "SessionMethods": "", "FactMethods": ""}
+    groups = {
+        "StackMethods": "",
+        "MemoryMethods": "(StackMethods)",
+        "SessionMethods": "",
+        "FactMethods": "",
+        "ValueMethods": "",
+    }
     bodies = {name: "" if base else _VIEW for name, base in groups.items()}
     for op in operations():
         bodies[_class_of(op)] += _method(op, imports)
@@ -56,12 +62,13 @@ def methods() -> str:
     )
 
 
-_GROUPS: Final = {"sessions": "SessionMethods", "facts": "FactMethods"}
+_GROUPS: Final = {"sessions": "SessionMethods", "facts": "FactMethods", "values": "ValueMethods"}
 _CLASSES: Final = {
     "StackMethods": "Methods that read one scope, or several as one.",
     "MemoryMethods": "Methods on one scope, or on the whole memory.",
     "SessionMethods": "Methods on the sessions of one scope.",
     "FactMethods": "Methods on the facts of one scope.",
+    "ValueMethods": "Methods on the values of one scope.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
 

@@ -15,7 +15,6 @@ import msgspec
 from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
 from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_key, check_scope
-from ipfsmem.bundle.value_file import MAX_NAME, check_name
 from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.graph.graph import MAX_DEPTH
 from ipfsmem.memories.memory_records import SEEN_DIGITS, MemoryRecord
@@ -210,8 +209,6 @@ QUERY: Final[dict[str, Parameter]] = {
         several=True,
     ),
     "type": _text("Only entries of this type."),
-    "tag": _text("Only memories with this tag."),
-    "match": _text("Only memories with this text in their key, name or description."),
     "cursor": _text("`next` of the previous page."),
     "limit": Parameter(
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
@@ -230,9 +227,6 @@ QUERY: Final[dict[str, Parameter]] = {
     "operation": _text("Only operations of this name, such as write; session for all on sessions.", 64),
     "after": _text("Only since: 24h, a day, or a time (RFC 3339).", 64),
     "everywhere": Parameter(_YES, _yes, "All scopes."),
-    "last": Parameter(
-        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, _number(1, MAX_PAGE), "Only the last N."
-    ),
     "strategy": Parameter(
         {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
         str,
@@ -242,10 +236,7 @@ QUERY: Final[dict[str, Parameter]] = {
     "same": Parameter(_YES, _yes, "It is a backup of this vault."),
     "whole": Parameter(_YES, _yes, "Import everything, or nothing if a part cannot be imported."),
     "dry_run": Parameter(_YES, _yes, "Write nothing; return the changes."),
-    "all": Parameter(_YES, _yes, "Summarise all but the last messages, however long the session is."),
     "kind": _text("Only entries of this kind."),
-    "category": _text("Only entries of this category."),
-    "hidden": Parameter(_YES, _yes, "Entries that are hidden on this device instead."),
     "entity": _text("Key or name of an entity."),
     "begin": _text("Key or name of the entity where it begins."),
     "end": _text("Key or name of the entity where it ends."),
@@ -257,14 +248,6 @@ QUERY: Final[dict[str, Parameter]] = {
     "words": _text("Only entities with all these words."),
     "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Group by."),
     "format": _text("Output format."),
-    "name": Parameter(
-        {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
-        check_name,
-        "Key of the value: 1 to 256 bytes of any characters.",
-    ),
-    "prefix": _text("Only keys with this prefix.", MAX_NAME),
-    "level": _text("Only values of this level: user, session or agent.", 16),
-    "expired": Parameter(_YES, _yes, "Only expired values that were not swept yet."),
 }
 
 

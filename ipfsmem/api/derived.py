@@ -45,6 +45,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         statuses=("200", "201") if may_be_new else (str(op.declared.status),),
         seen=known is not None,
         new=may_be_new,
+        needs=tuple(one.name for one in query if one.required),
         tagged="seen" in op.answer.__struct_fields__,
         gives=tuple(_FORMATS[one][0] for one in op.parameter("format").words)
         if is_document

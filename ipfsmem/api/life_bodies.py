@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -11,60 +11,13 @@ from ipfsmem.device.dreams import Proposed
 from ipfsmem.device.hidden import Hidden
 from ipfsmem.memories.dreams import Outcome, Undoing
 from ipfsmem.memories.usage import By, UsageTotal, Used
-from ipfsmem.memories.values import Value
 from ipfsmem.parts.dreams import DreamLine
 from ipfsmem.parts.graph import Edge, Node
 from ipfsmem.parts.usage import Budget
-from ipfsmem.parts.values import EarlierValue
 from ipfsmem.results import SettingShown
 
 #: Observations of one entity that one call adds.
 _MOST = 200
-
-
-class ValueBody(Body, frozen=True, kw_only=True):
-    """A value: a text, or anything that JSON can say. `level`: how long it is meant to last; `ttl`: seconds until it expires, 0 for never;
-    what is left out stays. `seen`: only in the place of the value that has it, "" where there is none."""
-
-    value: Any
-    level: Literal["", "user", "session", "agent"] | None = None
-    ttl: Annotated[float, msgspec.Meta(ge=0, le=10_000_000_000)] | None = None
-    seen: str | None = None
-
-
-class ClearValuesBody(Body, frozen=True, kw_only=True):
-    """Which values to delete: those whose keys begin so, of a level, or of these keys; what is given together must all be true."""
-
-    prefix: str | None = None
-    level: Literal["user", "session", "agent"] | None = None
-    keys: Annotated[list[str], msgspec.Meta(max_length=10_000)] | None = None
-
-
-class RestoreValueBody(Body, frozen=True, kw_only=True):
-    """An earlier value of a key: its `number` in the history. `seen`: only in the place of the value that has it, "" where there is
-    none."""
-
-    number: Annotated[int, msgspec.Meta(ge=1)] = 1
-    seen: str | None = None
-
-
-class ValuePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Values by key. `next`: the cursor of what follows; None at the end."""
-
-    values: list[Value]
-    next: str | None
-
-
-class ValueKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys whose values were deleted."""
-
-    keys: list[str]
-
-
-class EarlierValues(msgspec.Struct, frozen=True, kw_only=True):
-    """Earlier values, the newest first."""
-
-    values: list[EarlierValue]
 
 
 class HideBody(Body, frozen=True, kw_only=True):

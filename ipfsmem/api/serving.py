@@ -31,7 +31,6 @@ from ipfsmem.api import (
     texts,
     upkeep_routes,
     usage_routes,
-    value_routes,
     vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
@@ -65,7 +64,6 @@ ROUTES: Final = (
     *texts.ROUTES,
     *happenings.ROUTES,
     *hidden_routes.ROUTES,
-    *value_routes.ROUTES,
     *graph_routes.ROUTES,
     *dream_routes.ROUTES,
     *usage_routes.ROUTES,

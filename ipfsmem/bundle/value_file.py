@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, UsageError
 
+#: The intended lifetime of a value.
+Level = Literal["user", "session", "agent"]
 #: Maximum bytes of a free key in UTF-8.
 MAX_NAME: Final = 256
 #: Tag of a value, and the header fields for its key, the form of its body, and its intended lifetime.
@@ -27,7 +29,7 @@ TAG: Final = "key-value"
 NAME: Final = "value_key"
 FORM: Final = "value_form"
 LEVEL: Final = "level"
-LEVELS: Final = ("user", "session", "agent")
+LEVELS: Final[tuple[Level, ...]] = ("user", "session", "agent")
 #: Category of values imported before they had their own form.
 _IMPORTED: Final = "kv"
 _JSON: Final = "json"

@@ -325,9 +325,10 @@ def _reset(call: Call) -> Answer:
 
 
 def _clear_level(call: Call) -> Answer:
-    level = call.path["level"].lower()
-    if level not in LEVELS:
-        raise UsageError(f"Invalid memory level '{level[:40]}'. Must be one of: user, session, agent")
+    said = call.path["level"].lower()
+    level = next((one for one in LEVELS if one == said), None)
+    if level is None:
+        raise UsageError(f"Invalid memory level '{said[:40]}'. Must be one of: user, session, agent")
     agent = _agent(call)
     for item in _in_scope(call.memory, agent):
         if item.level == level:

@@ -15,7 +15,7 @@ from ipfsmem.bundle.index import IndexItem, index_line
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import LEVEL, TAG, is_memory_key, memory_key, name_of, value_file, value_of
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError
 from ipfsmem.memories.fact_history import keep_in
 from ipfsmem.memories.memories import MemoryStore, NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, first_own
@@ -28,7 +28,7 @@ _IMPORTED = "kv"
 list_ = list  # `Values.list` hides the builtin inside the class
 
 
-class Value(msgspec.Struct, frozen=True):
+class KeyValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds
     since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other; `conflicts`: the
     files of texts beside it that could not be merged, as for any memory."""
@@ -54,12 +54,12 @@ class Values:
         self._parts = memories.stack()
         self._replica = memories.replica
 
-    def get(self, name: str) -> Value | None:
+    def get(self, name: str) -> KeyValue | None:
         """Return the value of a key; None if there is none, or it expired."""
         found = self._at(self.place(name))
         return None if found is None or found.key != name or self._expired(found) else found
 
-    def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[Value]:
+    def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[KeyValue]:
         """Return the values with a key prefix, by key; `expired`: expired values instead."""
         found = (self._at(key) for key in self._keys())
         chosen = {
@@ -71,7 +71,7 @@ class Values:
         }
         return [chosen[name] for name in sorted(chosen)]
 
-    def set(self, name: str, value: Any, fields: Mapping[str, str], seen: str | None = None) -> Value:
+    def set(self, name: str, value: Any, fields: Mapping[str, str], seen: str | None = None) -> KeyValue:
         """Set the value of a key; the one before goes into its history. `seen`: only if it is still current, "" if nothing is
         shown. Raises UsageError, ChangedError."""
         key = self.place(name)
@@ -117,7 +117,7 @@ class Values:
         found = (key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
         return {key: held[key].line for key in sorted(found)}
 
-    def _at(self, key: str) -> Value | None:
+    def _at(self, key: str) -> KeyValue | None:
         try:
             with self._replica.reading():
                 reading = first_own(
@@ -132,23 +132,23 @@ class Values:
         # Of a text of others only the key from which its memory key is made is trusted.
         return self.value(reading) if reading.own or key == memory_key(name) else None
 
-    def value(self, reading: MemoryRecord) -> Value:
+    def value(self, reading: MemoryRecord) -> KeyValue:
         file = reading.readable
         name = name_of(file, reading.key)
         if name is None:
             raise NotFoundError(f"{reading.key} shows the text of another device")
-        return Value(
-            name,
-            value_of(file),
-            reading.key,
-            reading.scope,
-            file.fields.get(LEVEL, ""),
-            file.created,
-            hlc_ms(reading.hlc) if reading.hlc else 0,
-            file.expires,
-            reading.own,
-            reading.seen,
-            reading.conflicts,
+        return KeyValue(
+            key=name,
+            value=value_of(file),
+            memory=reading.key,
+            scope=reading.scope,
+            level=file.fields.get(LEVEL, ""),
+            created=file.created,
+            changed=hlc_ms(reading.hlc) if reading.hlc else 0,
+            expires=file.expires,
+            own=reading.own,
+            seen=reading.seen,
+            conflicts=reading.conflicts,
         )
 
     def copies(self, name: str) -> list_[MemoryRecord]:
@@ -161,7 +161,7 @@ class Values:
             ]
         return [copy.reading for one in found for copy in one.copies if copy.reading is not None]
 
-    def _expired(self, one: Value) -> bool:
+    def _expired(self, one: KeyValue) -> bool:
         return bool(one.expires) and is_past(one.expires, self._replica.world.now())
 
 
@@ -184,10 +184,3 @@ def _instant(ms: int) -> str:
 def _check_seen(name: str, shown: str, seen: str | None) -> None:
     if seen is not None and seen != shown:
         raise ChangedError(f"{name[:80]} changed since it was read, so nothing was changed")
-
-
-def check_level(level: str, levels: tuple[str, ...]) -> str:
-    """Return a level. Raises UsageError."""
-    if level and level not in levels:
-        raise UsageError(f"invalid level {level[:60]!r}; expected {', '.join(levels)}")
-    return level

@@ -43,6 +43,14 @@ INDEX: Final[Mapping[str, str]] = {
     "facts.edit": "facts.edit",
     "facts.delete": "facts.delete",
     "facts.restore": "facts.restore",
+    "values.list": "values.list",
+    "values.get": "values.get",
+    "values.history": "values.history",
+    "values.set": "values.set",
+    "values.delete": "values.delete",
+    "values.clear": "values.clear",
+    "values.sweep": "values.sweep",
+    "values.restore": "values.restore",
 }
 
 

@@ -30,13 +30,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
-    "MemoryValues": {
-        "set": "value set",
-        "delete": "value delete",
-        "clear": "value clear",
-        "sweep": "value sweep",
-        "restore": "value restore",
-    },
     "MemoryGraph": {
         "add": "graph add",
         "observe": "graph add",

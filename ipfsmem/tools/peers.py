@@ -22,7 +22,7 @@ from ipfsmem.facts.categories import (
     sanitised,
 )
 from ipfsmem.memories.memory_records import first_own
-from ipfsmem.memories.values import Value
+from ipfsmem.memories.values import KeyValue
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.everyday import shown_instead
 from ipfsmem.tools.paging import ANSWER, page_end, weight
@@ -182,7 +182,7 @@ def _page(value: str) -> tuple[str, bool]:
 def _list(desk: ToolContext, given: JSON) -> ToolResult:
     scope = desk.scope_of(given, must_exist=True)
     prefix, after = given.get("prefix", ""), given.get("after", "")
-    found: dict[str, Value] = {}
+    found: dict[str, KeyValue] = {}
     for one in dict.fromkeys(("", scope)):  # the scope goes before what is everybody's
         for value in desk.memory.scope(one).values.list(prefix):
             if value.own or value.key not in found:

@@ -56,7 +56,7 @@ def test_value_that_two_devices_set_shows_both(clash: tuple[Cli, Cli]) -> None:
     told = first.ok("value", "get", "theme")
     assert "also: " in told.err and "ipfsmem" in told.err and "conflicts" in told.err
     shown = first.ok("value", "get", "theme", "--json").json
-    (beside,) = first.ok("value", "history", "theme", "--json").json
+    (beside,) = first.ok("value", "history", "theme", "--json").json["values"]
     assert {shown["value"], beside["value"]} == {"dark", "light"}
     assert len(shown["conflicts"]) == 1 and beside["why"] == "conflict"
     assert f"conflict\t{beside['value']}" in first.ok("value", "history", "theme").out

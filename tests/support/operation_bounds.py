@@ -62,7 +62,6 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     **{(op, "key"): _KEYS for op in ("read", "write", "forget", "history", "text of a revision", "restore", "why", "promote")},
     **{(op, "key"): _KEYS for op in ("fact edit", "fact delete", "fact history", "fact restore")},
     **{(f"value {op}", "key"): {"too long": "x" * 257} for op in ("get", "set", "delete", "history", "restore")},
-    **{(f"value {op}", "name"): {"too long": "x" * 257} for op in ("get", "set", "delete", "history", "restore")},
     **{(f"scope {op}", name): _KEYS for op in ("make", "title", "into", "forget", "restore") for name in ("name", "token")},
     ("scope make", "kind"): _UNKNOWN,
     ("recall", "kind"): _UNKNOWN,

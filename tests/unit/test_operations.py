@@ -17,7 +17,7 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
-from ipfsmem.groups import Facts, Sessions
+from ipfsmem.groups import Facts, Sessions, Values
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
@@ -32,7 +32,7 @@ each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 
 
 #: The groups of methods.
-GROUPS = {"sessions": Sessions, "facts": Facts}
+GROUPS = {"sessions": Sessions, "facts": Facts, "values": Values}
 
 
 def command_of(op: Operation[..., Any]) -> click.Command | None:
@@ -96,11 +96,11 @@ def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., 
         taken = [*(route.body.__struct_fields__ if route.body is not None else ()), *route.own]
         in_headers = [one.name for one in op.parameters("http") if one.header]
         assert route.seen is bool(in_headers)
-        assert taken == [
+        assert sorted(taken) == sorted(
             one.name
             for one in op.parameters("http")
             if f"{{{one.name}}}" not in route.path and one.name not in in_headers
-        ]
+        )
     for tool in toolset(memory, [op.declared.tool]) if op.declared.tool else ():
         named = [one.called("mcp") for one in op.parameters("mcp")]
         assert [*tool.parameters["properties"]][: len(named)] == named

@@ -74,6 +74,27 @@ export type FactsRestoreBody = {
   readonly seen?: string | null
 }
 
+/** The arguments of values.set. */
+export type ValuesSetBody = {
+  readonly value: unknown
+  readonly level?: '' | 'agent' | 'session' | 'user' | null
+  readonly ttl?: number | null
+  readonly seen?: string | null
+}
+
+/** The arguments of values.clear. */
+export type ValuesClearBody = {
+  readonly prefix?: string | null
+  readonly level?: 'agent' | 'session' | 'user' | null
+  readonly keys?: readonly string[] | null
+}
+
+/** The arguments of values.restore. */
+export type ValuesRestoreBody = {
+  readonly number?: number
+  readonly seen?: string | null
+}
+
 /** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
 export type MemoryPage = {
   readonly memories: readonly MemorySummary[]
@@ -419,6 +440,46 @@ export type Remembered = {
   readonly hidden: readonly string[]
 }
 
+/** All values that match, or a page of them, by key. It is a sequence of its `values`. */
+export type ValuePage = {
+  readonly values: readonly KeyValue[]
+  readonly next: string | null
+}
+
+/** A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other; `conflicts`: the files of texts beside it that could not be merged, as for any memory. */
+export type KeyValue = {
+  readonly key: string
+  readonly value: unknown
+  readonly memory: string
+  readonly scope: string
+  readonly level: string
+  readonly created: string
+  readonly changed: number
+  readonly expires: string
+  readonly own: boolean
+  readonly seen: string
+  readonly conflicts: readonly string[]
+}
+
+/** Earlier values, newest first, after the conflicts. It is a sequence of its `values`. */
+export type EarlierValues = {
+  readonly values: readonly EarlierValue[]
+}
+
+/** An earlier value of a key. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC; `why`: `updated`, `deleted`, or replaced when another was `restored`. A concurrent value that is not shown is a `conflict`, with number 0 and the time at which it was written; `resolve` resolves it. */
+export type EarlierValue = {
+  readonly number: number
+  readonly key: string
+  readonly value: unknown
+  readonly until: number
+  readonly why: string
+}
+
+/** The keys whose values were deleted. It is a sequence of its `keys`. */
+export type ValueKeys = {
+  readonly keys: readonly string[]
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
@@ -449,4 +510,12 @@ export type Operations = {
   'facts.edit': { method: 'PUT', path: '/v1/facts/{key}', body: FactsEditBody, answer: Fact }
   'facts.delete': { method: 'DELETE', path: '/v1/facts/{key}', body: undefined, answer: Fact }
   'facts.restore': { method: 'POST', path: '/v1/facts/{key}/restore', body: FactsRestoreBody, answer: Fact }
+  'values.list': { method: 'GET', path: '/v1/values', body: undefined, answer: ValuePage }
+  'values.get': { method: 'GET', path: '/v1/value', body: undefined, answer: KeyValue }
+  'values.history': { method: 'GET', path: '/v1/value/history', body: undefined, answer: EarlierValues }
+  'values.set': { method: 'PUT', path: '/v1/value', body: ValuesSetBody, answer: KeyValue }
+  'values.delete': { method: 'DELETE', path: '/v1/value', body: undefined, answer: KeyValue }
+  'values.clear': { method: 'POST', path: '/v1/values/clear', body: ValuesClearBody, answer: ValueKeys }
+  'values.sweep': { method: 'POST', path: '/v1/values/sweep', body: undefined, answer: ValueKeys }
+  'values.restore': { method: 'POST', path: '/v1/value/restore', body: ValuesRestoreBody, answer: KeyValue }
 }

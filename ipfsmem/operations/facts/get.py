@@ -19,6 +19,6 @@ from ipfsmem.operations.facts.stored import facts_of
     idempotent=True,
 )
 def get(view: View, key: Key) -> Fact | None:
-    """Return one entry; None if there is none, or its text is not fetched."""
+    """Return one entry, or nothing if the key has no entry or its text is not fetched."""
     view.opened.ingest_edits()
     return facts_of(view).get(key)

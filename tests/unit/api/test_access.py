@@ -261,8 +261,8 @@ LED_PATHS = (
     "/v1/history/facts",
     "/v1/history/facts?key=KEY",
     "/v1/values",
-    "/v1/value?name=colour",
-    "/v1/value/history?name=colour",
+    "/v1/value?key=colour",
+    "/v1/value/history?key=colour",
     "/v1/graph",
     "/v1/graph/relations",
     "/v1/graph/drawing",
@@ -320,7 +320,7 @@ def test_token_is_answered_by_scopes_it_covers_where_one_leads_to_another(tmp_pa
                     assert f" {scope}" not in told_all and f'"{scope}"' not in told_all, (covered, scope)
             # What is written may take the place of what any of them shows.
             body = {"value": "green"}
-            put = client.put(f"/v1/value?name=colour&scope={named}", json=body, headers=sent)
+            put = client.put(f"/v1/value?key=colour&scope={named}", json=body, headers=sent)
             if covered == scopes:
                 assert (await good(put))[0]["scope"] == "top"
             else:

@@ -58,7 +58,7 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     assert key in str(await do("get", facts, facts))
 
     value, values = "/v1/value", "/v1/values"
-    named = value + "?name=user%3Apreference%2F%20theme"
+    named = value + "?key=user%3Apreference%2F%20theme"
     first = await do("put", named, value, json={"value": {"dark": True}, "level": "agent"})
     assert (first["key"], first["value"]) == ("user:preference/ theme", {"dark": True})
     await told(client.put(named, json={"value": 1, "seen": ""}), 412, "ChangedError")

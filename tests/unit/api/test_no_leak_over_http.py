@@ -22,7 +22,7 @@ from tests.unit.memories.test_no_leak import KEYS, SCOPES, TALKS, WORDS, filled,
 TOKEN = "a token for some scopes"
 #: What stands in the place of each part of a path, and of each parameter that has to be given.
 IN_PATH = {"key": KEYS, "session": TALKS, "entity": [f"entity {key}" for key in KEYS], "name": SCOPES[1:]}
-NEEDED = {"begin": "entity a", "end": "entity d", "name": "value:a"}
+NEEDED = {"begin": "entity a", "end": "entity d", "key": "value:a"}
 #: The bodies of what is asked by a body.
 BODIES: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],
@@ -101,7 +101,7 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
         "history", "conflicts", "days", "scopes", "scope", "status", "check", "members", "providers",
-        "facts_history", "value_history", "dream_status", "dreams", "budgets", "facts_get", "duplicates", "index",
+        "facts_history", "values_history", "dream_status", "dreams", "budgets", "facts_get", "duplicates", "index",
         "settings", "operations",
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:

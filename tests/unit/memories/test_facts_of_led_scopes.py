@@ -132,7 +132,7 @@ def test_values_of_led_scope_are_listed_read_set_and_deleted(memory: Memory, sco
     assert part.values.restore("colour").value == "red"
     assert part.values.delete("both").value == 2 and part.values.get("both") is None
     assert part.values.restore("both").value == 2
-    assert part.values.clear(keys=["colour"]) == ["colour"] and part.values.get("colour") is None
+    assert part.values.clear(keys=["colour"]).keys == ("colour",) and part.values.get("colour") is None
     memory.scopes.redirect("sub", None)
     assert sub.values.get("colour") is None and sub.values.get("both") is None
 

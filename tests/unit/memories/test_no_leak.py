@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Facts, Sessions
+from ipfsmem.groups import Facts, Sessions, Values
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
@@ -27,7 +27,6 @@ from ipfsmem.parts.hidden import MemoryHidden
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.parts.usage import MemoryUsage
-from ipfsmem.parts.values import MemoryValues
 from ipfsmem.stack import MemoryStack
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
@@ -98,10 +97,10 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "get": lambda facts: [facts.get(one.key) for one in facts.list()] + [facts.get(key) for key in KEYS],
         "history": lambda facts: [facts.history(), *(asked(facts.history, key) for key in KEYS)],
     },
-    MemoryValues: {
+    Values: {
         "list": lambda values: values.list(),
         "get": lambda values: [values.get(f"value:{key}") for key in KEYS],
-        "history": lambda values: [values.history(f"value:{key}") for key in KEYS],
+        "history": lambda values: [asked(values.history, f"value:{key}") for key in KEYS],
     },
     MemoryHidden: {"list": lambda hidden: hidden.list()},
     MemoryGraph: {
@@ -151,7 +150,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
 #: What changes something.
 WRITING: dict[type, set[str]] = {
     Facts: {"add", "edit", "delete", "restore", "keep", "keeping"},
-    MemoryValues: {"set", "delete", "clear", "sweep", "restore"},
+    Values: {"set", "delete", "clear", "sweep", "restore"},
     MemoryHidden: {"add", "bring_back"},
     MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
     Sessions: {
@@ -170,7 +169,7 @@ WRITING: dict[type, set[str]] = {
 #: The part of a memory that each of these is.
 PARTS: dict[type, str] = {
     Facts: "facts",
-    MemoryValues: "values",
+    Values: "values",
     MemoryHidden: "hidden",
     MemoryGraph: "graph",
     Sessions: "sessions",
@@ -394,7 +393,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
             there = getattr(memory.scope("work"), PARTS[part])
             silent = {
                 Facts: {"history"},
-                MemoryValues: {"history"},
+                Values: {"history"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},
                 MemoryGraph: {"seen"},

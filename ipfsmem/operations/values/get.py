@@ -1,0 +1,24 @@
+"""The operation `values.get`: the value of a key."""
+
+from __future__ import annotations
+
+from ipfsmem.memories.values import KeyValue
+from ipfsmem.operation import View, operation
+from ipfsmem.operations.values.stored import ValueKey, values_of
+
+
+@operation(
+    name="values.get",
+    summary="Print the value of a key",
+    right="read",
+    about="target",
+    raises=("UsageError: the key is invalid.",),
+    absent="no value for the key {key!a:.80}",
+    command="value get",
+    http="GET /v1/value",
+    idempotent=True,
+)
+def get(view: View, key: ValueKey) -> KeyValue | None:
+    """Return the value of a key, or nothing if the key has no value or the value expired."""
+    view.opened.ingest_edits()
+    return values_of(view).get(key)

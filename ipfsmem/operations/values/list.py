@@ -1,0 +1,60 @@
+"""The operation `values.list`: the values by key."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ipfsmem.bundle.value_file import MAX_NAME
+from ipfsmem.memories.values import KeyValue
+from ipfsmem.operation import Cli, Http, Items, View, operation
+from ipfsmem.operations.values.stored import OfLevel, values_of
+
+#: Maximum number of values of one page.
+MAX_PAGE = 1_000
+
+
+class ValuePage(Items[KeyValue], frozen=True, kw_only=True):
+    """All values that match, or a page of them, by key. It is a sequence of its `values`."""
+
+    values: tuple[KeyValue, ...]
+    #: The `cursor` of the next page; None after the last page.
+    next: str | None
+
+
+@operation(
+    name="values.list",
+    summary="List keys and values",
+    right="read",
+    about="target",
+    raises=("UsageError: an argument is out of bounds.",),
+    command="value list",
+    http="GET /v1/values",
+    idempotent=True,
+)
+def list_(
+    view: View,
+    prefix: Annotated[
+        str, Meta(max_length=MAX_NAME, description="Only keys with this prefix."), Cli(option=True)
+    ] = "",
+    *,
+    level: OfLevel = None,
+    expired: Annotated[bool, Meta(description="List expired values that are not swept yet.")] = False,
+    limit: Annotated[
+        int | None,
+        Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
+        Cli(metavar="N"),
+        Http(default=100),
+    ] = None,
+    cursor: Annotated[
+        str,
+        Meta(max_length=MAX_NAME, description="Start after this key: `next` of the previous page."),
+        Cli(metavar="KEY"),
+    ] = "",
+) -> ValuePage:
+    """List keys and values, by key."""
+    view.opened.ingest_edits()
+    rest = [one for one in values_of(view).list(prefix, level, expired=expired) if one.key > cursor]
+    shown = tuple(rest[:limit])
+    return ValuePage(values=shown, next=shown[-1].key if len(rest) > len(shown) else None)
