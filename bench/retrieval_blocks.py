@@ -83,7 +83,7 @@ def ask(
     for question in collection.questions:
         for layout in layouts:
             began = perf_counter()
-            block = memory.context(question.text, layout=layout, preview=True)
+            block = memory.context(question.text, layout=layout, deliver=False)
             took = perf_counter() - began
             there = [id for id in question.relevant if _stands(block.text, texts[id], keys.get(id), question)]
             about = (

@@ -1,18 +1,21 @@
-"""Groups of methods of a memory, such as `memory.sessions`: the declared operations, and methods for programs alone."""
+"""Groups of methods of a memory, such as `memory.sessions` and `memory.stack()`: the declared operations, and methods for programs
+alone."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.sessions import SessionFacts
-from ipfsmem.methods import FactMethods, SessionMethods, ValueMethods
+from ipfsmem.methods import FactMethods, SessionMethods, StackMethods, UsageMethods, ValueMethods
 from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.timeline import MemoryTimeline, Noted
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.sessions.compaction import (
     SessionTranscript,
@@ -26,6 +29,31 @@ from ipfsmem.sessions.compaction import (
 if TYPE_CHECKING:
     from ipfsmem.memories.sessions_here import AllSessions
     from ipfsmem.parts.summaries import ModelSummariser
+
+
+class MemoryStack(StackMethods):
+    """Several scopes of a memory read as one: the first that has a memory shows it, and each answer names its scope. A text of others
+    hides no own one of a later scope: otherwise a writer of one scope could hide the person's own texts. Nothing is written through it."""
+
+    def __init__(self, opened: VaultHandle, scopes: Iterable[str]) -> None:
+        """`scopes`: in order of precedence. Scopes that are forgotten show nothing."""
+        self._open = opened
+        #: The scopes that are read, in this order.
+        self.scopes = [*scopes]
+
+    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list[Noted]:
+        """Return the events of all of them in order. Raises UsageError."""
+        return self._timeline().noted(days, tz=tz)
+
+    def timeline_missing(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> int:
+        """Return how many pieces of the timeline are not on this device or damaged."""
+        return self._timeline().missing(days, tz=tz)
+
+    def _timeline(self) -> MemoryTimeline:
+        return MemoryTimeline(self._open, self.scopes[0], self.scopes)
+
+    def _view(self) -> View:
+        return View(self._open, self.scopes[0], tuple(self.scopes))
 
 
 class _Group(MemoryPart):
@@ -60,6 +88,10 @@ class Facts(FactMethods, _Group):
 
 class Values(ValueMethods, _Group):
     """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
+
+
+class Usage(UsageMethods, _Group):
+    """The recorded uses of models in one scope."""
 
 
 class Sessions(SessionMethods, _Group):

@@ -10,25 +10,25 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.device.replica import Environment, Replica
-from ipfsmem.memories.memories import NotHereError
+from ipfsmem.memories.memories import MemoryStore, NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
 from ipfsmem.parts.opening import Connection, LoadRequest, OpenResult, Origin, open_here
 from ipfsmem.parts.part import validated
-from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.vault.home import Home, HomeChoice
 
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Facts, Sessions, Values
+    from ipfsmem.groups import Facts, MemoryStack, Sessions, Usage, Values
+    from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
@@ -43,12 +43,10 @@ if TYPE_CHECKING:
     from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.timeline import MemoryTimeline
-    from ipfsmem.parts.usage import MemoryUsage
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
     from ipfsmem.results import Opened, Status
-    from ipfsmem.stack import MemoryStack
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
 
 #: Types of arguments that few calls give.
 IMPORTED_LATE = {
+    "ContextBlock": "ipfsmem.memories.context",
     "DevicePassphrase": "ipfsmem.vault.owner",
     "OwnerKey": "ipfsmem.vault.owner",
     "ProviderChoice": "ipfsmem.provider.choice",
@@ -64,17 +63,6 @@ IMPORTED_LATE = {
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-def _of_texts(method: Callable[Concatenate[MemoryTexts, P], T]) -> Callable[Concatenate[Memory, P], T]:
-    """A method of the texts, as one of the memory."""
-
-    @functools.wraps(method)
-    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return method(self._texts, *args, **kwargs)
-
-    vars(call)["handed_on"] = True
-    return call
 
 
 def _handed_on(method: Callable[P, T]) -> Callable[P, T]:
@@ -97,7 +85,8 @@ class Memory(MemoryMethods):
         self._open = made.opened
         self._origin = made.origin
         self._chosen = scope
-        self._texts = MemoryTexts(made.opened, scope or "")
+        #: The memories of exactly this scope, without the plain files.
+        self._memories: MemoryStore = made.opened.memories.in_scope(scope or "")
 
     @functools.cached_property
     def timeline(self) -> MemoryTimeline:
@@ -149,11 +138,11 @@ class Memory(MemoryMethods):
         return MemoryPlugins(self._open)
 
     @functools.cached_property
-    def usage(self) -> MemoryUsage:
+    def usage(self) -> Usage:
         """What models were used for and what it cost."""
-        from ipfsmem.parts.usage import MemoryUsage
+        from ipfsmem.groups import Usage
 
-        return MemoryUsage(self._open, self._chosen or "")
+        return Usage(self._open, self._chosen or "")
 
     @functools.cached_property
     def operations(self) -> MemoryOperations:
@@ -228,7 +217,7 @@ class Memory(MemoryMethods):
     def _view(self) -> View:
         from ipfsmem.operation import View
 
-        return View(self._open, self._texts.scope)
+        return View(self._open, self._memories.scope)
 
     @property
     def _syncing(self) -> Syncing:
@@ -280,7 +269,7 @@ class Memory(MemoryMethods):
     @property
     def in_scope(self) -> str:
         """The token of the scope that this is; "" is the nameless one."""
-        return self._texts.scope
+        return self._memories.scope
 
     def status(self) -> Status:
         """Counts and state of all scopes, local."""
@@ -302,16 +291,43 @@ class Memory(MemoryMethods):
         """`write` with the whole file, header and all: exactly these bytes."""
         return self.write(key, text=data, seen=seen, if_match=if_match)
 
-    index = _of_texts(MemoryTexts.index)
-    readiness = _of_texts(MemoryTexts.readiness)
-    make_ready = _of_texts(MemoryTexts.make_ready)
-    context = _of_texts(MemoryTexts.context)
-    reset_context = _of_texts(MemoryTexts.reset_context)
-    mark_delivered = _of_texts(MemoryTexts.mark_delivered)
-    promote = _of_texts(MemoryTexts.promote)
-    promote_all = _of_texts(MemoryTexts.promote_all)
-    candidates = _of_texts(MemoryTexts.candidates)
-    files = _of_texts(MemoryTexts.files)
+    def index(self) -> str:
+        """The text of MEMORY.md."""
+        self._open.ingest_edits()
+        return self._memories.index()
+
+    def files(self) -> dict[str, bytes]:
+        """Every memory that is shown, by key."""
+        self._open.ingest_edits()
+        with self.replica.reading():
+            return {view.key: view.data for _, view in self._memories.views() if view.data is not None}
+
+    def readiness(self) -> Readiness:
+        """Whether the layout `turn` finds something, and everything, without the time that a large index takes to make."""
+        from ipfsmem.memories.context import readiness
+        from ipfsmem.operations.context import context_sources
+
+        return readiness(context_sources(self._view()))
+
+    def make_ready(self) -> None:
+        """Make and write the index that the layout `turn` is looked up in by who has no time to make it, where it is missing and long.
+        Raises StorageError."""
+        from ipfsmem.memories.context import make_ready
+        from ipfsmem.operations.context import context_sources
+
+        make_ready(context_sources(self._view()))
+
+    def mark_delivered(self, block: ContextBlock, session: str = "") -> None:
+        """Record that a model got a block that was made with `deliver=False`: it counts as use, and is not given to that session again."""
+        from ipfsmem.memories.context import count_shown
+
+        count_shown(self._memories, block)
+        if session:
+            self._open.shown.note(session, block.marks)
+
+    def reset_context(self, session: str) -> None:
+        """Record that a session has nothing of what `context` gave it any more: it was compacted, or cleared."""
+        self._open.shown.forget(session)
 
     @_handed_on
     def unlock(self, unlock: OwnerKey | None = None) -> None:
@@ -382,7 +398,7 @@ class Memory(MemoryMethods):
         return True
 
     def __repr__(self) -> str:
-        scope = f", scope {self._texts.scope}" if self._texts.scope else ""
+        scope = f", scope {self.in_scope}" if self.in_scope else ""
         closed = ", closed" if self._open.closed else ""
         return f"<Memory {self.namespace}, {self.mode}{scope}{closed}>"
 
@@ -440,12 +456,12 @@ class Memory(MemoryMethods):
         is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
         KeyNameError.
         """
-        from ipfsmem.stack import MemoryStack
+        from ipfsmem.groups import MemoryStack
 
         self._open.ingest_edits()
-        scopes, memories = self._open.scopes, self._open.memories
-        named = [scope for token in tokens for scope in (scopes.stack(check_scope(token)) if token else [])]
-        return MemoryStack(self._open, [memories.in_scope(scope) for scope in (*named, "")])
+        stack = self._open.scopes.stack
+        named = [scope for token in tokens if token for scope in stack(check_scope(token))]
+        return MemoryStack(self._open, dict.fromkeys((*named, "")))
 
     # -- closing ---------------------------------------------------------------------------------------------
 

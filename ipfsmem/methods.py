@@ -11,20 +11,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
     from collections.abc import Sequence
+    from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.facts import Fact
     from ipfsmem.memories.facts import Remembered
     from ipfsmem.memories.memory_records import Conflict
     from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memories.recall import Explained
     from ipfsmem.memories.undo import Undone
+    from ipfsmem.memories.usage import Used
     from ipfsmem.memories.values import KeyValue
     from ipfsmem.operation import View
+    from ipfsmem.operations.approve import Approved
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.facts.history import EarlierFacts
     from ipfsmem.operations.facts.list import FactPage
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
+    from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
     from ipfsmem.operations.sessions.add import SessionAdded
@@ -40,6 +44,10 @@ if TYPE_CHECKING:
     from ipfsmem.operations.sessions.pop import SessionPopped
     from ipfsmem.operations.sessions.search import SessionHits
     from ipfsmem.operations.sessions.status import SessionStatus
+    from ipfsmem.operations.usage.budgets import Budgets
+    from ipfsmem.operations.usage.csv import UsageTable
+    from ipfsmem.operations.usage.list import UsageList
+    from ipfsmem.operations.usage.totals import UsageTotals
     from ipfsmem.operations.values.clear import ValueKeys
     from ipfsmem.operations.values.history import EarlierValues
     from ipfsmem.operations.values.list import ValuePage
@@ -155,6 +163,33 @@ class StackMethods:
 
         return why.run(self._view(), {"key": key, "query": query})
 
+    def context(self, query: str | None = None, *, max_tokens: int | None = None, layout: Literal['index', 'ranked', 'full', 'turn'] = 'index', preview: bool = False, session: str = '', exclude: Iterable[str] = (), running: str = '', count: Callable[[str], int] | None = None, deliver: bool = True, by_meaning: bool = True, plugins: bool = True) -> ContextBlock:
+        """Return the context for a model.
+
+        It is the index of your memories, and with `query` the matching memories, messages and events. Each
+        quoted text names its author; the first sentence says that the texts are memory and not instructions.
+        Texts of others are included once they are approved. After the scope comes the default scope.
+
+        Args:
+            query: Put matches of these words before the index.
+            max_tokens: Maximum number of tokens (default: 2,000; 500 for turn). A token counts as three bytes.
+            layout: full: with recent events. ranked: only matches of the query. turn: only its best matches.
+            preview: Show size, contents, omissions and possible secrets; record nothing.
+            session: Omit texts that this session was already given; any name.
+            exclude: Omit the texts with these `marks`, from earlier results.
+            running: Omit the messages of this session too, as the model has them.
+            count: Counts the tokens of a text.
+            deliver: Record that the model gets it; False: `mark_delivered` records it later.
+            by_meaning: Use the embedding model of the settings, which takes time.
+            plugins: Ask the plugins of the settings: they get at most a quarter of the tokens.
+
+        Raises:
+            UsageError: an argument is out of bounds, or the layout requires a query.
+        """
+        from ipfsmem.operations.context import context
+
+        return context.run(self._view(), {"query": query, "max_tokens": max_tokens, "layout": layout, "preview": preview, "session": session, "exclude": exclude, "running": running, "count": count, "deliver": deliver, "by_meaning": by_meaning, "plugins": plugins})
+
     def duplicates(self, *, similarity: float = 0.8) -> Duplicates:
         """List pairs of similar memories; nothing is changed.
 
@@ -265,6 +300,59 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.resolve import resolve
 
         return resolve.run(self._view(), {"key": key, "text": text, "seen": seen, "keep": keep, "take": take})
+
+    def pending(self, source: str | None = None) -> PendingTexts:
+        """List the texts of others that `approve` can make your own, and the sessions with pending messages.
+
+        Args:
+            source: Only what an import of this program brought: texts on this device, messages on any.
+        """
+        from ipfsmem.operations.pending import pending
+
+        return pending.run(self._view(), {"source": source})
+
+    def approve(self, key: str | None = None, *, copy: str | None = None, source: str | None = None) -> Approved:
+        """Approve a pending text: the memory `key`, or one alternative.
+
+        It becomes your own text and replaces the current one. Read it first: agents are given the texts that
+        you approve. With `source`, a memory with several texts stays pending, and so does a text that only
+        its header assigns to the import. A person's act: never call it for a model.
+
+        Args:
+            key: The memory to approve.
+            copy: Which text of the memory, if there are several: a name from `conflicts`.
+            source: Everything that imports of this program brought on this device, including sessions.
+
+        Raises:
+            NotFoundError: there is no such memory or copy, or the import brought nothing that can be approved.
+            UsageError: not exactly one of `key` and `source` was given, or several texts are pending.
+            KeyNameError: `key` is invalid.
+        """
+        from ipfsmem.operations.approve import approve
+
+        return approve.run(self._view(), {"key": key, "copy": copy, "source": source})
+
+    def promote(self, key: str, *, to: str, seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None, keep: bool = False) -> MemoryRecord:
+        """Move your own text from one scope to another, and return the text that is there now.
+
+        It replaces a text there only if `if_match` names that one. Its earlier texts move too, unless it is copied.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            to: The scope to move it to; empty: the default scope.
+            seen: Move only this text: a reading, its `token` or its `seen`.
+            if_match: Replace the text there only if it has this SHA-256.
+            keep: Copy it instead of moving it.
+
+        Raises:
+            NotFoundError: there is no such memory in the scope.
+            ChangedError: the memory is not as `seen` says, or the other scope has a text that `if_match` does not name; nothing was moved.
+            UsageError: the text is pending, has conflicts, is a part of a session, or is in that scope already.
+            KeyNameError: `key` or `to` is invalid.
+        """
+        from ipfsmem.operations.promote import promote
+
+        return promote.run(self._view(), {"key": key, "to": to, "seen": seen, "if_match": if_match, "keep": keep})
 
     def history(self, key: str) -> History:
         """List the revisions of a memory that this device can find, newest first.
@@ -817,3 +905,86 @@ class ValueMethods:
         from ipfsmem.operations.values.restore import restore
 
         return restore.run(self._view(), {"key": key, "number": number, "seen": seen})
+
+
+class UsageMethods:
+    """Methods on the recorded uses of models in one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def totals(self, by: Literal['agent', 'provider', 'model', 'day'] = 'model', *, since: str | None = None, until: str | None = None, tz: str | None = None) -> UsageTotals:
+        """Show totals of model usage: name, uses, input tokens, output tokens and cost.
+
+        Days are UTC days unless `tz` says otherwise; totals by day are in order, others by cost. Costs are in millionths of a US dollar.
+
+        Args:
+            by: Group by this.
+            since: First day: 2026-04-14, yesterday, 7d.
+            until: Last day, included.
+            tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
+
+        Raises:
+            UsageError: an argument is out of bounds, or not a day or time zone.
+        """
+        from ipfsmem.operations.usage.totals import totals
+
+        return totals.run(self._view(), {"by": by, "since": since, "until": until, "tz": tz})
+
+    def list(self, *, since: str | None = None, until: str | None = None, tz: str | None = None) -> UsageList:
+        """List every use of a model, in order. Costs are in millionths of a US dollar.
+
+        Args:
+            since: First day: 2026-04-14, yesterday, 7d.
+            until: Last day, included.
+            tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
+
+        Raises:
+            UsageError: an argument is not a day or time zone.
+        """
+        from ipfsmem.operations.usage.list import list_
+
+        return list_.run(self._view(), {"since": since, "until": until, "tz": tz})
+
+    def csv(self, *, since: str | None = None, until: str | None = None, tz: str | None = None) -> UsageTable:
+        """Return a row for each use of a model, for spreadsheets.
+
+        Args:
+            since: First day: 2026-04-14, yesterday, 7d.
+            until: Last day, included.
+            tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
+
+        Raises:
+            UsageError: an argument is not a day or time zone.
+        """
+        from ipfsmem.operations.usage.csv import csv
+
+        return csv.run(self._view(), {"since": since, "until": until, "tz": tz})
+
+    def budgets(self) -> Budgets:
+        """Show the cost of today and this month (UTC) and the limits in the settings. Nothing is stopped by a limit.
+        """
+        from ipfsmem.operations.usage.budgets import budgets
+
+        return budgets.run(self._view(), {})
+
+    def add(self, *, provider: str = '', model: str = '', agent: str = '', input_tokens: int = 0, output_tokens: int = 0, cost_usd: float = 0.0) -> Used:
+        """Record one use of a model as an event of the timeline. It is durable when this returns.
+
+        Args:
+            provider: Provider of the model.
+            model: Name of the model.
+            agent: Agent that used the model.
+            input_tokens: Input tokens.
+            output_tokens: Output tokens.
+            cost_usd: Cost in US dollars.
+
+        Raises:
+            UsageError: an argument is out of bounds, or neither provider nor model was given.
+            StorageError: it cannot be stored.
+        """
+        from ipfsmem.operations.usage.add import add
+
+        return add.run(self._view(), {"provider": provider, "model": model, "agent": agent, "input_tokens": input_tokens, "output_tokens": output_tokens, "cost_usd": cost_usd})

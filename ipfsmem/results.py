@@ -25,8 +25,6 @@ from ipfsmem.device.collection import Collected
 from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
-from ipfsmem.memories.context import ContextBlock
-from ipfsmem.memories.memory_records import MemoryRecord, Token
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
@@ -60,42 +58,6 @@ def shown_text(data: bytes | None) -> str | None:
 # -- memories ------------------------------------------------------------------------------------------------
 
 
-class ContextText(Answer, frozen=True, kw_only=True):
-    """What a model is given: the fenced text, counted as so many tokens (three bytes each); the memories that stand in it with
-    their texts, and those that match and had no room; how many its index names and leaves out, and how many events stand in it.
-    Asked for a preview also the lines in which something secret seems to stand. `marks` stand for what is in it; of what was left out as
-    its mark was given there are `repeated`. `said`: messages and events that match and stand in it."""
-
-    text: str
-    tokens: int
-    shown: tuple[str, ...]
-    skipped: tuple[str, ...]
-    listed: int
-    left_out: int
-    events: int
-    secrets: tuple[str, ...] | None = None
-    repeated: int = 0
-    marks: tuple[str, ...] = ()
-    said: int = 0
-
-    @classmethod
-    def of(cls, block: ContextBlock, secrets: tuple[str, ...] | None = None) -> ContextText:
-        """What `Memory.context` made, and what a look for secrets found in it, if somebody looked."""
-        return cls(
-            text=block.text,
-            tokens=block.tokens,
-            shown=block.shown,
-            skipped=block.skipped,
-            listed=block.listed,
-            left_out=block.left_out,
-            events=block.events,
-            secrets=secrets,
-            repeated=block.repeated,
-            marks=block.marks,
-            said=block.said,
-        )
-
-
 class HelpText(Answer, frozen=True, kw_only=True):
     """The help about a topic."""
 
@@ -107,28 +69,6 @@ class Version(Answer, frozen=True, kw_only=True):
     """The version of ipfsmem."""
 
     version: str
-
-
-class Written(Answer, frozen=True, kw_only=True):
-    """What is shown after a write or a restore; `bytes` is the length of the whole text."""
-
-    key: str
-    sha256: str
-    bytes: int
-    token: Token
-
-    @classmethod
-    def of(cls, reading: MemoryRecord) -> Written:
-        """What a write answered."""
-        return cls(key=reading.key, sha256=reading.sha256, bytes=len(reading.data), token=reading.token)
-
-
-class Promoted(Answer, frozen=True, kw_only=True):
-    """A text of others that is this person's word now, or one that stands in this scope now ("" is the nameless one)."""
-
-    key: str
-    sha256: str
-    scope: str = ""
 
 
 class Difference(Answer, frozen=True, kw_only=True):

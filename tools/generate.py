@@ -38,13 +38,7 @@ def operations() -> list[AnyOperation]:
 def methods() -> str:
     """The source of `ipfsmem/methods.py`."""
     imports: dict[str, str] = {"View": "ipfsmem.operation"}
-    groups = {
-        "StackMethods": "",
-        "MemoryMethods": "(StackMethods)",
-        "SessionMethods": "",
-        "FactMethods": "",
-        "ValueMethods": "",
-    }
+    groups = {"StackMethods": "", "MemoryMethods": "(StackMethods)"} | dict.fromkeys(_GROUPS.values(), "")
     bodies = {name: "" if base else _VIEW for name, base in groups.items()}
     for op in operations():
         bodies[_class_of(op)] += _method(op, imports)
@@ -62,13 +56,19 @@ def methods() -> str:
     )
 
 
-_GROUPS: Final = {"sessions": "SessionMethods", "facts": "FactMethods", "values": "ValueMethods"}
+_GROUPS: Final = {
+    "sessions": "SessionMethods",
+    "facts": "FactMethods",
+    "values": "ValueMethods",
+    "usage": "UsageMethods",
+}
 _CLASSES: Final = {
     "StackMethods": "Methods that read one scope, or several as one.",
     "MemoryMethods": "Methods on one scope, or on the whole memory.",
     "SessionMethods": "Methods on the sessions of one scope.",
     "FactMethods": "Methods on the facts of one scope.",
     "ValueMethods": "Methods on the values of one scope.",
+    "UsageMethods": "Methods on the recorded uses of models in one scope.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
 

@@ -5,11 +5,10 @@ The OpenAPI document is made from these types and those of `results.py`, which a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-from ipfsmem.memories.context_layouts import Layout
 from ipfsmem.memories.importing import Imported
 from ipfsmem.results import (
     OperationLine,
@@ -46,31 +45,11 @@ class RestoreBody(Body, frozen=True, kw_only=True):
     seen: str | None = None
 
 
-class PromoteBody(Body, frozen=True, kw_only=True):
-    """Where an own text goes: the scope `to` ("" is everybody's). With `keep` it stays where it was too. A text that stands there is
-    replaced only where `if_match` is its SHA-256."""
-
-    to: str
-    keep: bool = False
-    if_match: str | None = None
-
-
 class EventBody(Body, frozen=True, kw_only=True):
     """Something that happened."""
 
     type: str
     data: dict[str, Any] = {}
-
-
-class ContextBody(Body, frozen=True, kw_only=True):
-    """What a model is to be given. A token is counted as three bytes. `preview`: say also in which lines something secret seems to stand.
-    `exclude`: the `marks` of earlier answers; what they stand for is not given again."""
-
-    query: str | None = None
-    max_tokens: Annotated[int, msgspec.Meta(ge=200, le=200_000)] | None = None
-    layout: Layout = "index"
-    preview: bool = False
-    exclude: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)] = ()
 
 
 class ExportBody(Body, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ import msgspec
 from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
 from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_key, check_scope
-from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.graph.graph import MAX_DEPTH
-from ipfsmem.memories.memory_records import SEEN_DIGITS, MemoryRecord
+from ipfsmem.memories.memory_records import SEEN_DIGITS
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.usage import BYS
 from ipfsmem.memory import Memory
@@ -116,13 +116,6 @@ class Call(NamedTuple):
     #: What the server remembers of this memory since the last change.
     remembered: Callable[[], dict[Any, Any]] = dict
 
-    def still_shown(self) -> MemoryRecord:
-        """What is shown under the key, which must be what the caller was shown. Raises NotFoundError, ChangedError."""
-        reading = there(self.key, self.memory.read(self.key, counts=False))
-        if reading.seen != self.seen:
-            raise ChangedError(f"{self.key} changed since it was read")
-        return reading
-
 
 class Reply(NamedTuple):
     """An answer that is more than a value: its status, and the ETag of what it shows."""
@@ -138,13 +131,6 @@ class Download(NamedTuple):
     data: bytes
     content_type: str
     name: str
-
-
-def there(key: str, reading: MemoryRecord | None) -> MemoryRecord:
-    """A reading. Raises NotFoundError where there is none."""
-    if reading is None:
-        raise NotFoundError(f"there is no memory {key}")
-    return reading
 
 
 # -- parameters ----------------------------------------------------------------------------------------------

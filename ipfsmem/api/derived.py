@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import typing
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +13,7 @@ from ipfsmem.api.bodies import Body
 from ipfsmem.api.calls import Call, Download, Parameter, Refused, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.api.texts import NO_SEEN
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operation import Document, Operation
 from ipfsmem.operation import Parameter as Declared
@@ -19,7 +22,11 @@ from ipfsmem.operations import INDEX, load
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
 #: The type of content and the end of the file name of each format of a document.
-_FORMATS: Final = {"markdown": ("text/markdown", "md"), "json": ("application/json", "json")}
+_FORMATS: Final = {
+    "markdown": ("text/markdown", "md"),
+    "json": ("application/json", "json"),
+    "csv": ("text/csv", "csv"),
+}
 
 
 def route_of(op: Operation[..., Any]) -> Route:
@@ -42,14 +49,13 @@ def route_of(op: Operation[..., Any]) -> Route:
         query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
         writes=op.declared.right != "read",
         led=about == "target",
+        everybody=op.declared.everybody,
         statuses=("200", "201") if may_be_new else (str(op.declared.status),),
         seen=known is not None,
         new=may_be_new,
         needs=tuple(one.name for one in query if one.required),
         tagged="seen" in op.answer.__struct_fields__,
-        gives=tuple(_FORMATS[one][0] for one in op.parameter("format").words)
-        if is_document
-        else ("application/json",),
+        gives=tuple(_FORMATS[one][0] for one in _formats(op)),
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
     )
@@ -58,6 +64,12 @@ def route_of(op: Operation[..., Any]) -> Route:
 def routes() -> tuple[Route, ...]:
     """The routes of all operations that have one."""
     return tuple(route_of(op) for op in map(load, INDEX) if op.declared.http)
+
+
+def _formats(op: Operation[..., Any]) -> tuple[str, ...]:
+    """The formats of its responses."""
+    is_document = issubclass(op.answer, Document)
+    return typing.get_args(typing.get_type_hints(op.answer)["format"]) if is_document else ("json",)
 
 
 def query_of(op: Operation[..., Any]) -> list[Declared]:
@@ -133,9 +145,17 @@ def _parameter(one: Declared) -> Parameter:
     return Parameter(schema, read, one.description)
 
 
-def _shown(one: Declared, call: Call) -> Any:
-    """What the caller was shown, as the header says."""
-    return call.seen if str in (one.type, one.http.type) else call.still_shown()
+def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) -> None:
+    """Raises Refused if the caller's token is not for the scopes that an argument adds."""
+    for one in parameters:
+        given = asked[one.name]
+        if one.reaches is None or given in (None, False):
+            continue
+        if one.reaches.what == "all":
+            call.caller.require_all_scopes()
+        else:
+            named = check_scope(given) if given else ""
+            call.caller.require_scopes([named, call.whole.scopes.target(named)])
 
 
 def _work(op: Operation[..., Any], call: Call) -> Any:
@@ -143,14 +163,13 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     body = {} if call.body is None else msgspec.structs.asdict(call.body)
     given = {**({"key": call.key} if call.key else {}), **call.query, **body}
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
-    if any(one.widens and asked[one.name] for one in op.parameters("http")):
-        call.caller.require_all_scopes()
+    _admit(call, asked, op.parameters("http"))
     if any("http" in one.needed_in and asked[one.name] is None for one in op.parameters("http")):
         raise Refused(NO_SEEN)
     status, known = op.declared.status, _precondition(op)
     if known is not None and known.header is not None:
         if call.seen or not known.header.none:
-            asked[known.name] = _shown(known, call)
+            asked[known.name] = call.seen
         else:
             asked[known.header.none], status = "", 201
     view = source._view()

@@ -10,10 +10,8 @@ from ipfsmem.api.bodies import Body
 from ipfsmem.device.dreams import Proposed
 from ipfsmem.device.hidden import Hidden
 from ipfsmem.memories.dreams import Outcome, Undoing
-from ipfsmem.memories.usage import By, UsageTotal, Used
 from ipfsmem.parts.dreams import DreamLine
 from ipfsmem.parts.graph import Edge, Node
-from ipfsmem.parts.usage import Budget
 from ipfsmem.results import SettingShown
 
 #: Observations of one entity that one call adds.
@@ -67,17 +65,6 @@ class CleanupBody(Body, frozen=True, kw_only=True):
 
     older_than: Annotated[float, msgspec.Meta(ge=3600)]
     dry_run: bool = False
-
-
-class UseBody(Body, frozen=True, kw_only=True):
-    """One use of a model. `cost_usd`: in US dollars."""
-
-    provider: str = ""
-    model: str = ""
-    agent: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
 
 
 class Hiddens(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,22 +144,3 @@ class DreamLines(msgspec.Struct, frozen=True, kw_only=True):
     """The dreams that can be undone on this device, the last first."""
 
     dreams: list[DreamLine]
-
-
-class UsageSums(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used, added up `by` agent, provider, model or day."""
-
-    by: By
-    totals: list[UsageTotal]
-
-
-class Uses(msgspec.Struct, frozen=True, kw_only=True):
-    """Each use, in order."""
-
-    uses: list[Used]
-
-
-class Budgets(msgspec.Struct, frozen=True, kw_only=True):
-    """What was spent today and this month (UTC), beside the limits in the settings."""
-
-    budgets: list[Budget]

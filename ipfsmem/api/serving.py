@@ -30,7 +30,6 @@ from ipfsmem.api import (
     problems,
     texts,
     upkeep_routes,
-    usage_routes,
     vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
@@ -66,7 +65,6 @@ ROUTES: Final = (
     *hidden_routes.ROUTES,
     *graph_routes.ROUTES,
     *dream_routes.ROUTES,
-    *usage_routes.ROUTES,
     *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )

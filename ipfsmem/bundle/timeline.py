@@ -85,7 +85,7 @@ def ms_of(ts: str) -> int:
 @lru_cache(maxsize=4096)
 def _is_date(date: str) -> bool:
     try:
-        datetime.strptime(date, "%Y-%m-%d")
+        datetime.fromisoformat(date)  # `strptime` would load another module, and the locale
     except ValueError:
         return False
     return True

@@ -48,7 +48,7 @@ MORE: Final[dict[str, dict[str, str]]] = {
     "More about memories": {
         "restore": "Restore an earlier revision of a memory",
         "approve": "Approve a pending text",
-        "context": "Print the context that an agent gets at session start",
+        "context": "Get the context that an agent gets at session start",
         "explain": "Explain why a memory matches a question, or not",
         "hide": "Hide memories on this device",
     },

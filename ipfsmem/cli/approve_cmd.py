@@ -3,111 +3,103 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal
 from ipfsmem.errors import UsageError
+from ipfsmem.memories.memory_records import MemoryRecord
+from ipfsmem.memory import Memory
+from ipfsmem.operations.approve import Approved, approve
+from ipfsmem.operations.pending import PendingTexts, pending
+from ipfsmem.operations.promote import promote
+from ipfsmem.operations.sessions.approve import SessionApproved
+from ipfsmem.operations.sessions.approve import approve as approve_session
 from ipfsmem.wording import count
 
+_NOTES = """--list prints the pending texts; --session NAME approves the imported messages of one session. With --to, a text of yours moves
+from one scope to another, for example from a project to the default scope."""
 
-@cli_command("approve", scoped=True)
-@click.argument("key", required=False)
-@click.option(
-    "--copy", metavar="FILE", help="Which text, if there are several: a name from `ipfsmem conflicts`."
-)
-@click.option("--list", "listing", is_flag=True, help="List the pending texts instead.")
-@click.option(
-    "--from",
-    "source",
-    metavar="NAME",
-    callback=not_empty,
-    help="Everything that `import --from NAME` added on this device, including sessions. With --list: "
-    "only these.",
-)
-@click.option(
-    "--session",
-    metavar="NAME",
-    callback=not_empty,
-    help="All imported messages of this session.",
-)
-@click.option(
-    "--to",
-    metavar="SCOPE",
-    help="Move your own memory KEY from --scope to this scope ('' is the default scope).",
-)
-@click.option("--keep", is_flag=True, help="With --to: copy it instead of moving it.")
-@click.option(
-    "--if-match", metavar="SHA256", help="With --to: replace the text there only if it has this SHA-256."
-)
-def command(
-    context: CommandContext,
-    key: str | None,
-    copy: str | None,
-    listing: bool,
-    source: str | None,
-    session: str | None,
-    to: str | None,
-    keep: bool,
-    if_match: str | None,
-) -> None:
-    """Approve a pending text: the memory KEY, or one alternative. It becomes your own text and replaces the
-    current one.
 
-    Read it first: agents are given the texts that you approve. --list prints the pending texts, --from
-    NAME approves everything that an import added, --session NAME approves the imported messages of one
-    session. With --to, a text of yours moves from one scope to another, for example from a project to
-    the default scope.
-    """
+def _ask(context: CommandContext, asked: Asked) -> None:
+    """Check the options before the memory is opened."""
+    key, source, session, listing = (asked[name] for name in ("key", "source", "session", "listing"))
     if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
         raise UsageError("approve requires exactly one of KEY, --from NAME, --session NAME and --list")
-    if (copy is not None or to is not None) and key is None:
+    if (asked["copy"] is not None or asked["to"] is not None) and key is None:
         raise UsageError("--copy and --to require KEY")
-    if to is None and (keep or if_match is not None):
+    if asked["to"] is None and (asked["keep"] or asked["if_match"] is not None):
         raise UsageError("--keep and --if-match require --to")
-    if session is not None:
-        _approve_session(context, session)
-        return
-    with context.memory() as memory:
-        if listing:
-            found = memory.candidates(source)
-        elif source is not None:
-            found = memory.promote_all(source)
-        else:
-            written = memory.promote(str(key), copy=copy, to=to, keep=keep, if_match=if_match)
-            found = None
-    if found is not None:
-        if context.json:
-            context.emit(found)
-            return
-        for one in found if listing else ():
+    if asked["to"] is not None and asked["copy"] is not None:
+        raise UsageError("--copy names a pending text: approve it first, then move it to a scope")
+
+
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> Any:
+    if asked["listing"]:
+        return call(pending, context, memory, asked)
+    if asked["session"] is not None:
+        return call(approve_session, context, memory, asked)
+    return call(approve if asked["to"] is None else promote, context, memory, asked)
+
+
+def _show(context: CommandContext, done: Any, asked: Asked) -> None:
+    if isinstance(done, PendingTexts):
+        for one in done:
             first = one.copy or one.key or f"session {one.session}"
             click.echo("\t".join(map(clean, (first, one.source, one.name, one.description))))
-        if listing and not found and is_terminal():
+        if not done and is_terminal():
             click.echo("No pending texts.", err=True)
-        if not listing:
-            texts = sum(not one.session for one in found)
-            messages = sum(one.messages for one in found)
-            if texts or not messages:
-                click.echo(f"{count(texts, 'text is', 'texts are')} your own word now.")
-            if messages:
-                where = count(len({one.session for one in found} - {""}), "session")
-                are = "is" if messages == 1 else "are"
-                click.echo(f"{count(messages, 'message')} of {where} {are} your own word now.")
-    elif context.json:
-        from ipfsmem.results import Promoted
-
-        context.emit(Promoted(key=str(key), sha256=written.sha256, scope=written.scope))
-    else:
-        click.echo(written.sha256)
+    elif isinstance(done, SessionApproved):
+        _show_messages(done.messages, 1)
+    elif isinstance(done, MemoryRecord):
+        click.echo(done.sha256)
+    elif isinstance(done, Approved):
+        _show_approved(done, asked)
 
 
-def _approve_session(context: CommandContext, session: str) -> None:
-    with context.memory() as memory:
-        approved = memory.sessions.approve(session)
-    if context.json:
-        context.emit(approved)
-    else:
-        are = "is" if approved.messages == 1 else "are"
-        click.echo(f"{count(approved.messages, 'message')} of 1 session {are} your own word now.")
+def _show_approved(done: Approved, asked: Asked) -> None:
+    if asked["key"] is not None:
+        click.echo(done[0].sha256)
+        return
+    texts = sum(not one.session for one in done)
+    messages = sum(one.messages for one in done)
+    if texts or not messages:
+        click.echo(f"{count(texts, 'text is', 'texts are')} your own word now.")
+    if messages:
+        _show_messages(messages, len({one.session for one in done} - {""}))
+
+
+def _show_messages(messages: int, sessions: int) -> None:
+    are = "is" if messages == 1 else "are"
+    click.echo(f"{count(messages, 'message')} of {count(sessions, 'session')} {are} your own word now.")
+
+
+command = operation_command(
+    "approve",
+    approve,
+    _show,
+    ask=_ask,
+    run=_run,
+    options=(
+        click.Option(["--list", "listing"], is_flag=True, help="List the pending texts instead."),
+        click.Option(
+            ["--session"], metavar="NAME", callback=not_empty, help="All imported messages of this session."
+        ),
+        click.Option(
+            ["--to"],
+            metavar="SCOPE",
+            help="Move your own memory KEY from --scope to this scope ('' is the default scope).",
+        ),
+        click.Option(["--keep"], is_flag=True, help="With --to: copy it instead of moving it."),
+        click.Option(
+            ["--if-match"],
+            metavar="SHA256",
+            help="With --to: replace the text there only if it has this SHA-256.",
+        ),
+    ),
+    notes=_NOTES,
+)

@@ -7,96 +7,45 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import WholeNumber
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.printing import clean_lines, is_terminal
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.context_layouts import Layout
+from ipfsmem.operations.context import context as operation
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.bundle.secrets import SecretFinding
     from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memory import Memory
 
 #: Characters of a line with a secret that are shown.
 _WIDE = 160
 
 
-@cli_command("context", scoped=True, reads=True)
-@click.option("--query", metavar="WORDS", help="Put matches of these words before the index.")
-@click.option(
-    "--max-tokens",
-    type=WholeNumber(200, 200_000),
-    metavar="N",
-    help="Maximum number of tokens (default: 2,000; 500 for turn). A token counts as three bytes.",
-)
-@click.option(
-    "--layout",
-    type=click.Choice(["index", "ranked", "full", "turn"]),
-    default="index",
-    show_default=True,
-    help="full: with recent events. ranked: only matches of the query. turn: only its best matches.",
-)
-@click.option(
-    "--preview",
-    is_flag=True,
-    help="Show size, contents, omissions and possible secrets first.",
-)
-@click.option(
-    "--session",
-    metavar="NAME",
-    default="",
-    help="Omit texts that this session was already given; any name.",
-)
-@click.option(
-    "--anew", is_flag=True, help="With --session: include all texts again, after the session lost them."
-)
-def command(
-    context: CommandContext,
-    query: str | None,
-    max_tokens: int | None,
-    layout: Layout,
-    preview: bool,
-    session: str,
-    anew: bool,
-) -> None:
-    """Print the context for a model: the index of your memories, and with --query the matching memories,
-    messages and events.
-
-    Each quoted text names its author; the first sentence says that the texts are memory and not
-    instructions. Texts of others are included once they are approved. With --scope: that scope, then the
-    default scope.
-    """
-    if anew and not session:
+def _ask(context: CommandContext, asked: Asked) -> None:
+    if asked["anew"] and not asked["session"]:
         raise UsageError("--anew requires --session")
-    with context.memory() as memory:
-        if anew and not preview:
-            memory.reset_context(session)
-        block = memory.context(
-            query,
-            max_tokens=max_tokens,
-            layout=layout,
-            session="" if anew and preview else session,
-            preview=True,
-        )
-        _print(context, block, preview)
-        if not preview:  # what could not be printed is given again
-            memory.mark_delivered(block, session)
 
 
-def _print(context: CommandContext, block: ContextBlock, preview: bool) -> None:
-    secrets: tuple[SecretFinding, ...] | None = None
-    if preview:
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> ContextBlock:
+    if asked["anew"] and not asked["preview"]:
+        memory.reset_context(asked["session"])
+    session = "" if asked["anew"] and asked["preview"] else asked["session"]
+    made: ContextBlock = call(operation, context, memory, {**asked, "session": session, "deliver": False})
+    return made
+
+
+def _printed(context: CommandContext, memory: Memory, block: ContextBlock, asked: Asked) -> None:
+    if not asked["preview"]:  # what could not be printed is given again
+        memory.mark_delivered(block, asked["session"])
+
+
+def _show(context: CommandContext, block: ContextBlock, asked: Asked) -> None:
+    if asked["preview"]:
         from ipfsmem.bundle.secrets import find_secrets
 
-        secrets = tuple(find_secrets(block.text))
-    if context.json:
-        from ipfsmem.results import ContextText
-
-        context.emit(ContextText.of(block, None if secrets is None else tuple(map(str, secrets))))
-        return
-    if preview:
-        click.echo(clean_lines(_summary(block, secrets or ())))
+        click.echo(clean_lines(_summary(block, tuple(find_secrets(block.text)))))
     click.echo(clean_lines(block.text) if is_terminal() else block.text, nl=False)
 
 
@@ -122,3 +71,21 @@ def _masked(text: str, secrets: tuple[SecretFinding, ...]) -> str:
         breaks = "\n" * text.count("\n", found.start, found.end)
         text = f"{text[: found.start]}[{found.kind}]{breaks}{text[found.end :]}"
     return text
+
+
+command = operation_command(
+    "context",
+    operation,
+    _show,
+    ask=_ask,
+    run=_run,
+    printed=_printed,
+    options=(
+        click.Option(
+            ["--anew"],
+            is_flag=True,
+            help="With --session: include all texts again, after the session lost them.",
+        ),
+    ),
+    shows=False,  # the scope of an agent may have no memory yet
+)

@@ -28,6 +28,7 @@ def operation_command(
     run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
     absent: Callable[[CommandContext, Asked], IpfsmemError] | None = None,
     ask: Callable[[CommandContext, Asked], None] | None = None,
+    printed: Callable[[CommandContext, Memory, Any, Asked], None] | None = None,
     end: Callable[[CommandContext, Any, Asked], None] | None = None,
     options: Sequence[click.Parameter] = (),
     notes: str = "",
@@ -35,7 +36,7 @@ def operation_command(
 ) -> click.Command:
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
     more than one call. `ask`: reads further arguments, such as standard input, before the memory is
-    opened. `absent`: raised if the result is None. `end`: called after the output, also with --json, to print to
+    opened. `absent`: raised if the result is None. `printed`: called after the output, while the memory is open. `end`: called after the output, also with --json, to print to
     standard error or to raise. `options`: options that exist on the command line only, such as those of
     its output. `notes`: the end of its help, about its output. `shows`: an unknown scope is refused before the call."""
     declared = op.declared
@@ -56,18 +57,28 @@ def operation_command(
             ask(context, asked)
         with context.memory() as memory:
             result = (run or functools.partial(call, op))(context, memory, asked)
+            if printed is not None:
+                _print(context, result, asked, show)
+                printed(context, memory, result, asked)
         if declared.absent and not result:  # raised here, so that troubles of the memory are told first
             raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
-        if context.json:
-            context.emit(result)
-        else:
-            show(context, result, asked)
+        if printed is None:
+            _print(context, result, asked, show)
         if end is not None:
             end(context, result, asked)
         context.print_where_scope_went()
 
     command.params = [*map(_parameter, given), *options, *command.params]
     return command
+
+
+def _print(
+    context: CommandContext, result: Any, asked: Asked, show: Callable[[CommandContext, Any, Asked], None]
+) -> None:
+    if context.json:
+        context.emit(result)
+    else:
+        show(context, result, asked)
 
 
 def call(op: Operation[..., Any], context: CommandContext, memory: Memory, asked: Asked) -> Any:

@@ -147,8 +147,6 @@ def _edited(editor: str, path: Path) -> bytes:
 
 def _say(context: CommandContext, reading: MemoryRecord, text: str) -> None:
     if context.json:
-        from ipfsmem.results import Written
-
-        context.emit(Written.of(reading))
+        context.emit(reading)
     else:
         click.echo(f"{reading.key} {text}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
+    pass
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -29,27 +29,17 @@ def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...
     return given
 
 
-def utc_days(since: str | None, until: str | None) -> tuple[str, str] | None:
-    """The UTC days from `since` to `until` as people say them (`wording.moment_of`), both included; None for all. Raises UsageError."""
-    from datetime import UTC
-
-    return _days(since, until, UTC)
-
-
 def days_here(since: str | None, until: str | None) -> tuple[str, str] | None:
-    """The same for days of this machine's time zone (`TZ`)."""
-    return _days(since, until, None)
-
-
-def _days(since: str | None, until: str | None, zone: tzinfo | None) -> tuple[str, str] | None:
+    """The days of this machine's time zone (`TZ`) from `since` to `until` as people say them (`wording.moment_of`), both included; None
+    for all. Raises UsageError."""
     from ipfsmem.device.wall_clock import now_ms
     from ipfsmem.wording import day_of
 
     if not since and not until:
         return None
     now = now_ms()
-    first = day_of(since, now, zone) if since else "0001-01-01"
-    return first, day_of(until, now, zone) if until else "9999-12-31"
+    first = day_of(since, now) if since else "0001-01-01"
+    return first, day_of(until, now) if until else "9999-12-31"
 
 
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -99,7 +89,7 @@ class Number(click.types.FloatParamType):
             number = float("nan")
         if not self._least <= number <= self._most:
             self.fail(
-                f"must be a number from {self._least:g} to {self._most:g} (got {value!r})",
+                f"must be a number from {self._least:,} to {self._most:,} (got {value!r})",
                 param,
                 ctx,
             )

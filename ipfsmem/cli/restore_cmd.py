@@ -33,8 +33,6 @@ def command(context: CommandContext, key: str, root: str | None, text: str | Non
     with context.memory() as memory:
         written = memory.versions.restore(root, key, text=text, seen=seen)
     if context.json:
-        from ipfsmem.results import Written
-
-        context.emit(Written.of(written))
+        context.emit(written)
     else:
         click.echo(written.sha256)

@@ -14,7 +14,7 @@ from ipfsmem.errors import IncompleteError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.stacks import Noted
+    from ipfsmem.parts.timeline import Noted
 
 
 @cli_command("show", scoped=True, shows=True, stacks=True, reads=True)
@@ -31,7 +31,7 @@ def command(
     shown.
     """
     days = days_here(since, until)
-    from ipfsmem.memories.stacks import Noted
+    from ipfsmem.parts.timeline import Noted
 
     with context.memory() as memory:
         if context.stacked:

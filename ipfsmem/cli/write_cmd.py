@@ -18,7 +18,6 @@ from ipfsmem.operations.write import write
 if TYPE_CHECKING:
     from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memory import Memory
-    from ipfsmem.results import Written
 
 _NOTES = """The text comes from --body, --file or, with a dash, standard input; without any, only the header changes. Input that begins with a
 header, as `ipfsmem read` prints it, is the whole file. Empty input is refused. --if-match refuses to replace a text that you have not
@@ -62,7 +61,7 @@ def _text(body: str | None, path: str | None) -> bytes | None:
     return None if path is None else read_text(path, "the text")
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord | Written:
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord:
     request, there = asked["request"], asked["there"]
     given: Asked = {"key": asked["key"], "if_match": request.expected}
     if request.file is not None:
@@ -71,11 +70,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord 
         given |= {name: getattr(request, name) for name in ("body", "name", "description", "type", "fields")}
         given["tags"] = request.tags or None
     written: MemoryRecord = call(write, context, memory if there is None else memory.scope(there), given)
-    if not context.json:
-        return written
-    from ipfsmem.results import Written
-
-    return Written.of(written)
+    return written
 
 
 def _show(context: CommandContext, written: MemoryRecord, asked: Asked) -> None:

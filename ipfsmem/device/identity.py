@@ -165,7 +165,9 @@ def forget_machine(home: Path) -> None:
 def _machine(home: Path) -> str:
     for path in MACHINE_IDS:
         try:
-            text = Path(path).read_text("ascii").strip()
+            text = (
+                Path(path).read_bytes().decode("ascii").strip()
+            )  # a text file would load a module of its encoding
         except (OSError, UnicodeDecodeError):
             continue
         if text:

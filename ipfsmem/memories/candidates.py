@@ -24,8 +24,8 @@ from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.wording import count
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of others that can be approved."""
+class PendingText(msgspec.Struct, frozen=True, kw_only=True):
+    """A text of others that can be approved, or was."""
 
     key: str
     #: The name of the conflict copy that it is, if another text is shown; "" if it is the text that is shown.
@@ -39,6 +39,20 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     messages: int = 0
 
+    @classmethod
+    def of(cls, reading: MemoryRecord, copy: str = "") -> PendingText:
+        """Return a text as it is listed."""
+        head = head_of(reading.data)
+        return cls(
+            key=reading.key,
+            copy=copy,
+            source=head.source,
+            name=head.name,
+            description=head.description,
+            sha256=reading.sha256,
+            scope=reading.scope,
+        )
+
 
 #: Whether an import on this device brought a text under a key of a scope.
 TakenIn = Callable[[str, str, bytes], bool]
@@ -46,7 +60,7 @@ TakenIn = Callable[[str, str, bytes], bool]
 
 def candidates(
     memories: MemoryStore, taken_in: TakenIn | None = None, program: str | None = None
-) -> tuple[Candidate, ...]:
+) -> tuple[PendingText, ...]:
     """Return the texts of others of one scope that are on this device, by key, then the sessions with pending messages; with
     `taken_in` those that this person's devices hold as texts of others and that an import of `program` brought."""
     texts = [one for one, _ in _found(memories, taken_in)]
@@ -62,8 +76,8 @@ def candidates(
     )
 
 
-def _of_session(memories: MemoryStore, session: str, source: str, messages: int) -> Candidate:
-    return Candidate(
+def _of_session(memories: MemoryStore, session: str, source: str, messages: int) -> PendingText:
+    return PendingText(
         key="",
         copy="",
         source=source,
@@ -76,7 +90,7 @@ def _of_session(memories: MemoryStore, session: str, source: str, messages: int)
     )
 
 
-def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[Candidate, bool]]:
+def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[PendingText, bool]]:
     """Return the candidates, and whether each is the only text under its key: no own text, and no other text of others."""
     found = []
     for item in memories.conflicts():
@@ -91,16 +105,7 @@ def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[Candid
                 taken_in(memories.scope, item.key, reading.data) and _is_held_as_foreign(memories, reading)
             ):
                 continue
-            head = head_of(reading.data)
-            one = Candidate(
-                key=item.key,
-                copy=file,
-                source=head.source,
-                name=head.name,
-                description=head.description,
-                sha256=reading.sha256,
-                scope=memories.scope,
-            )
+            one = PendingText.of(reading, file)
             found.append((one, not file and not item.copies))
     return found
 
@@ -113,7 +118,7 @@ def _is_held_as_foreign(memories: MemoryStore, reading: MemoryRecord) -> bool:
     )
 
 
-def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None) -> tuple[Candidate, ...]:
+def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None) -> tuple[PendingText, ...]:
     """Approve the pending messages of a session of a scope and of those that lead to it; returns a candidate for each scope and
     program that they came from."""
     memories, *below = parts
@@ -130,7 +135,7 @@ def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None
     )
 
 
-def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:
+def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple[PendingText, ...]:
     """Approve every candidate that an import of a program brought, messages of sessions too, in one transaction. Returns the
     approved ones.
 

@@ -76,10 +76,12 @@ _BESIDE_FACTS = 1_500
 _NAMED = 10
 
 
-class ContextBlock(msgspec.Struct, frozen=True):
+class ContextBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The block and its content. Empty text: there is no context."""
 
     text: str
+    #: Its number of tokens.
+    tokens: int
     #: Keys of the memories with their texts in it, as `scope/key` outside the nameless scope.
     shown: tuple[str, ...]
     #: Keys of matching memories without room.
@@ -89,13 +91,13 @@ class ContextBlock(msgspec.Struct, frozen=True):
     left_out: int
     #: Number of events in it.
     events: int
-    #: Its number of tokens.
-    tokens: int
-    #: Number of matching messages and events in it.
-    said: int = 0
+    #: Of a preview: the lines that look like secrets.
+    secrets: tuple[str, ...] | None = None
     #: Number of texts, events and indexes left out because this session was shown them, and the marks of those in it.
     repeated: int = 0
     marks: tuple[str, ...] = ()
+    #: Number of matching messages and events in it.
+    said: int = 0
 
     def __str__(self) -> str:
         return self.text
@@ -433,16 +435,16 @@ def _made(
         marks += noted_marks
     text = f"{NOTICE}\n\n" + "\n".join(texts) if texts else ""
     return ContextBlock(
-        text,
-        tuple(shown),
-        tuple(skipped),
-        listed + known.shown,
-        left_out + known.left_out,
-        noted,
-        0,
-        len(talk.lines) if talk is not None else 0,
-        repeated,
-        tuple(marks),
+        text=text,
+        tokens=0,
+        shown=tuple(shown),
+        skipped=tuple(skipped),
+        listed=listed + known.shown,
+        left_out=left_out + known.left_out,
+        events=noted,
+        repeated=repeated,
+        marks=tuple(marks),
+        said=len(talk.lines) if talk is not None else 0,
     )
 
 

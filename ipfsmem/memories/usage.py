@@ -26,7 +26,7 @@ MOST: Final = 10**12
 _COLUMNS: Final = ("time", "agent", "provider", "model", "input_tokens", "output_tokens", "cost_usd")
 
 
-class Used(msgspec.Struct, frozen=True):
+class Used(msgspec.Struct, frozen=True, kw_only=True):
     """One use of a model. `cost`: in millionths of a US dollar."""
 
     at: str
@@ -38,7 +38,7 @@ class Used(msgspec.Struct, frozen=True):
     cost: int
 
 
-class UsageTotal(msgspec.Struct, frozen=True):
+class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     """What was used under one name. `cost`: in millionths of a US dollar."""
 
     name: str
@@ -56,16 +56,12 @@ def as_name(text: str) -> str:
 def usage_data(
     agent: str, provider: str, model: str, input_tokens: int, output_tokens: int, cost_usd: float
 ) -> dict[str, Any]:
-    """Return the data of a new event. Raises UsageError."""
+    """Return the data of a new event. Numbers are in bounds. Raises UsageError for names."""
     for what, name in (("agent", agent), ("provider", provider), ("model", model)):
         if len(name) > MAX_NAME or not name.isprintable():
             raise UsageError(f"the {what} has at most {MAX_NAME} printable characters")
     if not (provider or model):
         raise UsageError("say which provider or which model was used")
-    if not all(0 <= number <= MOST for number in (input_tokens, output_tokens)):
-        raise UsageError(f"a number of tokens is 0 to {MOST:,}")
-    if not 0 <= cost_usd <= MOST / 1_000_000:
-        raise UsageError(f"a cost in US dollars is 0 to {MOST // 1_000_000:,}")
     return {
         "agent": agent,
         "provider": provider,
@@ -80,13 +76,13 @@ def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
     """Return the uses among some events; a value that is not a number is 0, as anybody may write such an event."""
     return [
         Used(
-            str(one["ts"]),
-            _text(one.get("agent")),
-            _text(one.get("provider")),
-            _text(one.get("model")),
-            _number(one.get("input_tokens")),
-            _number(one.get("output_tokens")),
-            _number(one.get("cost_micros")),
+            at=str(one["ts"]),
+            agent=_text(one.get("agent")),
+            provider=_text(one.get("provider")),
+            model=_text(one.get("model")),
+            input_tokens=_number(one.get("input_tokens")),
+            output_tokens=_number(one.get("output_tokens")),
+            cost=_number(one.get("cost_micros")),
         )
         for one in events
         if one.get("type") == KIND
@@ -101,7 +97,10 @@ def totals(found: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[Usa
         into = sums.setdefault(name, [0, 0, 0, 0])
         for place, number in enumerate((1, one.input_tokens, one.output_tokens, one.cost)):
             into[place] += number
-    made = [UsageTotal(name, *numbers) for name, numbers in sums.items()]
+    made = [
+        UsageTotal(name=name, uses=uses, input_tokens=given, output_tokens=said, cost=cost)
+        for name, (uses, given, said, cost) in sums.items()
+    ]
     return sorted(made, key=lambda one: (one.name,) if by == "day" else (-one.cost, one.name))
 
 

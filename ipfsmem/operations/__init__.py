@@ -15,11 +15,15 @@ INDEX: Final[Mapping[str, str]] = {
     "read": "read",
     "recall": "recall",
     "why": "why",
+    "context": "context",
     "duplicates": "duplicates",
     "write": "write",
     "forget": "forget",
     "conflicts": "conflicts",
     "resolve": "resolve",
+    "pending": "pending",
+    "approve": "approve",
+    "promote": "promote",
     "history": "history",
     "undo": "undo",
     "sessions.list": "sessions.list",
@@ -51,6 +55,11 @@ INDEX: Final[Mapping[str, str]] = {
     "values.clear": "values.clear",
     "values.sweep": "values.sweep",
     "values.restore": "values.restore",
+    "usage.totals": "usage.totals",
+    "usage.list": "usage.list",
+    "usage.csv": "usage.csv",
+    "usage.budgets": "usage.budgets",
+    "usage.add": "usage.add",
 }
 
 

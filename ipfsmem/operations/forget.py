@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ipfsmem.memories.memory_records import MemoryRecord, Seen
+from ipfsmem.memories.memory_records import Seen
 from ipfsmem.memories.reasons import check_reason
 from ipfsmem.operation import Cli, Except, Header, Key, Reason, View, operation
 
@@ -76,5 +76,4 @@ def forget(
     gone = forget_text(
         view.opened, view.scope, key, reason=reason, seen=seen, if_match=if_match, keep_earlier=keep_earlier
     )
-    scope = seen.scope if gone and isinstance(seen, MemoryRecord) else view.scope
-    return Forgotten(key=key, scope=scope, forgotten=gone)
+    return Forgotten(key=key, scope=gone[0] if gone else view.scope, forgotten=bool(gone))

@@ -23,12 +23,6 @@ T = TypeVar("T")
 
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
-    "MemoryTexts": {
-        "context": "context",
-        "promote": "promote",
-        "promote_all": "promote",
-    },
-    "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
     "MemoryGraph": {
         "add": "graph add",
@@ -39,7 +33,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
         "delete": "graph delete",
     },
     "MemoryHidden": {"add": "hide", "bring_back": "hide"},
-    "MemoryUsage": {"add": "usage add"},
     "MemoryDreams": {
         "propose": "dream",
         "ask": "dream",
@@ -142,7 +135,7 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 def auditing(
     opened: VaultHandle, word: str, scope: str, said: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
-    """Note a call with the arguments `said` when it ends, also with an error. A dry run is not noted. Yields a function to report the
+    """Note a call with the arguments `said` when it ends, also with an error. A dry run and a preview are not noted. Yields a function to report the
     result to: a false one from a method in `_TAKES_AWAY` is noted as NotFoundError."""
     outcome = ""
 
@@ -152,7 +145,7 @@ def auditing(
         if method in _TAKES_AWAY and (result is False or (isinstance(result, msgspec.Struct) and not result)):
             outcome = NotFoundError.__name__
 
-    if _INSIDE.get() or said.get("dry_run"):
+    if _INSIDE.get() or said.get("dry_run") or said.get("preview"):
         yield ended
         return
     token = _INSIDE.set(True)

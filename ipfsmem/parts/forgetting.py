@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ipfsmem.memories.memory_records import MemoryRecord, Seen
+from ipfsmem.errors import ChangedError
+from ipfsmem.memories.memory_records import SEEN_LEAST, MemoryRecord, Seen
+from ipfsmem.parts.writing import shown_to_reader
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
@@ -21,18 +23,27 @@ def forget_text(
     seen: Seen | None = None,
     if_match: str | None = None,
     keep_earlier: bool = False,
-) -> bool:
-    """Forget a memory, concurrent edits included, and add an event. False if there is none. Arguments as those of the operation `forget`."""
+) -> tuple[str, ...]:
+    """Forget a memory, concurrent edits included, and add an event. Returns the scopes in which there was one. Arguments as those of the
+    operation `forget`."""
     opened.ingest_file(key, scope)
     below = opened.scopes.stack(scope)[1:] if scope else []
+    memories = opened.memories.in_scope(scope)
+    if isinstance(seen, str) and (shown := shown_to_reader(memories, below, key)) and shown.scope != scope:
+        if len(seen) < SEEN_LEAST or not shown.seen.startswith(seen.lower()):
+            raise ChangedError(f"{key} changed since it was read", hint="Read it again.")
+        seen = shown
     if isinstance(seen, MemoryRecord) and seen.scope in below:
         return forget_text(
             opened, seen.scope, key, reason=reason, seen=seen, if_match=if_match, keep_earlier=keep_earlier
         )
-    memories = opened.memories.in_scope(scope)
     lower = below if seen is None and if_match is None else []
     gone = memories.forget(key, seen=seen, if_match=if_match)
-    lower_gone = [forget_text(opened, one, key, reason=reason, keep_earlier=keep_earlier) for one in lower]
+    lower_gone = [
+        found
+        for one in lower
+        for found in forget_text(opened, one, key, reason=reason, keep_earlier=keep_earlier)
+    ]
     also = not keep_earlier and (gone or (seen is None and not if_match))
     earlier = _forget_earlier(opened, memories, key) if also else []
     if gone:
@@ -40,7 +51,7 @@ def forget_text(
     if gone or earlier:
         opened.changed()
         _erase(opened, memories, [*([key] if gone else []), *earlier], key)
-    return gone or any(lower_gone) or bool(earlier)
+    return (*([scope] if gone or earlier else []), *lower_gone)
 
 
 def forget_removed(opened: VaultHandle, removed: Sequence[MemoryRecord], reason: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -79,11 +79,19 @@ def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
         )
 
 
+def shown_to_reader(there: MemoryStore, below: Sequence[str], key: str) -> MemoryRecord | None:
+    """The text that a reader of a scope is shown under a key, from it or from `below`, the scopes that lead to it."""
+    return first_own(part.read(key) for part in (there, *map(there.in_scope, below))) if below else None
+
+
 def _shown_below(opened: VaultHandle, there: MemoryStore, key: str, seen: Seen | None) -> MemoryRecord | None:
     """The text that a reader of a scope is shown under a key of which nothing stands there, from a scope that leads to it."""
     below = opened.scopes.stack(there.scope)[1:] if there.scope else []
     if isinstance(seen, MemoryRecord) and seen.scope != there.scope:
         return seen if seen.scope in below else None
+    if isinstance(seen, str):
+        shown = shown_to_reader(there, below, key)
+        return None if shown is None or shown.scope == there.scope else shown
     with opened.replica.reading():
         if not below or isinstance(seen, Conflict) or there.entry(check_key(key)):
             return None

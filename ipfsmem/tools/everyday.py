@@ -27,11 +27,12 @@ from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES, MemoryFile
 from ipfsmem.bundle.writing_advice import shortcomings
 from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.context_layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
+from ipfsmem.memories.context_layouts import LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memories.memories import MemorySummary
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.priority import expired_on
 from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.operations.context import context
 from ipfsmem.operations.forget import Forgotten, forget
 from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.operations.read import read
@@ -568,20 +569,14 @@ def _context(desk: ToolContext, given: JSON) -> ToolResult:
     most = given.get("max_tokens", context_tokens(layout))
     facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
     taken = -(-len(facts.encode()) // TOKEN_BYTES)
-    room = most - taken if "max_tokens" in given else None
-    block = desk.there(given).context(given.get("query"), max_tokens=room, layout=layout)
+    asked = {**given, "max_tokens": most - taken if "max_tokens" in given else None}
+    asked.pop("scope", None)
+    read = desk.memory.stack(desk.scope_of(given, must_exist=True))
+    block = context.run(read._view(), asked, "mcp")
     text = block.text + facts
-    return ToolResult(
-        text or "There is nothing in this memory yet.",
-        {
-            "context": text,
-            "tokens": -(-len(text.encode()) // TOKEN_BYTES),
-            "shown": list(block.shown),
-            "skipped": list(block.skipped),
-            "listed": block.listed,
-            "left_out": block.left_out + left_out,
-        },
-    )
+    tokens, left_out = -(-len(text.encode()) // TOKEN_BYTES), block.left_out + left_out
+    shown = replace(block, text=text, tokens=tokens, left_out=left_out, marks=())
+    return answered(RenderedAnswer(text or "There is nothing in this memory yet.", shown))
 
 
 def _session_facts(desk: ToolContext, most: int) -> tuple[str, int]:
@@ -671,35 +666,5 @@ TIMELINE: Final = (
         returns=answer(id=_string, ts=_string, type=_string),
         run=_note,
     ),
-    Definition(
-        name="context",
-        title="What to know",
-        description=(
-            "Context for the start of a conversation: the index of the memories and, with a query, the matching texts."
-        ),
-        parameters=arguments(
-            query={"type": "string", "description": "Topic of the conversation."},
-            max_tokens=number(
-                f"Maximum length. Default: the setting, usually {usual_tokens('index'):,}; {usual_tokens('turn')} with layout turn.",
-                LEAST_TOKENS,
-                20_000,
-            ),
-            layout=choice(
-                "index; full: also the latest events; ranked: only matches; turn: only the best three.",
-                LAYOUTS,
-            ),
-            scope=SCOPE,
-        ),
-        returns=answer(
-            context=_string,
-            tokens=_count,
-            shown={"type": "array", "items": _string},
-            skipped={"type": "array", "items": _string},
-            listed=_count,
-            left_out=_count,
-        ),
-        run=_context,
-        read_only=True,
-        idempotent=True,
-    ),
+    tool(context, run=_context),
 )

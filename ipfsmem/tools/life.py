@@ -7,15 +7,14 @@ shown whole; but `add_fact` may put a fact in the place of one that says less, w
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text, quote, tagged
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.facts import Fact, Remembered
-from ipfsmem.memories.usage import BYS, MOST, dollars
+from ipfsmem.memories.usage import Used, dollars
 from ipfsmem.operations.facts.add import add
 from ipfsmem.operations.facts.delete import delete
 from ipfsmem.operations.facts.history import EarlierFact, EarlierFacts, history
@@ -25,11 +24,13 @@ from ipfsmem.operations.facts.restore import restore
 from ipfsmem.operations.sessions.list import SessionPage
 from ipfsmem.operations.sessions.list import list_ as list_sessions
 from ipfsmem.operations.sessions.messages import SessionMessage, SessionMessages, messages
+from ipfsmem.operations.usage.add import add as add_use
+from ipfsmem.operations.usage.totals import UsageTotals, totals
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.derived import RenderedAnswer, tool
 from ipfsmem.tools.graph import shown as shown_graph
 from ipfsmem.tools.paging import ANSWER, beginning, weight
-from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text
+from ipfsmem.tools.schema import JSON, answer, arguments, text
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.tools.tool_context import ToolContext, one_line, whose
 from ipfsmem.wording import count, moment
@@ -344,45 +345,18 @@ def _undo_dream(desk: ToolContext, given: JSON) -> ToolResult:
 # -- usage ---------------------------------------------------------------------------------------------------
 
 
-def _day(said: str | None) -> str | None:
-    try:
-        return None if said is None else date.fromisoformat(said).isoformat()
-    except ValueError:
-        raise UsageError(f"a day is like 2026-04-14, not {said!a:.40}") from None
-
-
-def _usage(desk: ToolContext, given: JSON) -> ToolResult:
-    since, until = (_day(given.get(name)) for name in ("since", "until"))
-    days = (since or "0001-01-01", until or "9999-12-31") if since or until else None
-    found = desk.there(given).usage.totals(given.get("by", "model"), days)
+def _usage(desk: ToolContext, found: UsageTotals, given: JSON) -> RenderedAnswer:
+    shown = replace(found, totals=tuple(replace(one, name=one_line(one.name)) for one in found))
     lines = [
-        f"{one_line(one.name) or '(not said)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
-        for one in found
-    ]
-    values = [
-        {
-            "name": one_line(one.name),
-            "uses": one.uses,
-            "input_tokens": one.input_tokens,
-            "output_tokens": one.output_tokens,
-            "cost_usd": dollars(one.cost),
-        }
-        for one in found
+        f"{one.name or '(not said)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
+        for one in shown
     ]
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing was noted."
-    return ToolResult(said, {"notice": NOTICE, "totals": values})
+    return RenderedAnswer(said, shown)
 
 
-def _note_usage(desk: ToolContext, given: JSON) -> ToolResult:
-    made = desk.there(given).usage.add(
-        provider=given.get("provider", ""),
-        model=given.get("model", ""),
-        agent=given.get("agent", ""),
-        input_tokens=given.get("input_tokens", 0),
-        output_tokens=given.get("output_tokens", 0),
-        cost_usd=float(given.get("cost_usd", 0)),
-    )
-    return ToolResult(f"Noted at {made.at}.", {"at": made.at, "cost_usd": dollars(made.cost)})
+def _note_usage(desk: ToolContext, made: Used, given: JSON) -> RenderedAnswer:
+    return RenderedAnswer(f"Noted at {made.at}.", made)
 
 
 # -- what models are told ------------------------------------------------------------------------------------
@@ -429,8 +403,8 @@ LIFE: Final = (
     _one("show_dream", "Show a dream's proposal", "Show the open proposal of the last dream: each step with the texts before and after it.", _show_dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list)),
     _one("apply_dream", "Apply a dream's proposal", "Apply a proposal that was shown in full, except where somebody wrote since. undo_dream reverts it.", _apply_dream, arguments("proposal", proposal=text("The proposal value of the answer that showed it.", least=12, most=12), scope=SCOPE), answer(dream=_string, written=_keys, removed=_keys, skipped=_keys), takes_away=True),
     _one("undo_dream", "Take a dream back", "Restore the texts that a dream on this device replaced, except where somebody wrote since.", _undo_dream, arguments("dream", dream=text("Id of the dream, from apply_dream or dream_status.", least=12, most=12), scope=SCOPE), answer(dream=_string, back=_keys, left=_keys), changes=True),
-    _one("usage", "Model usage", "Show the recorded use of models and its cost, by agent, provider, model or day.", _usage, arguments(by=choice("Group by this; default: model.", BYS), since=text(f"From this {_DAY}", least=10, most=10), until=text(f"Up to this {_DAY}", least=10, most=10), scope=SCOPE), answer(notice=_string, totals=_list)),
-    _one("note_usage", "Note a use of a model", "Record one use of a model as a timeline event. Name the provider or the model.", _note_usage, arguments(provider=text("Provider of the model.", most=200), model=text("Name of the model.", most=200), agent=text("Agent that used the model.", most=200), input_tokens=number("Input tokens.", 0, MOST, 0), output_tokens=number("Output tokens.", 0, MOST, 0), cost_usd={"type": "number", "description": "Cost in US dollars.", "minimum": 0, "maximum": 1_000_000}, scope=SCOPE), answer(at=_string, cost_usd=_string), changes=True),
+    tool(totals, _usage),
+    tool(add_use, _note_usage),
 )  # fmt: skip
 
 #: The same by what they are about.

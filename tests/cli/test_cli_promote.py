@@ -40,9 +40,11 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
     sealed.ok("import", "-", "--foreign", stdin=json.dumps(strangers).encode())
     sealed.fails(4, "approve", "--from", "chatgpt")
     sealed.ok("import", "--from", "chatgpt", str(export))
-    (tone,) = (one["key"] for one in sealed.ok("approve", "--list", "--json").json if "tone" in one["key"])
+    (tone,) = (
+        one["key"] for one in sealed.ok("approve", "--list", "--json").json["pending"] if "tone" in one["key"]
+    )
     sealed.ok("write", tone, "--body", "Mine.")
-    listed = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json
+    listed = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json["pending"]
     assert [(one["name"], bool(one["copy"])) for one in listed] == [
         ("Says role.", False),
         ("Says tea.", False),
@@ -53,7 +55,7 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
     index = sealed.ok("export", "--partial").json["index"]
     assert "role" in index and "tea" in index and "order" not in index and "other" not in index
     assert sealed.ok("read", tone, "--body").out == "Mine.\n"
-    (left,) = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json
+    (left,) = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json["pending"]
     sealed.fails(4, "approve", "--from", "chatgpt")
     sealed.ok("approve", tone, "--copy", left["copy"])
     assert sealed.ok("read", tone, "--body").out == "Says tone.\n"
@@ -74,7 +76,7 @@ def test_an_import_of_what_is_here_as_others_word_says_that_it_stays_so(sealed: 
     for more in ((), ("--strategy", "replace")):
         assert f"0 new, 1 known already, 1 {said}" in sealed.ok("import", "-", *more, stdin=blob).out
     assert "0 new, 2 known already." in sealed.ok("import", "-", "--foreign", stdin=blob).out
-    assert {one["key"] for one in sealed.ok("approve", "--list", "--json").json} == {"tea", "tone"}
+    assert {one["key"] for one in sealed.ok("approve", "--list", "--json").json["pending"]} == {"tea", "tone"}
     sealed.ok("approve", "tea")
     assert said not in sealed.ok("import", "--from", "claude-code", str(folder)).out
 
@@ -149,7 +151,7 @@ def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: 
     sealed.fails(4, "approve", "--session", "nobody")
     sealed.fails(2, "approve", "--session", "talk", "--list")
     assert "2 messages of 1 session are your own word now" in sealed.ok("approve", "--session", "talk").out
-    (left,) = sealed.ok("approve", "--list", "--json").json
+    (left,) = sealed.ok("approve", "--list", "--json").json["pending"]
     assert (left["session"], left["messages"]) == ("other", 2)
     given = sealed.ok("context", "--query", "otters and foxes like rain", "--layout", "ranked").out
     assert "Otters like rain" in given and "Foxes" not in given

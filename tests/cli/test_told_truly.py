@@ -319,7 +319,7 @@ def test_a_number_out_of_bounds_is_refused_in_words(cli: Cli) -> None:
         ("dream", "duplicates", "--similarity", "x"),
     ):
         assert "must be a number from " in cli.fails(2, *words).err
-    assert "is 0 to 1,000,000" in cli.fails(2, "usage", "add", "--model", "m", "--cost", "1e99").err
+    assert "from 0 to 1,000,000" in cli.fails(2, "usage", "add", "--model", "m", "--cost", "1e99").err
 
 
 def test_who_goes_over_a_limit_of_costs_is_told_at_once(

@@ -115,12 +115,10 @@ class Devices:
 
     def behind(self, memory: Memory, key: str, dots: tuple[str, ...]) -> set[str]:
         """The texts behind dots of a key, also one that is not fetched here: a wish to forget is about the memory."""
-        name = memory._texts.memories.name(key)
+        name = memory._memories.name(key)
         with memory.replica.reading():
             values = [
-                value
-                for dot, value in memory._texts.memories.entry(key).items()
-                if dot in dots and value.body
+                value for dot, value in memory._memories.entry(key).items() if dot in dots and value.body
             ]
         found: set[str] = set()
         for value in values:
@@ -182,7 +180,7 @@ class Devices:
         """The user's wish: all siblings that are here have been shown."""
         _, _, key, part = self.part(random)
         with part.replica.reading():
-            here = tuple(part.replica.store.entry(part._texts.memories.name(key)))
+            here = tuple(part.replica.store.entry(part._memories.name(key)))
         texts = self.behind(part, key, here)
         with contextlib.suppress(LimitError, NotFoundError):
             if part.forget(key):
@@ -243,7 +241,7 @@ class Devices:
             copy = random.choice(others) if reading.own else None
             shown = self.behind(part, key, reading.token)
             stays = text_of(copy.reading.data) if copy is not None and copy.reading else ""
-            part.promote(key, copy=copy.file if copy is not None else None)
+            part.approve(key, copy=copy.file if copy is not None else None)
             if copy is not None:
                 self.wanted -= shown - {stays}
             after = part.read(key)
@@ -273,7 +271,7 @@ class Devices:
 
     def stand(self, part: Memory, key: str) -> set[str]:
         with part.replica.reading():
-            return self.behind(part, key, tuple(part._texts.memories.entry(key)))
+            return self.behind(part, key, tuple(part._memories.entry(key)))
 
     def restore(self, random: Random) -> None:
         """Bring a text of the past back over what is shown."""
@@ -283,7 +281,7 @@ class Devices:
             if not known:
                 return
             replaced, back = self.shown(part, key), random.choice(known).sha256
-            data, _ = find_text(part._texts.memories, key, None, back)
+            data, _ = find_text(part._memories, key, None, back)
             part.versions.restore(None, key, text=back)
             text = text_of(data)  # a sibling that was made from it may be what is shown
             self.wanted -= replaced - {text}
@@ -575,7 +573,7 @@ class Devices:
             parts = [memory.scope(scope) for memory in memories]
             if not self.strangers:
                 same(*parts)
-            views = [{key: part._texts.memories.whole_view(key) for key in KEYS} for part in parts]
+            views = [{key: part._memories.whole_view(key) for key in KEYS} for part in parts]
             assert all(view == views[0] for view in views)
         assert len({memory.status().root for memory in memories}) == 1
         self.check("new", self.lab.restore("new"))

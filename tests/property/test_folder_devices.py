@@ -531,8 +531,8 @@ class People:
         who, key, part = self.part(random)
         part.folders.scan()
         with part.replica.reading():
-            entry = part._texts.memories.entry(key)
-            name = part._texts.memories.name(key)
+            entry = part._memories.entry(key)
+            name = part._memories.name(key)
             bodies = [part.replica.store.body(name, value) for value in entry.values() if value.body]
         gone = {word for data in bodies if data for word in WORDS.findall(data)}
         # What came into a file since it was last read is part of it: the wish is for all that there is.

@@ -146,7 +146,7 @@ class Walls:
             blob({f"{key}.md": f"of others {self.mark(there)}"}), foreign=True
         )
         if random.random() < 0.5:
-            memory.scope(there).promote(key)
+            memory.scope(there).approve(key)
 
     def carry(self, random: Random) -> None:
         """A person puts what is in one scope into another, by an export and a map."""

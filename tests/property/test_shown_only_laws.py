@@ -53,7 +53,7 @@ class World:
     def shown(self, key: str) -> tuple[set[str], MemoryFile]:
         """The dots that are shown now, and the text."""
         with self.memory.replica.reading():
-            view = self.memory._texts.memories.view(key)
+            view = self.memory._memories.view(key)
         return set(view.dots), parse_memory(view.data) if view.data is not None else MemoryFile()
 
     def law(self, key: str, token: set[str], operation: Callable[[], object]) -> bool:
@@ -79,7 +79,7 @@ class World:
         for key in KEYS:
             file = self.lab.dir / f"{key}.md"
             with self.memory.replica.reading():
-                view = self.memory._texts.memories.view(key)
+                view = self.memory._memories.view(key)
             if file.exists() and file.read_bytes() == view.data:
                 self.rendered[key] = set(view.dots)
 
@@ -217,12 +217,12 @@ class World:
     def promote(self, key: str, pick: int) -> None:
         """A text of others becomes one's own: what is shown and that text go, nothing else."""
         with self.memory.replica.reading():
-            view = self.memory._texts.memories.view(key)
+            view = self.memory._memories.view(key)
         others = list(view.others)
         chosen = others[pick % len(others)] if others else None
         token = set(view.dots) | (set(chosen.dots) if chosen is not None else set())
         file = chosen.file if chosen is not None else None
-        self.law(key, token, lambda: self.memory.promote(key, copy=file))
+        self.law(key, token, lambda: self.memory.approve(key, copy=file))
 
     def foreign(self, key: str, pick: int) -> None:
         """What somebody else wrote comes in: it replaces nothing, or what is shown where that was asked for."""

@@ -203,7 +203,7 @@ class World:
 
     def phone_pull(self, key: str) -> None:
         with self.lab.memory.replica.reading():
-            view = self.lab.memory._texts.memories.view(key)
+            view = self.lab.memory._memories.view(key)
         self.seen[key] = (view.data or b"", view.dots)
 
     def phone_push(self, key: str, at: int) -> None:

@@ -59,12 +59,13 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     "description": _HALF,
     "tags": {"half a character": ["a\ud800b"]},
     "observations": {"half a character": ["a\ud800b"]},
-    **{(op, "key"): _KEYS for op in ("read", "write", "forget", "history", "text of a revision", "restore", "why", "promote")},
+    **{(op, "key"): _KEYS for op in ("read", "write", "forget", "history", "text of a revision", "restore", "why", "promote", "approve")},
     **{(op, "key"): _KEYS for op in ("fact edit", "fact delete", "fact history", "fact restore")},
     **{(f"value {op}", "key"): {"too long": "x" * 257} for op in ("get", "set", "delete", "history", "restore")},
     **{(f"scope {op}", name): _KEYS for op in ("make", "title", "into", "forget", "restore") for name in ("name", "token")},
     ("scope make", "kind"): _UNKNOWN,
     ("recall", "kind"): _UNKNOWN,
+    ("context", "session"): {"too long": "x" * 1_001},
     ("recall", "query"): {"too long": "x" * 4_001},
     ("session search", "query"): {"too long": "x" * 4_001},
     **{(f"fact {op}", "kind"): _UNKNOWN for op in ("list", "add")},
@@ -107,6 +108,7 @@ FREE: Final = frozenset(
         "data",
         "days",
         "deletions",
+        "deliver",
         "document",
         "dream",
         "dry_run",
@@ -197,13 +199,12 @@ FREE: Final = frozenset(
 #: Accepted although out of bounds, by operation, parameter and interface. Shrinks over time.
 ACCEPTED: Final = frozenset(
     [
-        ("context", "session", "python"), ("context", "session", "cli"),  # any name
         ("graph unobserve", "observations", "python"),  # what is not there is not taken away
     ]
 )  # fmt: skip
 #: Parts of messages that do not name the parameter. Shrinks over time.
 UNNAMED: Final = (
-    "lone surrogate", "is not utf-8", "a query has at most", "if-match", "a number of tokens is", "a cost in us dollars is",
+    "lone surrogate", "is not utf-8", "a query has at most", "if-match",
 )  # fmt: skip
 
 

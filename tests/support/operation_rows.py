@@ -66,7 +66,9 @@ ROWS: Final = (
     Op("duplicates", {"similarity": 0.8}, "dream duplicates", "duplicates", "", "duplicates"),
     Op("conflicts", {}, "conflicts", "conflicts", "resolve_conflict", "conflicts"),
     Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "take": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN", "keep": True}}),
-    Op("promote", {"key": KEY, "to": "made"}, "approve", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
+    Op("pending", {}, "", "", "", "pending"),
+    Op("approve", {"key": OTHERS}, "approve", "", "", "approve", "promote"),
+    Op("promote", {"key": KEY, "to": "made"}, "", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
     Op("undo", {}, "undo", "", "", "undo", "undo"),
     # events and sessions
     Op("timeline", {}, "timeline show", "timeline", "", "timeline.read"),
@@ -143,13 +145,13 @@ ROWS: Final = (
     Op("dream undo", {"dream": "0" * 12}, "dream undo", "undo_dream", "undo_dream", "dreams.undo", "dream undo", {"python": {"dream": None, "id": "0" * 12}}),
     Op("dream abort", {}, "dream abort", "abort_dream", "", "dreams.abort", "dream abort"),
     Op("dream list", {}, "dream list", "dreams", "", "dreams.list"),
-    Op("usage", {"by": "model"}, "usage show", "usage", "usage", "usage.totals"),
-    Op("usage add", {"provider": "openai", "model": "m", "agent": "a"}, "usage add", "note_usage", "note_usage", "usage.add", "usage add",
+    Op("usage", {"by": "model"}, "usage show", "usage_totals", "usage", "usage.totals"),
+    Op("usage add", {"provider": "openai", "model": "m", "agent": "a"}, "usage add", "usage_add", "note_usage", "usage.add", "usage add",
        {"cli": {"input_tokens": 5, "output_tokens": 2, "cost": 0.5}, "http": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.5},
         "tool": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.5}, "python": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.5}}),
-    Op("usage list", {}, "", "usage_list", "", "usage.list"),
-    Op("usage export", {}, "usage export", "usage_csv", "", "usage.csv"),
-    Op("usage budget", {}, "usage budget", "budgets", "", "usage.budgets"),
+    Op("usage list", {}, "usage export", "usage_list", "", "usage.list"),
+    Op("usage csv", {}, "", "usage_csv", "", "usage.csv"),
+    Op("usage budget", {}, "usage budget", "usage_budgets", "", "usage.budgets"),
     # scopes
     Op("scope list", {}, "scope list", "scopes", "", "scopes.list"),
     Op("scope show", {"name": "mine"}, "scope show", "scope", "", "scopes.get", on={"python": {"name": None, "token": "mine"}}),
@@ -231,7 +233,7 @@ NOT_THERE: Final[Given] = {
 #: Interfaces that refuse before the operation begins, so that nothing is recorded. Shrinks as operations are declared.
 REFUSED_BEFORE: Final = frozenset(
     [
-        ("forget", "http"), ("forget", "tool"), ("promote", "http"), ("session delete", "cli"),
+        ("forget", "tool"), ("session delete", "cli"),
         ("graph delete", "http"), ("graph unrelate", "http"),
         ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
     ]

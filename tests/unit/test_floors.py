@@ -47,7 +47,7 @@ FLOORS = (
     ("operation",),
     ("operations",),
     ("methods",),
-    ("stack", "groups"),
+    ("groups",),
     ("memory",),
     ("agents", "holding", "tools"),
     ("compat",),

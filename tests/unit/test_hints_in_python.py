@@ -101,9 +101,9 @@ def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
     with Refused("Look: ipfsmem conflicts VALUE"):
         local.resolve("tone", keep=True, seen=())
     with Refused("List them: ipfsmem conflicts VALUE"):
-        local.promote("tone")
+        local.approve("tone")
     (item,) = local.conflicts()
-    local.promote("tone", copy=item.copies[0].file)
+    local.approve("tone", copy=item.copies[0].file)
     (item,) = local.conflicts()
     local.resolve("tone", keep=True, seen=item)
     assert not local.conflicts() and b"theirs" in local.read("tone").data

@@ -17,11 +17,10 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
-from ipfsmem.groups import Facts, Sessions, Values
+from ipfsmem.groups import Facts, MemoryStack, Sessions, Usage, Values
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
-from ipfsmem.stack import MemoryStack
 from ipfsmem.tools import toolset
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +31,7 @@ each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 
 
 #: The groups of methods.
-GROUPS = {"sessions": Sessions, "facts": Facts, "values": Values}
+GROUPS = {"sessions": Sessions, "facts": Facts, "values": Values, "usage": Usage}
 
 
 def command_of(op: Operation[..., Any]) -> click.Command | None:

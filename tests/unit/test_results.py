@@ -87,7 +87,7 @@ def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
 
 def test_what_python_returns_is_what_json_says(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
-        written = results.Written.of(memory.write("tone", "direct"))
+        written = memory.write("tone", "direct")
         assert memory.status().memories == 1
         told = msgspec.json.decode(msgspec.json.encode(memory.status()))
         assert list(told) == list(results.Status.__struct_fields__) and told["namespace"] == "alex"

@@ -22,14 +22,13 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values")
+GROUPS = ("sessions", "facts", "values", "usage")
 PARTS = (
     "timeline",
     *GROUPS,
     "dreams",
     "hidden",
     "graph",
-    "usage",
     "plugins",
     "versions",
     "bundles",

@@ -87,7 +87,7 @@ def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
 
     # Others' word is in it once a person says that it is theirs.
     memory.bundles.import_('{"files": {}, "others": {"x.md": "Leads to [[Ada]]."}}')
-    assert memory.candidates() != []
+    assert memory.pending()
     both(web, memory)
     before = web.graph()
     assert before == of_python(memory) and "x" not in [one["key"] for one in before["nodes"]]

@@ -228,7 +228,7 @@ def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
     with pytest.raises(UsageError, match="person's decision"):
         memory.write_text(other, f"{header}\n{json.dumps(approval)}\n".encode())
     assert seen()[1] == whose
-    memory.promote_all("initrunner")
+    memory.approve(source="initrunner")
     root_of(memory)
     web.sync()
     assert seen() == [[True], [True] * 9, [True] * 9, {True}, True]

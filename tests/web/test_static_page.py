@@ -154,7 +154,7 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await page.click("nav a:has-text('Usage')")
         assert await page.inner_text("tbody tr >> nth=0") == "large\t2\t1,200\t0\t$2.00\t"
         csv = await download(page, "Save as CSV")
-        assert csv.decode() == memory.usage.csv()
+        assert csv.decode() == memory.usage.csv().text
 
         # Loaded anew it opens by what this browser keeps: keys that no script reads, and the peer's token.
         await page.goto("about:blank")

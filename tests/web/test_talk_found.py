@@ -167,7 +167,7 @@ class Drawing:
 
     def approve(self, part: Any) -> None:
         with contextlib.suppress(NotFoundError):
-            part.promote_all("chatgpt")
+            part.approve(source="chatgpt")
 
     def beside(self) -> None:
         """A message of another device, in the very moment."""

@@ -19,6 +19,15 @@ export type RecallBody = {
   readonly include_relations?: boolean
 }
 
+/** The arguments of context. */
+export type ContextBody = {
+  readonly query?: string | null
+  readonly max_tokens?: number | null
+  readonly layout?: 'full' | 'index' | 'ranked' | 'turn'
+  readonly preview?: boolean
+  readonly exclude?: readonly string[]
+}
+
 /** The arguments of write. */
 export type WriteBody = {
   readonly body?: string | null
@@ -35,6 +44,13 @@ export type ResolveBody = {
   readonly text?: string | null
   readonly keep?: boolean
   readonly take?: string | null
+}
+
+/** The arguments of promote. */
+export type PromoteBody = {
+  readonly to: string
+  readonly if_match?: string | null
+  readonly keep?: boolean
 }
 
 /** The arguments of sessions.search. */
@@ -93,6 +109,16 @@ export type ValuesClearBody = {
 export type ValuesRestoreBody = {
   readonly number?: number
   readonly seen?: string | null
+}
+
+/** The arguments of usage.add. */
+export type UsageAddBody = {
+  readonly provider?: string
+  readonly model?: string
+  readonly agent?: string
+  readonly input_tokens?: number
+  readonly output_tokens?: number
+  readonly cost_usd?: number
 }
 
 /** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
@@ -176,6 +202,21 @@ export type FoundMoment = {
   readonly parts: Readonly<Record<string, number>> | null
   readonly words: readonly string[] | null
   readonly place: number
+}
+
+/** The block and its content. Empty text: there is no context. */
+export type ContextBlock = {
+  readonly text: string
+  readonly tokens: number
+  readonly shown: readonly string[]
+  readonly skipped: readonly string[]
+  readonly listed: number
+  readonly left_out: number
+  readonly events: number
+  readonly secrets: readonly string[] | null
+  readonly repeated: number
+  readonly marks: readonly string[]
+  readonly said: number
 }
 
 /** Pairs of memories that say nearly the same. It is a sequence of its `duplicates`. */
@@ -480,16 +521,61 @@ export type ValueKeys = {
   readonly keys: readonly string[]
 }
 
+/** What was used, added up `by` agent, provider, model or day. It is a sequence of its `totals`. */
+export type UsageTotals = {
+  readonly totals: readonly UsageTotal[]
+  readonly by: 'agent' | 'day' | 'model' | 'provider'
+}
+
+/** What was used under one name. `cost`: in millionths of a US dollar. */
+export type UsageTotal = {
+  readonly name: string
+  readonly uses: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly cost: number
+}
+
+/** Uses of models, in order. It is a sequence of its `uses`. */
+export type UsageList = {
+  readonly uses: readonly Used[]
+}
+
+/** One use of a model. `cost`: in millionths of a US dollar. */
+export type Used = {
+  readonly at: string
+  readonly agent: string
+  readonly provider: string
+  readonly model: string
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly cost: number
+}
+
+/** Spending of today and this month. It is a sequence of its `budgets`. */
+export type Budgets = {
+  readonly budgets: readonly Budget[]
+}
+
+/** Spending in millionths of a US dollar, of this UTC `day` or `month`, and its limit in the settings; 0 for no limit. */
+export type Budget = {
+  readonly period: string
+  readonly spent: number
+  readonly limit: number
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
   'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: MemoryRecord }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
+  'context': { method: 'POST', path: '/v1/context', body: ContextBody, answer: ContextBlock }
   'duplicates': { method: 'GET', path: '/v1/duplicates', body: undefined, answer: Duplicates }
   'write': { method: 'PUT', path: '/v1/memories/{key}', body: WriteBody, answer: MemoryRecord }
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
   'conflicts': { method: 'GET', path: '/v1/conflicts', body: undefined, answer: Conflicts }
   'resolve': { method: 'POST', path: '/v1/memories/{key}/resolve', body: ResolveBody, answer: Resolved }
+  'promote': { method: 'POST', path: '/v1/memories/{key}/promote', body: PromoteBody, answer: MemoryRecord }
   'history': { method: 'GET', path: '/v1/memories/{key}/history', body: undefined, answer: History }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
@@ -518,4 +604,8 @@ export type Operations = {
   'values.clear': { method: 'POST', path: '/v1/values/clear', body: ValuesClearBody, answer: ValueKeys }
   'values.sweep': { method: 'POST', path: '/v1/values/sweep', body: undefined, answer: ValueKeys }
   'values.restore': { method: 'POST', path: '/v1/value/restore', body: ValuesRestoreBody, answer: KeyValue }
+  'usage.totals': { method: 'GET', path: '/v1/usage', body: undefined, answer: UsageTotals }
+  'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
+  'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }
+  'usage.add': { method: 'POST', path: '/v1/usage', body: UsageAddBody, answer: Used }
 }

@@ -15,6 +15,7 @@ from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if
 class SessionExport(Document, frozen=True, kw_only=True):
     """All messages of a session as a text: Markdown for people, or the JSON list that `sessions.add` accepts."""
 
+    format: Literal["markdown", "json"]
     session: str
 
 

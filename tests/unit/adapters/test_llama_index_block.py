@@ -88,7 +88,7 @@ def test_texts_of_others_are_not_given(package: ModuleType, memory: Memory) -> N
     blob = {"version": "memory/0.1", "files": {"tea.md": "of others: hates tea\n"}, "timeline": []}
     memory.bundles.import_(json.dumps(blob), foreign=True)
     assert chat(package, memory_block(memory), "tea") == [("user", "tea")]
-    memory.promote("tea")
+    memory.approve("tea")
     assert "hates tea" in chat(package, memory_block(memory), "tea")[0][1]
 
 

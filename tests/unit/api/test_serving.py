@@ -313,7 +313,7 @@ def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tm
         holds("MemoryRecord", text)
         holds("MemoryPage", (await good(client.get("/v1/memories")))[0])
         holds("Recalled", (await good(client.post("/v1/recall", json={"query": "x"})))[0])
-        holds("ContextText", (await good(client.post("/v1/context", json={})))[0])
+        holds("ContextBlock", (await good(client.post("/v1/context", json={})))[0])
         holds("Problem", await told(client.get("/v1/memories/none"), 404, "NotFoundError"))
         with pytest.raises(jsonschema.ValidationError):
             holds("MemoryRecord", {**text, "key": 1})

@@ -155,7 +155,7 @@ def test_candidates_are_others_word_until_promoted(memory: Memory, folder: Path)
     taken = memory.bundles.import_from("claude-code", folder, foreign=True)
     assert (taken.own, taken.candidates) == (0, 2)
     assert not memory.read("feedback_tone").own  # type: ignore[union-attr]
-    memory.promote("feedback_tone")
+    memory.approve("feedback_tone")
     assert memory.read("feedback_tone").own  # type: ignore[union-attr]
     assert counted(memory.bundles.import_from("claude-code", folder, foreign=True), "unchanged") == 2
 

@@ -339,13 +339,13 @@ def test_a_chatgpt_export_is_history_and_candidates(memory: Memory, tmp_path: Pa
     (event,) = memory.timeline.read()
     assert (event["title"], event["messages"], event["source"]) == ("Tea and cake", 2, "chatgpt")
     assert "love" not in json.dumps(event)
-    assert {one.name for one in memory.candidates("chatgpt")} == {
+    assert {one.name for one in memory.pending("chatgpt")} == {
         "User loves tea.",
         "An engineer.",
         "Be brief.",
     }
     assert "tea" not in json.loads(memory.bundles.export(partial=True))["index"]
-    assert len(memory.promote_all("chatgpt")) == 3 and not memory.candidates()
+    assert len(memory.approve(source="chatgpt")) == 3 and not memory.pending()
     assert not memory.bundles.import_from("chatgpt", path).candidates
 
 
@@ -364,7 +364,7 @@ def test_a_claude_export_is_history_and_candidates(memory: Memory, tmp_path: Pat
     files |= {"memories/a.json": REMEMBERED, "projects/p-1.json": PROJECT} if newer else {"memories.json": [REMEMBERED], "projects.json": [PROJECT]}  # fmt: skip
     taken = twice(memory, "claude", zipped(tmp_path / "data.zip", files))
     assert (taken.own, taken.candidates, taken.events, len(taken.problems)) == (0, 2, 1, 2)
-    assert {one.name for one in memory.candidates("claude")} == {
+    assert {one.name for one in memory.pending("claude")} == {
         "What Claude remembers",
         "What Claude remembers of Footbridge",
     }
@@ -385,8 +385,8 @@ def test_what_claude_remembers_later_renews_a_candidate_and_never_what_was_promo
 
     memory.bundles.import_from("claude", exported("First."))
     assert memory.bundles.import_from("claude", exported("Second.")).counts == {"renewed": 1}
-    (one,) = memory.candidates()
-    memory.promote(one.key)
+    (one,) = memory.pending()
+    memory.approve(one.key)
     assert memory.bundles.import_from("claude", exported("Third.")).counts == {"kept_beside": 1}
     reading = memory.read(one.key)
     assert reading is not None and reading.own and reading.text.endswith("Second.\n")

@@ -720,7 +720,7 @@ def test_files_that_appear_while_very_many_are_written_are_taken_in(
     monkeypatch.setattr(folder, "stage", stage)
     with lab.memory.replica.transaction():
         for n in range(40):
-            lab.memory._texts.memories.write(f"key_{n}", b"text %d\n" % n)
+            lab.memory._memories.write(f"key_{n}", b"text %d\n" % n)
     lab.memory.folders.render()
     assert struck
     texts = lab.texts()

@@ -130,7 +130,7 @@ def test_a_folder_of_a_scope_has_the_texts_of_that_scope_only(lab: Lab, tmp_path
     lab.memory.folders.attach(place, scope="work")
     assert not (place / "role.md").exists() and "build.md" not in lab.files()
     assert {one.scope for one in lab.memory.folders.list()} == {"", "work"}
-    memories = lab.memory._texts.memories.in_scope("work")
+    memories = lab.memory._memories.in_scope("work")
     assert memories.read("build").data == b"make all\n"  # type: ignore[union-attr]
     (place / "role.md").write_bytes(b"of the project\n")
     lab.look()
@@ -1059,7 +1059,7 @@ def test_texts_of_others_are_not_rendered_until_they_are_promoted(
         lab.clock.advance(100)
     assert lab.files()["copied.md"] == b"THEIRS too\n" and not lab.memory.read("copied").own
     assert b"copied.md" not in lab.files()["MEMORY.md"]
-    lab.memory.promote("theirs")
+    lab.memory.approve("theirs")
     assert b"ignore what" in lab.files()["theirs.md"] and b"](theirs.md)" in lab.files()["MEMORY.md"]
 
 

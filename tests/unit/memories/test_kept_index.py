@@ -493,7 +493,7 @@ def test_an_index_knows_whether_its_scopes_have_events_or_messages(
             for tokens in STACKS:
                 stack = memory.stack(*tokens)
                 stack.recall("tea")  # so that there is an index
-                seen.append(([part.scope for part in stack._parts], search_index.has_moments(stack._parts)))
+                seen.append((stack.scopes, search_index.has_moments(stack._view().sources())))
         assert len(images(tmp_path)) == len(STACKS)
 
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -665,7 +665,7 @@ def test_an_index_opened_for_its_memories_alone_is_not_ready_for_words(tmp_path:
         memory.recall("tea", kind="all")
     with Memory.load("alex", home=tmp_path) as memory:
         assert memory.context().listed == 1
-        parts = memory.stack()._parts
+        parts = memory.stack()._view().sources()
         assert not search_index.is_ready(parts, "memory", 0) and search_index.is_ready(parts, "all", 0)
         assert [hit.key for hit in memory.recall("milk").hits] == ["k"]
         assert search_index.is_ready(parts, "memory", 0)

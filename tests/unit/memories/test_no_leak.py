@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Facts, Sessions, Values
+from ipfsmem.groups import Facts, MemoryStack, Sessions, Usage, Values
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
@@ -24,10 +24,7 @@ from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.dreams import MemoryDreams
 from ipfsmem.parts.graph import MemoryGraph
 from ipfsmem.parts.hidden import MemoryHidden
-from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
-from ipfsmem.parts.usage import MemoryUsage
-from ipfsmem.stack import MemoryStack
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
 from tests.support.tools_lab import Model
@@ -71,10 +68,9 @@ OF_STACK: dict[str, Callable[[MemoryStack], Any]] = {
     ],
     "timeline": lambda stack: stack.timeline(),
     "timeline_missing": lambda stack: stack.timeline_missing(),
-    "scopes": lambda stack: stack.scopes,
 }
 #: Of one scope.
-OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
+OF_SCOPE: dict[str, Callable[[Memory], Any]] = {
     "read": lambda texts: [texts.read(key) for key in KEYS],
     "list": lambda texts: texts.list(),
     "recall": lambda texts: [
@@ -87,7 +83,7 @@ OF_SCOPE: dict[str, Callable[[MemoryTexts], Any]] = {
     "index": lambda texts: texts.index(),
     "conflicts": lambda texts: texts.conflicts(),
     "history": lambda texts: [asked(texts.history, key) for key in KEYS],
-    "candidates": lambda texts: texts.candidates(),
+    "pending": lambda texts: texts.pending(),
     "files": lambda texts: texts.files(),
 }
 #: Of the parts of one scope that read memories; what a way of asking lacks is no answer.
@@ -132,7 +128,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "export": lambda sessions: [sessions.export(talk) for talk in TALKS],
         "status": lambda sessions: sessions.status(),
     },
-    MemoryUsage: {
+    Usage: {
         "list": lambda usage: usage.list(),
         "totals": lambda usage: usage.totals("model"),
         "csv": lambda usage: usage.csv(),
@@ -163,7 +159,7 @@ WRITING: dict[type, set[str]] = {
         "forget",
         "model_summariser",
     },
-    MemoryUsage: {"add"},
+    Usage: {"add"},
     MemoryDreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
 }
 #: The part of a memory that each of these is.
@@ -173,25 +169,17 @@ PARTS: dict[type, str] = {
     MemoryHidden: "hidden",
     MemoryGraph: "graph",
     Sessions: "sessions",
-    MemoryUsage: "usage",
+    Usage: "usage",
     MemoryDreams: "dreams",
 }
 #: What changes something, or only says where one stands.
 NOT_READING = {
-    "scope",
-    "in_scope",
-    "target",
     "write",
-    "write_text",
     "forget",
     "resolve",
+    "approve",
     "promote",
-    "promote_all",
     "undo",
-    "reset_context",
-    "readiness",
-    "make_ready",
-    "mark_delivered",
 }
 OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "read_memory": [{"key": key} for key in KEYS],
@@ -237,8 +225,8 @@ def public(owner: type) -> set[str]:
 
 def test_every_operation_that_reads_has_a_row() -> None:
     assert public(MemoryStack) == OF_STACK.keys()
-    assert (public(MemoryTexts) | public(MemoryMethods)) - NOT_READING == OF_SCOPE.keys()
-    assert public(MemoryTimeline) == {"add", "record", "read", "missing"}
+    assert ({"index", "files"} | public(MemoryMethods)) - NOT_READING == OF_SCOPE.keys()
+    assert public(MemoryTimeline) == {"add", "record", "read", "noted", "missing"}
     for part, rows in OF_PARTS.items():
         assert public(part) - WRITING[part] == rows.keys(), part
     with Memory.load("alex", "none") as memory:
@@ -395,7 +383,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
                 Facts: {"history"},
                 Values: {"history"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
-                MemoryUsage: {"budgets"},
+                Usage: {"budgets"},
                 MemoryGraph: {"seen"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},
             }

@@ -63,7 +63,7 @@ def approved_by_person(memory: Memory) -> dict[str, tuple[str, str]]:
     """Approve all messages; the parts that this changed, with their SHA-256 before, "" for a new one, and after it."""
     asyncio.run(memory.sync())
     before = {key: reading.sha256 for key in memory.files() if (reading := memory.read(key))}
-    memory.promote_all("initrunner")
+    memory.approve(source="initrunner")
     asyncio.run(memory.sync())
     after = {key: reading.sha256 for key in memory.files() if (reading := memory.read(key))}
     return {key: (before.get(key, ""), sha) for key, sha in after.items() if before.get(key) != sha}
@@ -174,7 +174,7 @@ def test_promoted_part_of_others_does_not_approve(memory: Memory, tmp_path: Path
     (bundle / f"{key}.md").write_bytes(text)
     memory.bundles.import_(bundle, foreign=True)
     with pytest.raises(UsageError, match=REFUSED):
-        memory.promote(key)
+        memory.approve(key)
     assert given(memory) == set() and pending(memory) == len(PENDING)
 
 

@@ -65,7 +65,7 @@ def test_pending_messages_are_in_no_context_of_any_scope_or_device(tmp_path: Pat
         assert given(a) == set()
         assert synced() == [set(), set()]
         here = set(b.scope("work").files())
-        b.scope("work").promote_all("initrunner")
+        b.scope("work").approve(source="initrunner")
         (approval,) = set(b.scope("work").files()) - here
         assert given(b) == {"work"}
         assert synced() == [{"work"}, {"work"}]
@@ -86,7 +86,7 @@ def test_pending_messages_reach_no_hook(tmp_path: Path) -> None:
     begin, found = told(QUESTION, "one")
     assert "like rivers" in found and "like rain" not in begin + found
     with Memory.load("default", home=tmp_path) as memory:
-        memory.promote_all("initrunner")
+        memory.approve(source="initrunner")
     assert "like rain" in told(QUESTION, "two")[1]
 
 
@@ -97,7 +97,7 @@ def test_part_that_says_what_is_pending_is_not_taken_away_alone(how: str, tmp_pa
         with pytest.raises(UsageError, match=r"'talk' are pending.* as a whole"):
             memory.forget(mark) if how == "forget" else memory.write(mark, "another text")
         assert given(memory) == set()
-        memory.promote_all("initrunner")
+        memory.approve(source="initrunner")
         assert memory.forget(mark)
 
 
@@ -105,7 +105,7 @@ def test_session_with_pending_messages_is_forgotten_as_a_whole(tmp_path: Path) -
     with Memory.create("default", "local", home=tmp_path) as memory:
         taken_in(memory, tmp_path / "agent.db")
         assert memory.sessions.forget("talk")
-        assert given(memory) == set() and memory.candidates() == ()
+        assert given(memory) == set() and not memory.pending()
 
 
 def test_added_item_that_approves_imported_messages_is_refused(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_resumed_session_says_which_messages_nobody_approved(memory: Memory) -> 
     assert resumed[0] == PENDING_NOTICE and resumed[-3:] == [OWN_NOTICE, "Mine.", "Noted."]
     assert len(resumed) == 6
     assert said(memory.sessions.resume("talk", last=2).items) == ["Mine.", "Noted."]
-    memory.promote_all("initrunner")
+    memory.approve(source="initrunner")
     assert not set(NOTICES).intersection(said(memory.sessions.resume("talk").items))
 
 
@@ -59,7 +59,7 @@ def test_resumed_summary_of_messages_that_nobody_approved_says_so(memory: Memory
     assert memory.sessions.compact("talk", now=True)
     resumed = said(memory.sessions.resume("talk").items)
     assert resumed[0] == PENDING_NOTICE and resumed[2] == OWN_NOTICE
-    memory.promote_all("initrunner")
+    memory.approve(source="initrunner")
     assert not set(NOTICES).intersection(said(memory.sessions.resume("talk").items))
 
 
@@ -79,7 +79,7 @@ def test_resumed_conversation_stores_no_notice_and_no_message_twice(memory: Memo
     history = [*talk.resume(), user("More?"), answer("More.")]
     assert PENDING_NOTICE in said(history)
     assert talk.save(history).added == 2 and talk.save(history).added == 0
-    memory.promote_all("initrunner")
+    memory.approve(source="initrunner")
     another_process = memory.sessions.conversation("talk")
     assert another_process.save(history).added == 0, "the program still has the notice"
     kept = [one.item for one in before]
@@ -130,7 +130,7 @@ def test_answers_about_a_session_say_whose_its_messages_are(memory: Memory) -> N
     found = seen()
     assert found[:4] == [False, False, found[2], found[2]] and found[5] == 2
     assert found[2] == pending and found[4] == theirs
-    memory.promote_all("initrunner")
+    memory.approve(source="initrunner")
     assert seen() == [True, True, [True] * 4, [True] * 4, dict.fromkeys(theirs, True), 0]
 
 
@@ -153,6 +153,6 @@ def test_imported_summary_is_pending_until_approved(tmp_path: Path) -> None:
             )
         assert memory.sessions.told("talk").summary_pending
         assert said(memory.sessions.resume("talk").items)[0] == PENDING_NOTICE
-        memory.promote_all("initrunner")
+        memory.approve(source="initrunner")
         assert not memory.sessions.told("talk").summary_pending
         assert said(memory.sessions.resume("talk").items)[-1] == "One."

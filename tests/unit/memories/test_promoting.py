@@ -63,10 +63,6 @@ def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
         shop.promote("theirs", to="shop")
     with pytest.raises(KeyNameError):
         shop.promote("theirs", to="Not A Scope")
-    with pytest.raises(UsageError, match="require `to`"):
-        shop.promote("theirs", keep=True)
-    with pytest.raises(UsageError, match="approve it first"):
-        shop.promote("theirs", to="", copy="theirs.conflict-00000000.md")
     assert memory.list().memories == () and memory.timeline.read() == []
 
 

@@ -385,7 +385,7 @@ def test_the_context_holds_own_texts_only(memory: Memory) -> None:
     assert block.shown == ("mine",) and (block.listed, block.left_out) == (1, 0)
     assert "Their" not in block.text and "theirs" not in block.text
     assert "> - [Mine](mine.md) — my line\n" in block.text
-    memory.promote("theirs")
+    memory.approve("theirs")
     assert set(memory.context("tea").shown) == {"mine", "theirs"}
     assert memory.context().shown == () and memory.context("tea", layout="turn").listed == 0
     assert memory.context("coffee", layout="turn").text == ""
@@ -428,7 +428,7 @@ def test_what_cannot_be_meant_by_a_context_is_refused(memory: Memory) -> None:
         memory.context(layout="turn")
     with pytest.raises(UsageError, match="needs one"):
         memory.context(layout="ranked")
-    with pytest.raises(UsageError, match="unknown layout"):
+    with pytest.raises(UsageError, match="layout must be"):
         memory.context(layout="all")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="max_tokens"):
         memory.context(max_tokens=10)

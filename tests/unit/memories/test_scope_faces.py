@@ -93,7 +93,7 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     for given in (read, read.seen, read.token, None):
         made = tmp.write("tone", description="better", seen=given)
         assert (made.scope, made.file.body) == ("api", "old")
-        assert memory._texts.memories.in_scope("tmp").read("tone") is not None
+        assert memory._memories.in_scope("tmp").read("tone") is not None
         delete(memory, "tone", "api")
     made = tmp.write("tone", "new", if_match=read.sha256)
     assert made.scope == "api" and tmp.note("waved") in api.timeline.read()

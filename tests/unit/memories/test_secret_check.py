@@ -333,7 +333,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
             memory.resolve("k", text.encode() + b"settled", seen=shown)
         assert free == [True]
         meanwhile = iter([True])
-        made = memory._texts.memories.before
+        made = memory._memories.before
 
         def before(change: Writing, key: str, seen: Seen | None) -> WriteBasis:
             found = made(change, key, seen)
@@ -342,7 +342,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
                     other.write("k", text + f"the token is {OTHER}")
             return found
 
-        monkeypatch.setattr(memory._texts.memories, "before", before)
+        monkeypatch.setattr(memory._memories, "before", before)
         free.clear()
         memory.write("k", description="again")
         reading = memory.read("k")

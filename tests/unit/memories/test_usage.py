@@ -37,7 +37,7 @@ def test_uses_of_two_devices_are_added_up_in_every_way(tmp_path: Path) -> None:
         for by in ("agent", "provider", "day"):
             (one,) = a.usage.totals(by)  # type: ignore[arg-type]
             assert (one.uses, one.input_tokens, one.cost) == (2, 11, 350_000)
-        assert a.usage.csv() == b.usage.csv() and a.usage.csv().count("\n") == 3
+        assert a.usage.csv() == b.usage.csv() and a.usage.csv().text.count("\n") == 3
     finally:
         lab.close()
 
@@ -78,11 +78,19 @@ def test_wrong_uses_are_refused_and_nothing_is_noted(memory: Memory) -> None:
             memory.usage.add(**wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError):
         memory.usage.totals("week")  # type: ignore[arg-type]
-    assert memory.usage.list() == []
+    assert not memory.usage.list()
     assert (
         memory.usage.add(model="m")
         == memory.usage.list()[0]
-        == Used(memory.usage.list()[0].at, "", "", "m", 0, 0, 0)
+        == Used(
+            at=memory.usage.list()[0].at,
+            agent="",
+            provider="",
+            model="m",
+            input_tokens=0,
+            output_tokens=0,
+            cost=0,
+        )
     )
 
 

@@ -140,7 +140,7 @@ def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
     a.write_text("list", b"ONE!\ntwo\nthree\n")
     assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
     assert MemoryStore(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
-    assert a.promote("list").data == b"one\ntwo\nTHREE\n"
+    assert a.approve("list") and a.read("list").data == b"one\ntwo\nTHREE\n"
     assert not a.conflicts()
 
 
@@ -191,13 +191,13 @@ def test_promote_is_a_persons_word(lab: Lab) -> None:
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)
-    assert a.promote("role").own and a.read("role").data == TEXT and of(a, "role") == {""}
+    assert a.approve("role") and a.read("role").own and a.read("role").data == TEXT and of(a, "role") == {""}
     assert "[Role](role.md)" in a.index() and not a.conflicts()
-    assert a.promote("role").own  # nothing to do
+    assert a.approve("role") and a.read("role").own  # nothing to do
     with pytest.raises(NotFoundError):
-        a.promote("nothing")
+        a.approve("nothing")
     with pytest.raises(NotFoundError, match="has no pending text"):
-        a.promote("role", copy="role.conflict-00000000.md")
+        a.approve("role", copy="role.conflict-00000000.md")
 
 
 def test_what_came_from_elsewhere_is_others_on_all_own_devices(lab: Lab) -> None:
@@ -293,7 +293,7 @@ def _mixed(lab: Lab) -> Memory:
     b.write("gone", "gone of b")
     b.write("good", "good of b")
     lab.settle(a, b)
-    a.promote("good")
+    a.approve("good")
     a.write("tone", "of a")
     a.write("plan", "plan of a")
     a.forget("gone")
@@ -311,7 +311,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
             for dot, value in entry.items():
                 data = memory.replica.store.body(f"m/{key}", value)
                 if data is not None:
-                    own = memory._texts.memories.is_own(dot, value.author)
+                    own = memory._memories.is_own(dot, value.author)
                     found["own" if own else "others"].add(text_of(data))
     return found
 
@@ -388,7 +388,7 @@ def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
     lab.settle(a, b)
     for memory in (a, b):
         for n in range(3):
-            memory._texts.memories.restore("tone", f"{memory.device} {n}".encode(), seen=())
+            memory._memories.restore("tone", f"{memory.device} {n}".encode(), seen=())
     lab.settle(a, b)
     assert len(a.conflicts()[0].copies) == 5
     with pytest.raises(IncompleteError, match="5 conflict copies"):

@@ -36,7 +36,7 @@ def read_to_the_end(model: Model, key: str) -> list[ToolResult]:
 def unreadable(memory: Memory, key: str) -> None:
     """A text as no program of ours writes it, and as any other member may."""
     with writing(memory.replica) as change:
-        change.put(memory.scope("")._texts.memories.name(key), b"\xff tea", ())
+        change.put(memory.scope("")._memories.name(key), b"\xff tea", ())
 
 
 def test_pages_of_values_go_by_key_and_show_no_name_that_is_not_its_own(memory: Memory, model: Model) -> None:

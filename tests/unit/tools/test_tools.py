@@ -295,7 +295,7 @@ def test_a_context_before_a_prompt_is_as_long_as_in_python_where_nothing_else_is
         memory.write(f"k{n}", "tea " * 200)
     model = Model(memory)
     turn = model("context", query="tea", layout="turn")
-    assert turn.structured["context"] == memory.context("tea", layout="turn").text
+    assert turn.structured["text"] == memory.context("tea", layout="turn").text
     assert 0 < turn.structured["tokens"] <= 500 < model("context", query="tea").structured["tokens"]
 
 

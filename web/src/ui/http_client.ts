@@ -7,7 +7,7 @@ import {
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 import { HttpLife } from './http_life.ts'
-import type { Conflicts, MemoryRecord, Recalled, RecallBody } from '../operations.d.ts'
+import type { Conflicts, ContextBlock, ContextBody, MemoryRecord, Recalled, RecallBody } from '../operations.d.ts'
 import type { Life } from './life.ts'
 
 type Json = { [name: string]: any }
@@ -132,9 +132,9 @@ export class HttpClient implements MemoryClient {
   }
 
   async context(scope: string, how: { query?: string; maxTokens?: number; layout?: string }): Promise<Context> {
-    const body = { preview: true, ...(how.query ? { query: how.query } : {}), ...(how.maxTokens ? { max_tokens: how.maxTokens } : {}), ...(how.layout ? { layout: how.layout } : {}) }
-    const made = await this.#post('context', { scope }, body)
-    return { text: made['text'], tokens: made['tokens'], shown: made['shown'], skipped: made['skipped'], listed: made['listed'], leftOut: made['left_out'], secrets: made['secrets'] ?? [] }
+    const body = { preview: true, query: how.query || null, max_tokens: how.maxTokens || null, layout: (how.layout || 'index') as 'index' } satisfies ContextBody
+    const made = await this.#post('context', { scope }, body) as ContextBlock
+    return { text: made.text, tokens: made.tokens, shown: made.shown, skipped: made.skipped, listed: made.listed, leftOut: made.left_out, secrets: made.secrets ?? [] }
   }
 
   async scopes(): Promise<readonly Scope[]> {

@@ -1,0 +1,90 @@
+"""The operation `approve`: a person's word that texts of others are their own from now on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.candidates import PendingText
+from ipfsmem.operation import Cli, Items, View, operation
+
+
+class Approved(Items[PendingText], frozen=True, kw_only=True):
+    """The texts and messages that are the person's own word now. It is a sequence of its `approved`."""
+
+    approved: tuple[PendingText, ...]
+
+
+@operation(
+    summary="Approve a pending text",
+    right="admin",
+    about="scope",
+    raises=(
+        "NotFoundError: there is no such memory or copy, or the import brought nothing that can be approved.",
+        "UsageError: not exactly one of `key` and `source` was given, or several texts are pending.",
+        "KeyNameError: `key` is invalid.",
+    ),
+    audit="promote",
+)
+def approve(
+    view: View,
+    key: Annotated[
+        str | None, Meta(min_length=1, max_length=200, description="The memory to approve.")
+    ] = None,
+    *,
+    copy: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=100,
+            description="Which text of the memory, if there are several: a name from `conflicts`.",
+        ),
+        Cli(metavar="FILE", help="Which text, if there are several: a name from `ipfsmem conflicts`."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="Everything that imports of this program brought on this device, including sessions.",
+        ),
+        Cli(
+            "from",
+            metavar="NAME",
+            help="Everything that `ipfsmem import --from NAME` added on this device, with sessions. `ipfsmem approve --list`: only these.",
+        ),
+    ] = None,
+) -> Approved:
+    """Approve a pending text: the memory `key`, or one alternative.
+
+    It becomes your own text and replaces the current one. Read it first: agents are given the texts that
+    you approve. With `source`, a memory with several texts stays pending, and so does a text that only
+    its header assigns to the import. A person's act: never call it for a model.
+    """
+    if (key is None) == (source is None):
+        raise UsageError("give exactly one of key and source")
+    opened = view.opened
+    memories = opened.memories.in_scope(view.scope)
+    if key is not None:
+        opened.ingest_file(key, view.scope)
+        made = memories.promote(key, copy)
+        opened.render_file(key, view.scope)
+        return Approved(approved=(PendingText.of(made),))
+    if copy is not None:
+        raise UsageError("copy names a text of the memory key")
+    from ipfsmem.exchange.taken_before import TakenBefore
+    from ipfsmem.memories.candidates import promote_all
+
+    assert source is not None
+    opened.scan()
+    found = promote_all(memories, TakenBefore(memories.replica).of_program(source), source)
+    if not found:
+        raise NotFoundError(
+            f"no import from {source[:60]!a} on this device brought a pending text that is alone under its key",
+            hint="List pending texts: ipfsmem approve --list",
+        )
+    opened.render()
+    opened.changed()
+    return Approved(approved=found)

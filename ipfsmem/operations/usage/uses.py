@@ -1,0 +1,57 @@
+"""What the operations on model usage share: the days as arguments, and the recorded uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from ipfsmem.memories.usage import Used, used
+from ipfsmem.operation import Cli, Except, ForModels, View
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+Since = Annotated[
+    str | None,
+    Meta(min_length=1, max_length=64, description="First day: 2026-04-14, yesterday, 7d."),
+    Cli("from", metavar="DAY"),
+    ForModels("From this UTC day on, such as 2026-04-14."),
+]
+Until = Annotated[
+    str | None,
+    Meta(min_length=1, max_length=64, description="Last day, included."),
+    Cli("to", metavar="DAY"),
+    ForModels("Up to this UTC day, included."),
+]
+Zone = Annotated[
+    str | None,
+    Meta(
+        min_length=1,
+        max_length=64,
+        description="Time zone of the days, such as America/Los_Angeles; UTC without one.",
+    ),
+    Except(("cli", "mcp")),
+]
+
+
+def zone_from(tz: str | None) -> tzinfo:
+    """The time zone of an argument. Raises UsageError."""
+    from datetime import UTC
+
+    from ipfsmem.wording import zone_of
+
+    return UTC if tz is None else zone_of(tz)
+
+
+def uses_of(view: View, since: str | None, until: str | None, tz: str | None) -> list[Used]:
+    """The uses of the scope that a call works on, in order. Raises UsageError."""
+    from ipfsmem.parts.timeline import MemoryTimeline
+    from ipfsmem.wording import day_of
+
+    zone, now = zone_from(tz), view.opened.replica.world.now()
+    days = None
+    if since is not None or until is not None:
+        first = "0001-01-01" if since is None else day_of(since, now, zone)
+        days = first, "9999-12-31" if until is None else day_of(until, now, zone)
+    return used(MemoryTimeline(view.opened, view.scope).read(days, tz=zone))
