@@ -123,11 +123,9 @@ class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[facts]` of the settings file: how many entries of each kind stay in sight on this device. 0: as many as there are."""
 
-    facts: Annotated[int, _says("so many stay in sight here; 0: all", "facts", ge=0, le=100_000)] = 1_000
-    procedures: Annotated[
-        int, _says("so many stay in sight here; 0: all", "procedures", ge=0, le=100_000)
-    ] = 100
-    episodes: Annotated[int, _says("so many stay in sight here; 0: all", "episodes", ge=0, le=100_000)] = 500
+    facts: Annotated[int, _says("maximum shown; 0: all", "facts", ge=0, le=100_000)] = 1_000
+    procedures: Annotated[int, _says("maximum shown; 0: all", "procedures", ge=0, le=100_000)] = 100
+    episodes: Annotated[int, _says("maximum shown; 0: all", "episodes", ge=0, le=100_000)] = 500
     order: Annotated[
         Literal["first", "oldest", "confidence", "salience"],
         _says("which are hidden first: oldest, longest unchanged, least certain, least relevant"),

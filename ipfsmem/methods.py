@@ -420,7 +420,7 @@ class SessionMethods:
 
         Raises:
             UsageError: `session` is not a valid name.
-            NotFoundError: a part of it is not on this device yet.
+            NotFoundError: a part is not on this device yet.
             StorageError: it is damaged.
         """
         from ipfsmem.operations.sessions.info import info
@@ -594,7 +594,7 @@ class SessionMethods:
             by: The name of `summarise`.
 
         Raises:
-            NotFoundError: there is no such session, or a part of it is not on this device yet.
+            NotFoundError: there is no such session, or a part is not on this device yet.
             StorageError: the named session is damaged.
             ConfigError: a model is asked for, and the settings name none.
         """
@@ -609,10 +609,10 @@ class SessionMethods:
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
-            seen: Approve them only if the session is as this `seen` of it says.
+            seen: Approve them only if the session still has this `seen` value.
 
         Raises:
-            NotFoundError: the session has no pending message, or a part of it is not on this device yet.
+            NotFoundError: the session has no pending message, or a part is not on this device yet.
             ChangedError: the session is not as `seen` says; nothing was approved.
         """
         from ipfsmem.operations.sessions.approve import approve

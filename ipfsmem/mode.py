@@ -66,7 +66,7 @@ def mode_named(name: str) -> Mode:
     try:
         return Mode(name)
     except ValueError:
-        raise UsageError(f"there is no mode {name!r}", hint="local, ipfs or encrypted-ipfs.") from None
+        raise UsageError(f"unknown mode {name!r}", hint="local, ipfs or encrypted-ipfs.") from None
 
 
 def vault_mode(*, sealed: bool) -> Mode:

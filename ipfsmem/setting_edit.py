@@ -184,7 +184,7 @@ def _toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"it is no TOML: {error}") from None
+        raise FormatError(f"it is not TOML: {error}") from None
 
 
 def _at(said: dict[str, Any], path: Sequence[str]) -> Any:
@@ -200,6 +200,6 @@ def _with(said: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, An
     for name in path[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
-            raise FormatError(f"{name} is no table there")
+            raise FormatError(f"{name} is not a table there")
     table[path[-1]] = value
     return wanted

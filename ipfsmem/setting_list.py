@@ -110,7 +110,7 @@ def setting(name: str) -> Described:
     ends = [one for one in known if one.rpartition(".")[2] == name]
     near = ends or get_close_matches(name, known, n=1)
     raise UsageError(
-        f"there is no setting {name[:60]!a}{f'; perhaps {near[0]}' if near else ''}",
+        f"unknown setting {name[:60]!a}{f'; perhaps {near[0]}' if near else ''}",
         hint="All of them: ipfsmem config show",
     )
 

@@ -136,7 +136,7 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
         lost.append(str(error))
     inside = memory.replica.folder
     if not any(one.state == "ok" and not _is_inside(one.provider, inside) for one in presence):
-        lost.append("no provider was found to have all of it")
+        lost.append("no provider was found to have the whole vault")
     if not any(not _is_inside(one, inside) for one in leading):
         lost.append(
             "no provider leads a new device to it: the address in `ipfsmem key sheet` would be the only way"
@@ -190,7 +190,7 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
         # Nobody writes now. Whoever wants to next finds the folder gone, and says so.
         if not force and _only_here(memory.replica):
             raise ChangedError(
-                "somebody wrote meanwhile what is not published: nothing was deleted",
+                "a text was written meanwhile that is not published: nothing was deleted",
                 hint=f"Publish it: ipfsmem sync. Then once more: ipfsmem vault remove {memory.namespace}.",
             )
         away = _move_away(folder)
@@ -227,7 +227,7 @@ def refuse_link(folder: Path) -> None:
     if folder.is_symlink():
         raise UsageError(
             f"{folder} is a link, and may be somebody else's folder too",
-            hint=f"Remove the link yourself, and what is in {os.path.realpath(folder)}.",
+            hint=f"Remove the link yourself, and the content of {os.path.realpath(folder)}.",
         )
 
 

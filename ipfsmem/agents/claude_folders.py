@@ -94,7 +94,7 @@ def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
         found = sorted(one for one in _folders(projects) if one.name.startswith(begin))
     if len(found) != 1:
         raise UsageError(
-            f"which of Claude Code's folders is that of {project.folder} cannot be told: its path is too long",
+            f"the Claude Code folder of {project.folder} is unknown: its path is too long",
             hint="Run Claude Code there once. Or link its memory folder: ipfsmem folder attach DIR --scope NAME",
         )
     return MemoryPlace(found[0] / "memory")
@@ -150,7 +150,7 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
             continue  # as the program does
         if file == shared:
             raise UsageError(
-                f"{file} moves Claude Code's memory of this project to {path}, and everybody who has the repository can have written that",
+                f"{file} moves Claude Code's memory of this project to {path}, and anyone with write access to the repository can have written that",
                 hint=f"If this is intended, link it: ipfsmem folder attach {path} --scope NAME",
             )
         if file != own / "settings.local.json":

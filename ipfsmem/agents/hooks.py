@@ -272,7 +272,7 @@ def run_hook(
         place = namespace_folder(home, namespace)
         bound.start()
         if event not in EVENTS:
-            return f"there is no event {event}; there are {', '.join(EVENTS)}"
+            return f"unknown event {event}; events: {', '.join(EVENTS)}"
         hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync, passphrase=passphrase)
         printed = hook.run(_read(stdin), os.environ if environment is None else environment)
         if printing.acquire(blocking=False):  # else its time is over, and nothing was printed

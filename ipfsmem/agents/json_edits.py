@@ -198,7 +198,7 @@ def _expect(node: Node, step: str, so_far: tuple[str, ...]) -> None:
 def _member(node: Node, key: str) -> Part | None:
     found = [part for part in node.parts if part.key == key]
     if len(found) > 1:
-        raise FormatError(f"{key!r} stands there twice")
+        raise FormatError(f"{key!r} is there twice")
     return found[0] if found else None
 
 

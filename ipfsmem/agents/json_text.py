@@ -53,7 +53,7 @@ def read(text: str) -> Node | None:
     node = _value(text, at, 0)
     at = _skip(text, node.end)
     if at != len(text):
-        raise _wrong(text, at, "something stands after the end")
+        raise _wrong(text, at, "text after the end")
     return node
 
 
@@ -90,7 +90,7 @@ def _value(text: str, at: int, depth: int) -> Node:
         return Node("", at, end, [], key)
     found = _plain.match(text, at)
     if found is None:
-        raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} begins no value")
+        raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} does not begin a value")
     try:
         return Node("", at, found.end(), [], json.loads(found[0]))
     except ValueError:  # more digits than Python converts to a number
@@ -127,7 +127,7 @@ def _text(text: str, at: int) -> tuple[str, int]:
     try:
         found, end = scanstring(text, at + 1, True)
     except json.JSONDecodeError:
-        raise _wrong(text, at, "a text in quotes does not end, or holds what it may not") from None
+        raise _wrong(text, at, "a text in quotes does not end, or contains an invalid character") from None
     return str(found), int(end)
 
 

@@ -31,7 +31,7 @@ def settings_files(environment: Mapping[str, str] | None = None) -> list[Setting
     named = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
     files = [(Path(named), "IPFSMEM_CONFIG")] if named else []
     usual = config.usual_settings_file()
-    files += [(usual, "the usual place")] if usual is not None else []
+    files += [(usual, "the default path")] if usual is not None else []
     return [
         SettingsFile(path=str(path), by=by, there=path.exists(), counts=number == 0)
         for number, (path, by) in enumerate(files)
@@ -88,14 +88,14 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
         raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(known)}.")
     path = config.settings_file(env)
     if path is None:
-        raise ConfigError(
-            "the system names no home folder for this user, so there is no place for a settings file"
-        )
+        raise ConfigError("the system names no home folder for this user, so a settings file has no path")
     found = config_files.read(path)
     if found.data is None and env.get("IPFSMEM_CONFIG"):
         config.settings(env)  # it reports a missing named file
     if found.data is not None and not found.mode & 0o222:
-        raise StorageError(f"{path} is read-only; something else keeps it, most likely (a dotfile manager)")
+        raise StorageError(
+            f"{path} is read-only; it is probably managed by another program (a dotfile manager)"
+        )
     before, after = _edited(path, found.data or b"", one, value)
     if name == _MODEL_DIRECTORY and value:
         from ipfsmem.provider.contract import open_embedder
@@ -116,13 +116,13 @@ def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, s
         before = data.decode()
         after = without_value(before, way) if value is None else with_value(before, way, value)
     except (FormatError, UnicodeDecodeError) as error:
-        raise ConfigError(f"settings file {path} was left alone: {error}") from None
+        raise ConfigError(f"settings file {path} was not changed: {error}") from None
     try:
         known = config.read_settings(after)
         weigh(known.recall.weights, known.recall.half_life_days)
     except (ValueError, RecursionError, ConfigError) as error:
         raise UsageError(
-            f"settings file {path} was left alone, as it could not be used then: {error}"
+            f"settings file {path} was not changed, as the change would make it unusable: {error}"
         ) from None
     return before, after
 

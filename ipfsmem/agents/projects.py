@@ -101,7 +101,7 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
 
     if is_too_wide(project.folder):
         raise UsageError(
-            f"{project.folder} holds the projects of a user, and every folder in it would be of that one project: name the folder of one"
+            f"{project.folder} contains all projects of a user, so every folder in it would belong to that one project: name the folder of one project"
         )
     if scope is not None and new:
         raise UsageError("scope and new exclude each other")
@@ -151,7 +151,7 @@ def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None
     remote = next((ident for ident in project.ids if ident[0] == "remote"), None)
     if remote is not None and remote not in ids:
         raise _ask(
-            project, f"{project.folder} is known as the project {token}, and has another origin", [token]
+            project, f"{project.folder} is known as the project {token}, but has another origin", [token]
         )
 
 

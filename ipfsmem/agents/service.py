@@ -111,7 +111,7 @@ def install(
         if before != text:
             _make_folders(file.parent)
             write_atomic(file, text)
-        _carry_out(manager, wanted, f"{file} is written, and the service does not run yet")
+        _carry_out(manager, wanted, f"{file} is written, but the service does not run yet")
     return ServiceChanged(
         name=service.name,
         file=str(file),
@@ -168,7 +168,7 @@ def uninstall(
         if failed is None:
             failed = _first_failure(manager, steps["after"])
         if failed is not None:
-            raise _not_told(f"{file} is removed, and the service may still run", failed, steps["end"])
+            raise _not_told(f"{file} is removed, but the service may still run", failed, steps["end"])
     return ServiceChanged(
         name=name,
         file=str(file),

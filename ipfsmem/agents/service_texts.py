@@ -49,7 +49,7 @@ def checked(service: Service) -> Service:
     for word in service.words:
         if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in word) or not _is_unicode(word):
             raise UsageError(
-                f"a service cannot be told of {word!r}: it holds a character that no line of its file can",
+                f"a service file cannot contain {word!r}: it has a character that is not allowed there",
                 hint="Keep the memory in a folder without such a character: --home DIR (in Python: home=).",
             )
     return service

@@ -237,7 +237,7 @@ class _Read:
     def _named(self, pairs: Sequence[_Pair], name: str, *, listed: bool = False) -> _Pair | None:
         found = [pair for pair in pairs if (self._name_of(pair) if listed else self._word(pair.key)) == name]
         if len(found) > 1:
-            raise FormatError(f"{name} stands there twice")
+            raise FormatError(f"{name} is there twice")
         return found[0] if found else None
 
     def _word(self, event: int) -> Any:

@@ -248,9 +248,7 @@ def read_query(
     found: dict[str, Any] = {}
     for name, text in given:
         if name not in known:
-            raise UsageError(
-                f"there is no parameter {name[:40]!a} here", hint=f"Parameters: {', '.join(known)}"
-            )
+            raise UsageError(f"unknown parameter {name[:40]!a}", hint=f"Parameters: {', '.join(known)}")
         parameter = parameters[name]
         value = _read(parameter, name, text)
         if parameter.several:

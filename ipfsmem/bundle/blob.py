@@ -75,7 +75,7 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
     """
     wire, wrong = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
     if wire.version != VERSION:
-        fault = f"this is no exported memory of this kind: its version is {ascii(wire.version)[:60]}, not {VERSION!a}"
+        fault = f"not an export of this kind: its version is {ascii(wire.version)[:60]}, not {VERSION!a}"
         if isinstance(wire.version, str):
             raise FormatError(fault)
         wrong.append(fault)

@@ -134,7 +134,7 @@ def _check(card: Card) -> None:
             # Not repeated: a malformed remote may contain a password.
             raise FormatError("an id on a card is neither 32 hex digits nor the name of a remote")
     if card.into is not None and not is_scope(card.into):
-        raise FormatError(f"a card says into {card.into!r}, which is no scope")
+        raise FormatError(f"a card says into {card.into!r}, which is not a scope")
     check_label(card.title, "the title of a scope")
 
 

@@ -242,7 +242,7 @@ def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> 
     if own > MAX_DOTS:
         raise LimitError(
             f"this device already holds {MAX_DOTS} texts here that do not know of each other",
-            hint="Read the memory and its conflict copies, then write with what was read.",
+            hint="Read the memory and its alternatives, then write with that reading.",
         )
     return result
 
@@ -282,7 +282,7 @@ def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[s
         if not covers(ctx, dot):
             raise FormatError(f"value {dot} of {name} is beyond the counters of its own commit")
         if where.setdefault(dot, name) != name:
-            raise FormatError(f"dot {dot} stands in {where[dot]} and in {name}")
+            raise FormatError(f"dot {dot} is in {where[dot]} and in {name}")
 
 
 def _note(found: dict[str, Loc | None], known: str, loc: Loc | None) -> None:

@@ -123,7 +123,7 @@ def show_command(context: CommandContext) -> None:
         for change in step.changes:
             reading = here[change.key]
             before = reading.text.splitlines() if reading is not None else []
-            click.echo(f"  {change.key}" + ("" if change.text is not None else " is taken away"))
+            click.echo(f"  {change.key}" + ("" if change.text is not None else " is deleted"))
             print_difference(before, (change.text or "").splitlines(), indent=4)
     _print_sum(found)
     _print_found(found)

@@ -157,7 +157,7 @@ def _export_as_it_lies(context: CommandContext, error: StorageError, to: str | N
         goes = (
             "what can still be read"
             if isinstance(error, DatabaseDamagedError)
-            else "what was taken in so far"
+            else "the imported data so far"
         )
         click.echo(f"{clean(str(error))}: {goes} goes out", err=True)
         return _export(context, memory, to, form)
@@ -200,7 +200,9 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
     if where is None or where == "-":
         return
     if expanded(where).resolve().is_relative_to(context.folder.resolve()):
-        raise UsageError(f"{where} is in the vault's own folder", hint="Choose a folder outside of it.")
+        raise UsageError(
+            f"{where} is in the vault's own folder", hint="Choose a folder outside the memory folder."
+        )
 
 
 def _refuse_existing(where: str | None) -> None:

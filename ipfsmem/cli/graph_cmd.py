@@ -126,7 +126,7 @@ def path_command(context: CommandContext, begin: str, end: str) -> None:
     if found is None:
         raise NotFoundError(
             f"no relations lead from {begin[:60]} to {end[:60]}",
-            hint=f"See what is around: ipfsmem graph around {begin}",
+            hint=f"List the neighbours: ipfsmem graph around {begin}",
         )
     _print_edges(context, found, "Both are the same entity.")
 

@@ -54,7 +54,7 @@ def page(sheet: RecoverySheet) -> str:
             "",
             *_wrap(
                 f"This page and the 24 words below{', or the wallet,' if sheet.wallet else ''} bring the vault back on a new device. Without "
-                "words this page is no secret. With them whoever reads it can read and change the memory: keep "
+                "words this page is not a secret. With them, anyone who reads it can read and change the vault: keep "
                 "it as you would keep money."
             ),
             "",
@@ -142,7 +142,7 @@ def _last_resort(sheet: RecoverySheet) -> list[str]:
         return []
     return _wrap(
         "If this finds no vault, names and lists are lost: add --root and the newest version. Any provider that still "
-        "has it will do, a public gateway too (--provider gateway:https://...) beside one that takes uploads."
+        "has it will do, a public gateway too (--provider gateway:https://...) next to one that accepts uploads."
     )
 
 

@@ -64,7 +64,7 @@ def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> s
     if len(found) == 1:
         return found.pop()
     if not found:
-        raise UsageError(f"no member {text!r}", hint="See: ipfsmem member list.")
+        raise UsageError(f"unknown member {text!r}", hint="See: ipfsmem member list.")
     could = ", ".join(f"{labels.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     raise UsageError(

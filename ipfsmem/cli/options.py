@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -143,6 +144,7 @@ class NoRepeatedOptions(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does it. Raises click's error for an option that stands twice, or beside its opposite."""
         if not ctx.resilient_parsing:
+            _refuse_negative_values(self, ctx, args)
             refuse_repeated_options(self, ctx, args)
         return super().parse_args(ctx, args)
 
@@ -154,6 +156,20 @@ class NoRepeatedOptions(click.Command):
         if examples := EXAMPLES.get(ctx.command_path.partition(" ")[2]):
             with formatter.section("Examples"):
                 formatter.write("".join(f"  {example}\n" for example in examples))
+
+
+def _refuse_negative_values(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raises click's error of an option whose value is optional for a negative value, which click reads as an unknown option."""
+    optional = {
+        name: param
+        for param in command.params
+        if isinstance(param, click.Option) and not param.is_flag and isinstance(param.flag_value, str)
+        for name in param.opts
+    }
+    for arg, after in pairwise([*args, ""]):
+        name, _, value = arg.partition("=")
+        if (option := optional.get(name)) is not None and re.match(r"-\d", value or after):
+            option.process_value(ctx, value or after)
 
 
 def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:

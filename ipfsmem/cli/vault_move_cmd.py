@@ -77,6 +77,6 @@ def _print_moved(target: str, moved: Moved) -> None:
             + f"{clean(place)} could not record the move: on devices that publish there, run ipfsmem provider add and remove",
             err=True,
         )
-    why = clean(moved.down) or "a part of it is lost"
+    why = clean(moved.down) or "a part is lost"
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")

@@ -43,7 +43,7 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
     if files and not again and vaults_here.leaves_plain_files(context.home, name):
         if not force:
             raise UsageError(
-                f"the removal of {name} was interrupted: which plain files show a text of it is not known any more",
+                f"the removal of {name} was interrupted: the plain files with its texts are no longer known",
                 hint=f"Keep all: ipfsmem vault remove {name}. Delete each .md file: ipfsmem vault remove {name} --files --force.",
             )
         _agree(context, None, yes)

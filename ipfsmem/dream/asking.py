@@ -247,7 +247,7 @@ def _arguments(call: Call) -> dict[str, str]:
     """Return the arguments of an allowed call. Raises UsageError."""
     tool = next((one for one in TOOLS if one["name"] == call.name), None)
     if tool is None:
-        raise UsageError(f"there is no tool {call.name[:80]!a} in a dream")
+        raise UsageError(f"unknown tool {call.name[:80]!a} in a dream")
     try:
         given = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

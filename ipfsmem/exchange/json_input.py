@@ -101,7 +101,7 @@ def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
         found = read_json(data, what)
         if not isinstance(found, list):
-            raise FormatError(f"{what} is no list") from None
+            raise FormatError(f"{what} is not a list") from None
         yield from map(_encoded, found)
         return
     for raw in items:

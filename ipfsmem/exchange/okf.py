@@ -386,6 +386,6 @@ def _logged_event(path: str, day: str, said: str) -> Item:
     try:
         normal_ts(day)
     except FormatError:
-        return Problem(path, f"{day} is no day")
+        return Problem(path, f"{day} is not a day")
     where = {} if path == "log.md" else {"file": path}
     return Happened({"ts": day, "type": LOGGED, "text": said, **where})

@@ -102,7 +102,7 @@ def _computed(connection: sqlite3.Connection) -> set[str]:
 def open_tables(data: bytes, what: str) -> Iterator[Tables]:
     """Open the tables of a file. Raises FormatError for an invalid one, LimitError."""
     if not is_sqlite(data):
-        raise FormatError(f"{what} is no SQLite file")
+        raise FormatError(f"{what} is not an SQLite file")
     if len(data) > _MOST:
         raise LimitError(f"{what} has more than {_MOST:,} bytes")
     # These two bytes mark write-ahead mode; in memory there is no log next to the file.

@@ -32,7 +32,7 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
     for place in places:
         if not _PLACE.fullmatch(place) or not place.isascii():
             raise UsageError(
-                f"{place!a:.80} is no place that a page can ask",
+                f"{place!a:.80} is not a provider that a page can use",
                 hint="peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.",
             )
     top = (built or BUILT) / STATIC

@@ -373,7 +373,7 @@ class _Blocks:
 
     async def unpin_all(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        asked = await _body_of(request, _Unpin, "pins are taken away by a list of cid, name and handle")
+        asked = await _body_of(request, _Unpin, "pins are removed by a list of cid, name and handle")
         pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in asked.pins]
         if isinstance(self._store, Unpinning):
             await self._store.unpin_all(pins)

@@ -74,7 +74,7 @@ def parse_request(
     if "entity-bytes" in query:
         match = _RANGE.fullmatch(query["entity-bytes"])
         if match is None:
-            raise UsageError(f"entity-bytes {query['entity-bytes']!r} is no from:to")
+            raise UsageError(f"entity-bytes {query['entity-bytes']!r} is not from:to")
         span = int(match[1]), None if match[2] == "*" else int(match[2])
     scope = query.get("dag-scope", "all" if span is None else "entity")
     if scope not in SCOPES or (span is not None and scope != "entity"):

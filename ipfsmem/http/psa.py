@@ -286,7 +286,7 @@ def _filter_and_limit(request: web.Request) -> tuple[PinFilter, int]:
     try:
         meta = read_json(query.get("meta", "{}") or "{}", type=dict[str, str])
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise UsageError(f"meta is no object of texts: {problem}") from None
+        raise UsageError(f"meta is not an object of texts: {problem}") from None
     times = {key: _time(query[key], key) if query.get(key) else None for key in ("before", "after")}
     return PinFilter(frozenset(cids), name, match, statuses, times["before"], times["after"], meta), int(
         limit
@@ -307,4 +307,4 @@ def _time(text: str, what: str) -> int:
         extra = -(-value.microsecond // 1000) if what == "before" else value.microsecond // 1000
         return int(whole.timestamp()) * 1000 + extra
     except (ValueError, OverflowError):
-        raise UsageError(f"{what} is {text[:40]!r}, which is no instant") from None
+        raise UsageError(f"{what} is {text[:40]!r}, which is not a time") from None

@@ -23,7 +23,7 @@ _AT_ONCE: Final = 64 * 1024
 #: The tools that are called in place of a message that is too long, and of those that the SDK reads as nothing and does not answer:
 #: with half a character in it, and nested deeper than decoders go.
 TOO_LONG: Final = "(message too long)"
-HALF_A_CHARACTER: Final = "(message with half a character)"
+HALF_A_CHARACTER: Final = "(message with a lone surrogate)"
 NOT_JSON: Final = "(message that is not JSON)"
 
 #: The number of a request, where clients write it: first, or last.

@@ -55,8 +55,8 @@ PAGE: Final = 200
 MAX_CONVERSATIONS: Final = 256
 MAX_SUBSCRIPTIONS: Final = 1_000
 _NOT_READ: Final = {
-    TOO_LONG: "The message was longer than can be taken, and was not read: give less at once.",
-    HALF_A_CHARACTER: "The message holds half a character (a lone surrogate), and was not read: give it whole, or leave it out.",
+    TOO_LONG: "The message exceeds the size limit, and was not read: send less at once.",
+    HALF_A_CHARACTER: "The message contains a lone surrogate (half a character), and was not read: send the whole character, or omit it.",
     NOT_JSON: "The message is not valid JSON, or nested too deep, and was not read.",
 }
 #: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
@@ -67,20 +67,19 @@ _ANSWERS_ROOTS: Final = 2.0
 MARKDOWN: Final = "text/markdown"
 
 PROMPTS: Final = {
-    "memory": ("What is remembered", "What the memory holds, or what of it matches some words."),
-    "save": ("Save what lasts", "Look over this conversation and keep what later ones need."),
+    "memory": ("Stored memories", "The index of the memory, or the memories that match some words."),
+    "save": ("Save what lasts", "Review this conversation and save what later ones need."),
 }
-_EMPTY: Final = "There is nothing in this memory yet."
+_EMPTY: Final = "This memory is empty."
 _SAVE: Final = (
-    "Look over our conversation so far. For each lasting preference, fact about me, convention, restriction or decision in it, "
-    "look with recall whether it is remembered already; then remember it, or extend the memory that there is. Tell me in one "
-    "line each what you saved, and what you left out on purpose."
+    "Review our conversation so far. For each lasting preference, fact about me, convention, restriction or decision in it, "
+    "check with recall whether it is saved already; then remember it, or extend the existing memory. List what you saved and what you skipped on purpose, one line each."
 )
 
 
 def arguments_of(prompt: str) -> JSON:
     """The arguments of a prompt, as the protocol writes them."""
-    about = {"name": "query", "description": "A few words; without them the whole index."}
+    about = {"name": "query", "description": "A few words; default: the whole index."}
     return {"arguments": [about]} if prompt == "memory" else {}
 
 
@@ -348,7 +347,7 @@ class MemoryServer:
                 address(one),
                 f"index{f' of {one}' if one else ''}",
                 "Index",
-                "What is remembered, in one line each.",
+                "All memories, one line each.",
             )
             for one in dict.fromkeys((scope, ""))
         ]
@@ -483,7 +482,7 @@ class MemoryServer:
 
         if params.name not in PROMPTS:
             raise MCPError(
-                types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!a}: {', '.join(PROMPTS)}"
+                types.INVALID_PARAMS, f"unknown prompt {params.name[:60]!a}; prompts: {', '.join(PROMPTS)}"
             )
         text = _SAVE
         if params.name == "memory":
@@ -530,7 +529,7 @@ def _called(
 ) -> ToolResult:
     tool = tools.get(name)
     if tool is None:
-        said = _NOT_READ.get(name) or f"There is no tool {name[:60]!a}. The tools: {', '.join(tools)}."
+        said = _NOT_READ.get(name) or f"Unknown tool {name[:60]!a}. Tools: {', '.join(tools)}."
         return ToolResult(
             f"Error: {said}", {"error": {"kind": "UsageError", "message": said, "hint": ""}}, is_error=True
         )

@@ -32,7 +32,7 @@ def bind(host: str, port: int) -> socket.socket:
     """A listening socket on this machine; port 0 takes a free one. Raises ConfigError."""
     if not is_loopback(host):
         raise ConfigError(
-            f"{host} can be reached from other machines, and this server is for programs on this one",
+            f"{host} is reachable from other machines, but this server only serves programs on this machine",
             hint="Give 127.0.0.1:PORT, or let the program start the server itself, over its standard streams.",
         )
     try:

@@ -204,7 +204,7 @@ def _sort_in(
     if base is None and name != f"scopes/{scope}/{SCOPE_FILE}":
         return
     if not is_scope(scope):
-        said = f"the folder scopes/{ascii(scope)[1:-1][:120]} was left out: that is no scope"
+        said = f"the folder scopes/{ascii(scope)[1:-1][:120]} was left out: it is not a valid scope"
         if said not in problems[""][-1:]:
             problems[""].append(said)
     elif base is None:

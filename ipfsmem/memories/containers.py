@@ -240,7 +240,7 @@ def zip_files(
             UnicodeError,
             ValueError,
         ) as error:
-            raise FormatError(f"{path} is no zip that can be read: {error}") from None
+            raise FormatError(f"{path} is not a readable zip: {error}") from None
 
 
 def _signatures(file: BinaryIO) -> int:

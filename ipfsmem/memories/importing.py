@@ -120,7 +120,7 @@ def import_files(
     UsageError, FormatError, NotFoundError.
     """
     if strategy not in ("merge", "replace"):
-        raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
+        raise UsageError(f"unknown import strategy {strategy!r}", hint="merge or replace.")
     if prune and strategy != "replace":
         raise UsageError("prune requires the strategy replace")
     problems = [problem for part in parts.values() for problem in part.blob.problems]

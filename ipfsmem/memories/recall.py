@@ -702,7 +702,7 @@ def _written_by(by: str, parts: Sequence[MemoryStore], found: SearchIndex, index
     if not numbers and not devices:
         called = ", ".join(sorted({writers.device(device) for device in known})[:10]) or "nobody yet"
         raise UsageError(
-            f"nobody who wrote here is called {by[:60]!a}, and no speaker in what is looked through",
+            f"nobody who wrote here is called {by[:60]!a}, and no speaker in the searched texts",
             hint=f"Writers: {called}.",
         )
     return frozenset(numbers)

@@ -301,7 +301,7 @@ class _ScopeSessions:
             one = _opened_if_sound(self._replica, row)
             if one is None:
                 raise StorageError(
-                    f"{self._replica.db.path} is damaged: a message of the session {session[:60]!r} is not what was written",
+                    f"{self._replica.db.path} is damaged: a message of the session {session[:60]!r} differs from the written one",
                     hint="Forget that session: ipfsmem session delete SESSION.",
                 )
             found.append((number, one))

@@ -296,7 +296,7 @@ class MemoryBundles(MemoryPart):
         `dry_run` nothing is written. Raises UsageError for a program that is not known, FormatError for what is not its form.
         """
         if strategy not in ("merge", "replace"):
-            raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
+            raise UsageError(f"unknown import strategy {strategy!r}", hint="merge or replace.")
         read = reader(program)
         if isinstance(source, bytes):
             place, found = "", gather(read(one_file(NO_FILE, source)), program)

@@ -156,7 +156,7 @@ class MemoryMaintenance(MemoryPart):
         """Whether the last dreams can be taken back."""
         if not meta.is_changed(self._replica.db.connection, meta.DREAMS):
             return []
-        text = "what was kept of the last dreams here is damaged: they cannot be taken back any more"
+        text = "the record of the last dreams here is damaged, so they cannot be undone"
         return [Finding("warn", "dreams-damaged", text)]
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:

@@ -126,8 +126,8 @@ class MemoryMembers(MemoryPart):
         if failed is not None:
             report.say(
                 "not-pulled",
-                f"what others published last could not be taken in before the revoke ({failed}), so it was made with what was "
-                "known here. What the revoked device wrote beyond that waits for your word: ipfsmem conflicts",
+                f"the latest versions of others could not be merged before the revoke ({failed}), so it is based on the local "
+                "ones. Later texts of the revoked device wait for your decision: ipfsmem conflicts",
             )
         report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
         stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
@@ -181,8 +181,8 @@ class MemoryMembers(MemoryPart):
         if key is not None and not report.blocked:
             report.say(
                 "rotated",
-                f"what is written from now on is encrypted with key no. {key.epoch}; other devices use it from their next sync on. "
-                "Texts that are there already keep the key that they have, and whoever has that one can read them",
+                f"new texts are encrypted with key no. {key.epoch}; other devices use it from their next sync on. "
+                "Earlier texts keep their key, and anyone who has it can read them",
             )
         return report
 
@@ -251,7 +251,7 @@ class MemoryMembers(MemoryPart):
         if vault is None:
             raise UsageError(
                 f"a vault in mode {self._open.mode} is never published, so it has no recovery sheet",
-                hint="Keep a copy of it: ipfsmem export --out FILE.",
+                hint="Keep a copy: ipfsmem export --out FILE.",
             )
         places = [(info.spec, info.root, info.at) for info in providers_in_use(self._replica, self._syncing)]
         return make_sheet(

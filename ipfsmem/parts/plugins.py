@@ -67,7 +67,7 @@ class MemoryPlugins(MemoryPart):
         found = next((one for one in self.list() if one.name == name), None)
         if found is None:
             raise NotFoundError(
-                f"there is no plugin {name[:60]!r}", hint="Those that are installed: ipfsmem plugin list"
+                f"there is no plugin {name[:60]!r}", hint="List the installed plugins: ipfsmem plugin list"
             )
         if found.problem:
             raise ConfigError(f"the plugin {name} cannot run: {found.problem}")

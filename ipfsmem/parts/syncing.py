@@ -380,7 +380,7 @@ def _tell_unused(saved: CarFile, report: SyncReport, held: Container[CID]) -> No
     """Say it when the version in a file was not used, or waits among those that are held, beside what else the sync did."""
     if saved.root in held:
         report.waits = saved.name
-        report.say("equivocation", f"what is in {saved.name} waits with it, and is kept here")
+        report.say("equivocation", f"the content of {saved.name} waits with it, and is kept here")
         return
     for notice in report.notices:
         if notice.kind == "head-refused" and str(saved.root) in f"{notice.text} {notice.detail}":

@@ -151,7 +151,7 @@ def published_root(replica: Replica, root: str | None) -> CID:
     if known is None and not mode.published:
         raise NotFoundError(
             f"a vault in mode {mode} is never published",
-            hint="What it is now: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
+            hint="The current memories: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
         )
     if known is None:
         raise NotFoundError("nothing was published yet", hint="Publish it: ipfsmem sync.")

@@ -164,7 +164,7 @@ class PluginProcess:
             answer = read_json(line, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._kill()
-            raise PluginFailure("it answered something that is no answer") from None
+            raise PluginFailure("it returned an invalid answer") from None
         except PluginFailure:
             self._kill()
             raise

@@ -11,11 +11,11 @@ from ipfsmem.provider.contract import Capabilities
 def good_for(can: Capabilities) -> str:
     """Return one or two words; `full`: stores a vault, serves it, and leads other devices to new versions."""
     if can.put and can.blocks:
-        return "full" if can.names or can.list else "keeps, but leads nobody there"
+        return "full" if can.names or can.list else "stores, but lists nothing"
     if can.put:
         return "write only"
     if can.pin:
-        return "keeps what others hold"
+        return "pins only"
     if can.blocks:
         return "read only"
     return "names only" if can.names else "nothing"
@@ -25,27 +25,27 @@ def limits(can: Capabilities) -> list[str]:
     """Return the missing capabilities, each with its consequence, gravest first; empty when nothing is missing."""
     found = []
     if not can.put and can.pin:
-        found.append("it takes no uploads: another provider must hold what it keeps")
+        found.append("it accepts no uploads: another provider must hold the blocks that it pins")
     elif not can.put:
-        found.append("it takes no uploads: nothing can be published there")
+        found.append("it accepts no uploads: nothing can be published there")
     if not can.blocks and (can.put or can.pin):
         found.append(
             "nothing can be read back from it: a new device needs another provider, or a gateway in its settings"
         )
     if can.put and not can.names and not can.list:
         found.append(
-            "it keeps no names and no list: other devices find what is new only through another provider"
+            "it stores no names and no list: other devices find new versions only through another provider"
         )
     if can.put and can.list and not can.names:
         found.append(
-            "it keeps no names: other devices find what is new by its list, which may come a little later"
+            "it stores no names: other devices find new versions by its list, which may be slightly late"
         )
     if can.put and not can.partial_car:
-        found.append("it takes only whole memories: each publish sends everything again")
+        found.append("it accepts only whole versions: each publish uploads everything again")
     if can.put and not can.keeps_root:
-        found.append("it lays files out its own way, so its address is another one than ours")
+        found.append("it uses a file layout of its own, so its addresses differ from ours")
     if can.put and not can.unpin:
-        found.append("it lets go of nothing: gc frees no space there")
+        found.append("it deletes nothing: compacting frees no space there")
     if not can.durable:
-        found.append("it forgets after 48 hours: a device has to sync in between")
+        found.append("it drops names after 48 hours: a device must sync more often")
     return found

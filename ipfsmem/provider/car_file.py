@@ -28,7 +28,7 @@ class CarFile(ProviderBase):
                 f"{path} cannot be read: {error.strerror}", hint="Check the path and its permissions."
             ) from None
         if len(car.roots) != 1:
-            raise FormatError(f"{path} holds {len(car.roots)} versions; one is read")
+            raise FormatError(f"{path} holds {len(car.roots)} versions; a file with one is required")
         #: Root of the version.
         self.root: CID = car.roots[0]
         self._path = path

@@ -323,8 +323,8 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
     """
     if ours != answered and provider.capabilities.keeps_root:
         raise ProviderRefused(
-            f"{provider.name} gave the address {answered} to what has the address {ours}",
-            hint="Nothing points at the other one. Report it to the provider, or use another provider.",
+            f"{provider.name} returned the address {answered} for content with the address {ours}",
+            hint="Nothing points to the other one. Report it to the provider, or use another provider.",
         )
     return answered
 
@@ -421,7 +421,7 @@ def _embedders(kind: str) -> Callable[[Mapping[str, Any]], Embedder]:
     try:
         found = getattr(import_module(f"ipfsmem_providers.{module}"), name)
     except (ImportError, AttributeError):
-        raise ConfigError(f"{kind} cannot make vectors of texts", hint="Install ipfsmem again.") from None
+        raise ConfigError(f"{kind} cannot embed texts", hint="Install ipfsmem again.") from None
     return cast("Callable[[Mapping[str, Any]], Embedder]", found)
 
 
@@ -475,7 +475,7 @@ def _opener(spec: str) -> tuple[Callable[[str, Mapping[str, Any]], Provider], st
     """Return what opens the provider that `spec` names, and its address."""
     if not spec.isprintable() and any("\ud800" <= char <= "\udfff" for char in spec):
         raise ConfigError(
-            f"the provider {shown_spec(spec)!a} is not Unicode text, and cannot be written down",
+            f"the provider {shown_spec(spec)!a} is not Unicode text, and cannot be stored",
             hint="Rename the folder.",
         )
     kind, colon, rest = spec.partition(":")
@@ -484,7 +484,7 @@ def _opener(spec: str) -> tuple[Callable[[str, Mapping[str, Any]], Provider], st
     if point is None or (not colon and kind == "directory"):
         if not _is_folder(spec):
             raise ConfigError(
-                f"no provider {shown_spec(spec)!r}",
+                f"unknown provider {shown_spec(spec)!r}",
                 hint=f"A folder's path, or one of: {', '.join(sorted(known)) or 'none installed'}.",
             )
         point, rest = known.get("directory"), spec

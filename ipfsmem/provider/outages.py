@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, UnreadError
 
-_HINT = "Try again when the provider answers. What can be read now comes back with: ipfsmem recover --damaged"
+_HINT = "Try again when the provider answers. To restore the readable part now: ipfsmem recover --damaged"
 
 
 class UnreadRoots:
@@ -72,14 +72,14 @@ class UnreadRoots:
         if not joined and self.unread_lists:
             name, why = next(iter(self.unread_lists.items()))
             raise UnreadError(
-                f"no text of this memory was found at {where}, and what {name} has of it cannot be read now: {why}",
+                f"no text of this vault was found at {where}, and its texts at {name} cannot be read now: {why}",
                 hint=_HINT,
             )
         newest = self.newest(joined)
         if newest:
             what = "a version" if len(newest) == 1 else f"{len(newest)} versions"
             raise UnreadError(
-                f"{what} of this memory, newer than what could be read at {where}, cannot be read now, so newer texts would "
+                f"{what} of this vault, newer than the readable ones at {where}, cannot be read now, so newer texts would "
                 f"be missing: {self._why[newest[0]]}",
                 hint=_HINT,
             )

@@ -54,7 +54,7 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
     failed = [step.what for step in steps if step.outcome == "failed"]
     can = provider.capabilities
     if failed:
-        return [*steps, Step(ALTOGETHER, "failed", f"not to be relied on: {', '.join(failed)} failed", 0.0)]
+        return [*steps, Step(ALTOGETHER, "failed", f"unreliable: {', '.join(failed)} failed", 0.0)]
     return [*steps, Step(ALTOGETHER, "ok", "; ".join([good_for(can), *limits(can)]), 0.0)]
 
 
@@ -107,7 +107,7 @@ class _Trial:
         ours = self.tree.cid
         self.root = await self.provider.put_car(ours, self.tree.blocks, name=self.name)
         if self.root != ours and self.provider.capabilities.keeps_root:
-            raise _ContractViolation(f"gave the address {self.root} to what has the address {ours}")
+            raise _ContractViolation(f"returned the address {self.root} for content with the address {ours}")
         kept = "kept" if self.root == ours else self.root
         return f"{len(self.tree.blocks)} blocks as a CAR file, address {kept}"
 
@@ -120,7 +120,7 @@ class _Trial:
     async def _has(self) -> str:
         stored = await self.provider.has([cid for cid, _ in self.tree.blocks])
         if self.root not in stored:
-            raise _ContractViolation("does not know what it took")
+            raise _ContractViolation("does not know the upload")
         return f"{len(stored)} of {len(self.tree.blocks)} blocks"
 
     async def _pin(self) -> str:
@@ -152,7 +152,7 @@ class _Trial:
                 raise _ContractViolation(
                     f"{path} came back {how}: {len(back)} of {len(self.files)} files are there"
                 )
-        return f"{len(found)} blocks, verified; {len(self.files)} files as they were sent"
+        return f"{len(found)} blocks, verified; {len(self.files)} files unchanged"
 
     async def _fetch_tree(self) -> str:
         seen = set()
@@ -170,7 +170,7 @@ class _Trial:
         await self.provider.put_name(name, record)
         back = await self.provider.get_name(name)
         if back is None or verify_record(name, back).value != leads_to:
-            raise _ContractViolation("the record that was put is not what is served")
+            raise _ContractViolation("another record than the published one is served")
         return f"{name[:16]}… put and read back"
 
     async def _unpin(self) -> str:

@@ -96,7 +96,9 @@ def find_root(replica: Replica, text: str) -> CID:
     if len(roots) == 1:
         return parse_cid(roots[0])
     if len(roots) > 1:
-        raise UsageError(f"{text} is the beginning of {len(roots)} known versions", hint="Give more of it.")
+        raise UsageError(
+            f"{text} is the beginning of {len(roots)} known versions", hint="Give more of its beginning."
+        )
     try:
         return parse_cid(text)
     except IpfsmemError:

@@ -268,19 +268,19 @@ def _time_text(ns: int) -> str:
     try:
         when = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"{ns} ns is no time that a record can hold") from None
+        raise UsageError(f"{ns} ns is not a time that a record can hold") from None
     return f"{when.isoformat()[:19]}.{rest:09d}Z"
 
 
 def _parse_time(text: str) -> int:
     match = _TIME.fullmatch(text)
     if match is None:
-        raise FormatError(f"an IPNS record is good until {text[:40]!r}, which is no time")
+        raise FormatError(f"an IPNS record is good until {text[:40]!r}, which is not a time")
     day, clock, fraction, zone = match.groups()
     try:
         when = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone == 'Z' else zone}")
         whole = nanoseconds(when)
         _time_text(whole)  # an offset can move it out of the valid years
     except (ValueError, OverflowError, UsageError):
-        raise FormatError(f"an IPNS record is good until {text[:40]!r}, which is no time") from None
+        raise FormatError(f"an IPNS record is good until {text[:40]!r}, which is not a time") from None
     return whole + int((fraction or "0").ljust(9, "0"))

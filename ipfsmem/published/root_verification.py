@@ -157,7 +157,7 @@ def check_commit(
     if commit.vault != vault.hex():
         raise FormatError(f"the commit is of vault {commit.vault}, not of {vault.hex()}")
     if commit.ring != sha256(keyring).hexdigest():
-        raise FormatError("the commit names another keyring.json than the one beside it")
+        raise FormatError("the commit names another keyring.json than the one next to it")
     counters = _check_maker(signed, ring, held)
     if not ring.plain and commit.ek not in ring.view.eks and all(key.id != commit.ek for key in spare):
         raise OpenError(f"the commit is sealed under key {commit.ek}, which this device does not hold")

@@ -18,7 +18,7 @@ from ipfsmem.ring.statements import Epoch, Kind, Member, Revoke, Role, Statement
 from ipfsmem.seal.objects import EpochKey
 
 #: Shown when no key seals because the vault is in plain mode.
-PLAIN_REASON: Final = "this memory is not encrypted"
+PLAIN_REASON: Final = "this vault is not encrypted"
 RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
 RANK_SUCCESSOR: Final = 2
@@ -540,5 +540,7 @@ def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool
     if plain:
         return PLAIN_REASON
     if seals is None:
-        return "a member was removed, and since then there is no encryption key: an admin must unlock and make a new one"
-    return "this device was not given the current encryption key: an admin must unlock and give it"
+        return (
+            "a member was removed, and no new encryption key exists yet: an admin must unlock to create one"
+        )
+    return "this device does not have the current encryption key: an admin must unlock to share it"

@@ -147,9 +147,9 @@ class Ring:
         self.used = max(self.filled, room.others / MAX_OTHERS, room.claims / MAX_CLAIMS, room.ids / MAX_IDS)
         if bounded and self.used > 1:
             raise LimitError(
-                f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids, "
+                f"the key ring would pass its limits: 1 MiB in all, 512 KiB of statements by admins and devices, {MAX_IDS} ids, "
                 f"{MAX_CLAIMS} removals by admins",
-                hint="Revoke whoever fills it, with all that it said (ipfsmem member revoke ID --nothing-stands), or move to a new "
+                hint="Revoke the member that fills it, with all its statements (ipfsmem member revoke ID --nothing-stands), or move to a new "
                 "vault.",
             )
 
@@ -298,7 +298,7 @@ class Ring:
             raise MembershipError(f"the key ring is of vault {other.vault.hex()}, not of {self.vault.hex()}")
         if other.plain != self.plain:
             raise MembershipError(
-                "a plain key ring and a sealed one cannot be joined: they are different memories"
+                "a plain key ring and a sealed one cannot be merged: they belong to different vaults"
             )
 
 
@@ -513,7 +513,7 @@ def _unpack(items: Iterable[tuple[int, str]], vault: bytes, what: str) -> list[E
         keys.append(epoch_key(epoch, canonical.unb64(text, "an epoch key", EK_BYTES), vault))
     order = [(ek.epoch, ek.id, ek.key) for ek in keys]
     if any(a >= b for a, b in itertools.pairwise(order)):
-        raise FormatError(f"the epoch keys in {what} are not sorted, or one stands twice")
+        raise FormatError(f"the epoch keys in {what} are not sorted, or one is listed twice")
     return keys
 
 

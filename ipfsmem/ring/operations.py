@@ -169,7 +169,7 @@ def enrol(
         person = known.owner
     whose = person or view.owners.get(member_id(signer.public))
     if whose is None:
-        raise MembershipError("the ring does not say whose the enrolling key is")
+        raise MembershipError("the ring does not name the owner of the enrolling key")
     grown = ring.add(
         [_member(signer, ring.vault, device, role, _later_since(ring, signer, device.id, since), whose)]
     )
@@ -188,7 +188,7 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
     view = ring.view
     known = view.members.get(view.family_of(member))
     if known is None:
-        raise MembershipError(f"{member} is no member of this memory")
+        raise MembershipError(f"{member} is not a member of this vault")
     if known.label == label:
         return ring
     body = next(as_member(st) for st in ring.statements if st.hash == known.hash)
@@ -199,7 +199,7 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
     if grown.view.members[known.id].label != label:
         raise MembershipError(
             f"{known.label} ({known.id}) was enrolled by a root, so only a root can give it another label",
-            hint="Use the wallet that made this memory, or the words shown at init.",
+            hint="Use the wallet that created this vault, or the recovery phrase shown at init.",
         )
     return grown
 
@@ -218,7 +218,7 @@ def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> st
         return since
     if last == LAST_HLC:
         raise LimitError(
-            f"{member} was enrolled with the last time that there is, so no later time is left for another word about it",
+            f"{member} was enrolled with the latest possible time, so no later statement about it is possible",
             hint="Revoke it, and enrol the device under a new key.",
         )
     return f"{int(last, 16) + 1:016x}"
@@ -227,13 +227,11 @@ def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> st
 def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
     """Make `ek` (32 random bytes) the sealing key, for all current members."""
     if ring.plain:
-        raise UsageError("a plain memory has no epoch keys")
+        raise UsageError("a plain vault has no epoch keys")
     view = ring.view
     _require_admin(view, signer)
     if view.next_epoch > MAX_EPOCH:
-        raise LimitError(
-            "this vault has used up its epoch numbers: move the memory to a vault with a new key number"
-        )
+        raise LimitError("this vault has used up its epoch numbers: move to a vault with a new key number")
     key = epoch_key(view.next_epoch, ek, ring.vault)
     return _add_epochs(ring, signer, key, _entitled(view), box, whole=False)
 
@@ -259,7 +257,7 @@ def revoke(
     target = view.family_of(member)
     _may_revoke(view, signer, target)
     if (ek is None) != ring.plain:
-        raise UsageError("revoking in a sealed memory takes a new epoch key, in a plain one none")
+        raise UsageError("a revoke requires a new epoch key in a sealed vault, and none in a plain one")
     grown = ring
     before = _revokes_by(ring, signer.public.hex(), target)
     if not before or (not stands and all(one.keep for one in before)):
@@ -303,7 +301,7 @@ def add_successor(
         )
     heirs = sum(isinstance(st.body, Member) and st.body.under == head.hash for st in ring.statements)
     if heirs >= MAX_SUCCESSORS:
-        raise MembershipError(f"{me} has {MAX_SUCCESSORS} successors: this device must be enrolled anew")
+        raise MembershipError(f"{me} has {MAX_SUCCESSORS} successors: this device must be enrolled again")
     body = Member(
         anchor=None,
         box=head.box.hex(),
@@ -368,11 +366,11 @@ def read_enrolment_request(data: bytes, vault: bytes) -> Enrollee:
     sign = canonical.unhex(asked.sign, "the signing key of the request", 32)
     box = canonical.unhex(asked.box, "the box key of the request", 32)
     if not public_key_ok(sign) or not box_key_ok(box):
-        raise FormatError("the enrolment request brings a key that is not a proper one")
+        raise FormatError("the enrolment request contains an invalid key")
     try:
         check_possession(asked.own, vault, box=asked.box, sign=asked.sign, anchor=None, heir_of=None)
     except SignatureError as error:
-        raise FormatError(f"the enrolment request does not hold: {error}") from None
+        raise FormatError(f"the enrolment request is invalid: {error}") from None
     check_label(asked.label)
     return Enrollee(sign, box, asked.label, asked.own, asked.kind)
 
@@ -473,7 +471,7 @@ def _give_sealing_key(
 ) -> Ring:
     key = ring.view.sealing
     if key is None:
-        raise MembershipError(f"there is no key to give: {ring.view.reason}")
+        raise MembershipError(f"no key to share: {ring.view.reason}")
     return _add_epochs(ring, signer, key, members, box, whole=whole)
 
 
@@ -496,7 +494,7 @@ def _add_epochs(
     roots: dict[str, RingMember] = {}
     for root in view.rights.root_ids:
         if root not in view.members:
-            raise MembershipError(f"the ring does not say the box key of the root {root}")
+            raise MembershipError(f"the ring does not contain the box key of the root {root}")
         roots[root] = view.members[root]
     said = _put_out(ring)
     # The roots' own statement is always included: it keeps the names of the keys.
@@ -590,12 +588,12 @@ def _require_admin(view: Authority, signer: Signer25519) -> None:
     if me in view.asked:
         raise MembershipError(
             f"{me} was revoked: this recovery phrase or wallet no longer opens this vault",
-            hint="Use the words that were made after them, or the wallet.",
+            hint="Use the newer recovery phrase, or the wallet.",
         )
     if not view.may_administer(me) or view.sign_key(me) != signer.public:
         raise MembershipError(
-            f"{me} is not an admin of this memory",
-            hint="Check the words, every one counts; or give the wallet that made the memory.",
+            f"{me} is not an admin of this vault",
+            hint="Check each word of the recovery phrase, or use the wallet that created the vault.",
         )
 
 
@@ -605,9 +603,9 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
     if not root and role == "admin":
         raise MembershipError("only a root (the first wallet or the recovery phrase) can enrol an admin")
     if device.id in view.asked | view.revoked:
-        raise MembershipError(f"{device.id} was revoked, and that is for ever: it needs a new key")
+        raise MembershipError(f"{device.id} was revoked permanently: it needs a new key")
     if device.id in view.rights.root_ids and signer.public != device.sign:
-        raise MembershipError(f"{device.id} is a root of this memory, and says itself what it is")
+        raise MembershipError(f"{device.id} is a root of this vault, and sets its own label and role")
     if any(key != device.sign for key in view.keys_of.get(device.id, ())):
         raise MembershipError(f"{device.id} is the id of another key in this ring")
     # Not even within one device: revoking one family would leave its box key to the other.
@@ -618,7 +616,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
     enrolled = {person.family for person in counted} | view.rights.root_ids
     if len(enrolled | {device.id}) > max(MAX_FAMILIES, len(enrolled)):
         raise LimitError(
-            f"{len(enrolled)} devices, wallets and words belong to this memory; {MAX_FAMILIES} may",
+            f"{len(enrolled)} devices, wallets and recovery phrases are members of this vault; {MAX_FAMILIES} are allowed",
             hint="Revoke one that is not used any more: ipfsmem member list, ipfsmem member revoke ID.",
         )
 
@@ -627,7 +625,7 @@ def _may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
     _require_admin(view, signer)
     if target in view.rights.root_ids:
         raise MembershipError(
-            f"{target} is a root of this memory; roots cannot be revoked: move to a new vault"
+            f"{target} is a root of this vault; roots cannot be revoked: move to a new vault"
         )
     if target not in view.families or not view.keys_of.get(target):
         raise MembershipError(f"{target} is not in this ring")

@@ -209,7 +209,7 @@ def check_possession(
     signature = canonical.unb64(own, "the proof of a member's key", 64)
     text = _possession(box, sign, anchor, heir_of)
     if not verify(bytes.fromhex(sign), _POSSESSION + vault + text, signature):
-        raise SignatureError(f"nothing shows that the key {sign[:16]}… is its member's own")
+        raise SignatureError(f"no proof shows that the key {sign[:16]}… is its member's own")
 
 
 def _possession(box: str, sign: str, anchor: str | None, heir_of: str | None) -> bytes:
@@ -325,7 +325,7 @@ def _parse(payload: bytes) -> Body:
     kind = raw.get("t") if isinstance(raw, dict) else None
     cls = _KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise FormatError("a ring statement is of no known kind")
+        raise FormatError("a ring statement has an unknown kind")
     try:
         body = msgspec.convert(raw, cls)
     except msgspec.ValidationError as error:
@@ -400,7 +400,7 @@ def _check_successor(body: Member) -> None:
     if body.heir_of != body.by or body.sign == body.by:
         _bad("member", "claims a successor for another key than the one that signs it")
     if body.was is None or body.under is None:
-        _bad("member", "is a successor and does not say of what")
+        _bad("member", "is a successor without a predecessor")
     _hex(body.was, _ID, "member", "was")
     _hex(body.under, _HASH, "member", "under")
     if body.anchor is not None or body.role == "admin" or body.kind not in ("device", "agent"):
@@ -418,7 +418,7 @@ def _check_revoke(body: Revoke) -> None:
     for key in body.heirs:
         _check_sign_key(key, "revoke", "heirs")
     if len(body.keep) > MAX_KEEP:
-        _bad("revoke", f"lets {len(body.keep)} statements stand; at most {MAX_KEEP} are allowed")
+        _bad("revoke", f"keeps {len(body.keep)} statements; at most {MAX_KEEP} are allowed")
     _ordered(body.keep, "revoke", "keep")
     for item in body.keep:
         _hex(item, _HASH, "revoke", "keep")
@@ -443,13 +443,13 @@ def check_label(label: str, what: str = "a member's label") -> None:
 
     found = CONTROLS_AND_BREAKS.search(label) or INVISIBLE.search(label)
     if found is not None:
-        raise FormatError(f"{what} holds a character that nobody sees, U+{ord(found[0][0]):04X}")
+        raise FormatError(f"{what} holds an invisible character, U+{ord(found[0][0]):04X}")
 
 
 def _check_sign_key(text: str, kind: str, name: str) -> None:
     _hex(text, _KEY, kind, name)
     if not _sign_key_ok(text):
-        raise SignatureError(f"the field {name} of a {kind} statement is not a proper Ed25519 key: {text}")
+        raise SignatureError(f"the field {name} of a {kind} statement is not a valid Ed25519 key: {text}")
 
 
 @lru_cache(maxsize=4096)

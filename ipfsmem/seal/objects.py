@@ -212,7 +212,7 @@ class Sealer:
 
     def _derive(self, kind: int) -> ObjectKey:
         if kind not in TYPES:
-            raise UsageError(f"there is no sealed object of type {kind}")
+            raise UsageError(f"unknown type of sealed object: {kind}")
         key = ObjectKey(self._prk, kind, self.epoch_key.epoch, self._vault_tag)
         self._keys[kind] = key
         return key

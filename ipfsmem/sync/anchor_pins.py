@@ -187,7 +187,7 @@ async def bring_out_anchor_pins(run: SyncContext) -> None:
                 await _bring_to(run, provider, anchor)
             except ProviderError as error:
                 run.notices.failed(
-                    f"what new devices begin with was not placed at {provider.name}",
+                    f"the start version for new devices was not pinned at {provider.name}",
                     error,
                     provider=provider.name,
                 )
@@ -280,6 +280,6 @@ async def check_anchor_pins(run: SyncContext, provider: Provider) -> None:
     for anchor in further_anchors(run) if _takes(provider) else ():
         if _anchor_root(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
             raise ProviderRefused(
-                f"{provider.name} does not list yet what new devices begin with ({ipns_name(anchor)})",
+                f"{provider.name} does not list the start version for new devices yet ({ipns_name(anchor)})",
                 hint="Run the move again later.",
             )

@@ -56,9 +56,8 @@ def _may_replace(run: SyncContext, joined: Joined, shown: IpnsRecord, ours: str)
     if replaced.get(shown.value) == ours:
         run.notices.say(
             "anchor-unread",
-            "the list of members to which this wallet leads new devices cannot be read, and a device that has it stands by it: "
-            "sync the other devices, and where that does not help: ipfsmem provider check --repair",
-            f"the anchor leads to {shown.value}, which cannot be read, and was moved away from it once",
+            "the list of members at this wallet's anchor cannot be read, but a device that has it confirms it: sync the other devices; if that does not help: ipfsmem provider check --repair",
+            f"the anchor points to {shown.value}, which cannot be read, and the anchor was moved away from it before",
         )
         return False
     replaced.pop(shown.value, None)

@@ -94,7 +94,7 @@ class Background:
         self._stopping = True
         self._wake.set()
         if not isinstance(self.failure, PassphraseError):
-            self.failure = PassphraseError("the keys of this device were locked: nothing is synced any more")
+            self.failure = PassphraseError("the keys of this device were locked, so sync stopped")
             self._tell(None, self.failure)
 
     async def stop(self, *, finish: bool) -> None:

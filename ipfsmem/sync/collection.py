@@ -130,7 +130,7 @@ async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
     try:
         done = await collect_roots(run, rings, Rules(keep_roots=keep.roots, keep_days=keep.days))
     except ProviderError as error:
-        run.notices.failed("old versions could not be let go of", error)
+        run.notices.failed("old versions could not be deleted", error)
         return
     gone = {
         verdict.root
@@ -142,7 +142,7 @@ async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
         what = "1 old version" if len(gone) == 1 else f"{len(gone):,} old versions"
         run.notices.say(
             "collected",
-            f"{what} went by the rules that were set. To let go by hand again: ipfsmem vault compact --by-hand",
+            f"{what} deleted by the retention rules. To delete only by hand again: ipfsmem vault compact --by-hand",
         )
 
 

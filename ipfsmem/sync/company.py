@@ -126,7 +126,7 @@ class Company:
         for one in self.members:
             if until := self._pauses.get(one.name):
                 left = (until - replica.world.now()) // 1000 + 1
-                text = f"{one.name} asked to be left alone until {clock_time(until)}, another {left} s"
+                text = f"{one.name} accepts no requests until {clock_time(until)}, for another {left} s"
                 one.leave_out(ProviderUnavailable(text), paused_until=until)
         gone = {one.name: one for one in before.absent} if before is not None else {}
         for one in self.members:
@@ -191,7 +191,7 @@ class Company:
     def pause(self, member: Member, error: ProviderError, seconds: float) -> None:
         """Honour a provider's request for a pause, in this sync and later ones until it ends."""
         until = self._replica.world.now() + int(min(max(seconds, 1.0), LONGEST) * 1000)
-        text = f"{member.name} asks to be left alone until {clock_time(until)}"
+        text = f"{member.name} accepts no requests until {clock_time(until)}"
         member.leave_out(ProviderUnavailable(f"{text}: {error}"), paused_until=until, cause=str(error))
         self._pauses[member.name] = until
         self.say(f"{text}; continuing without it")

@@ -59,9 +59,7 @@ def _forget_rows(replica: Replica, notices: Notices) -> None:
                 replica,
                 notices,
                 "marks-damaged",
-                "what this device had noted of the newest version of each device was damaged on the disk. It was made again "
-                "from the versions that are held here; where none of a device is, an older version of it may pass for its newest "
-                "once",
+                "this device's record of each device's newest version was damaged on the disk and rebuilt from the local versions; for a device without one here, an older version may be accepted as its newest once",
             )
 
 
@@ -83,17 +81,14 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
                 replica,
                 notices,
                 "dreams-damaged",
-                "what this device had kept of the last dreams was damaged on the disk: they cannot be taken back any more. The earlier "
-                "texts of a memory: ipfsmem history KEY",
+                "this device's record of the last dreams was damaged on the disk, so they cannot be undone. The revisions of a memory: ipfsmem history KEY",
             )
         if meta.NAMES in changed:
             _say(
                 replica,
                 notices,
                 "names-damaged",
-                "what this device had signed so that the memory is found by its wallet and its recovery phrase was damaged on the "
-                "disk. What stands at a provider is still good. If nothing was published since the words were made, make new "
-                "ones: ipfsmem key phrase",
+                "the signed records by which the wallet and the recovery phrase find this vault were damaged on the disk. Records at a provider remain valid. If nothing was published since the phrase was made, make a new one: ipfsmem key phrase",
             )
 
 

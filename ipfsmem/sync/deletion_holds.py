@@ -32,7 +32,7 @@ from ipfsmem.sync.mass_delete import MassDelete
 MOST_GUARDS: Final = 8
 #: Selects all guards.
 ALL: Final = "all"
-_WHICH: Final = "See what is: ipfsmem vault compact --dry-run"
+_WHICH: Final = "List the guarded versions: ipfsmem vault compact --dry-run"
 
 
 class DeletionHold(msgspec.Struct, frozen=True):
@@ -153,8 +153,7 @@ async def publish_holds(run: SyncContext) -> None:
     if roots and not takers:
         run.notices.say(
             "guard",
-            f"the version before a mass delete, {', '.join(roots)}, is kept by this device alone: no provider here can mark it "
-            "as kept, so the gc of another device may let it go there. Keep it: ipfsmem export --car FILE",
+            f"the version before a mass delete, {', '.join(roots)}, is kept by this device only: no provider here can mark it as kept, so another device may delete it there. Keep a copy: ipfsmem export --car FILE",
         )
     with run.replica.transaction():
         run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
@@ -173,7 +172,7 @@ async def _unpin_dropped(run: SyncContext, provider: Provider, roots: list[str],
             there.remove(root)
     except ProviderError as error:
         run.notices.failed(
-            f"a version that is kept no more could not be let go of at {provider.name}",
+            f"a released version could not be deleted at {provider.name}",
             error,
             provider=provider.name,
         )
@@ -202,13 +201,13 @@ def meant(run: SyncContext, wanted: Iterable[str], elsewhere: Iterable[str]) -> 
     for text in wanted:
         named[text] = set() if text in known else families_named(ring, text, labels)
         if len(named[text]) > 1:
-            raise UsageError(f"several devices are called {text}", hint=_WHICH)
+            raise UsageError(f"several devices have the label {text}", hint=_WHICH)
     theirs = set[str]().union(*named.values())
     alone = {root: {family[device] for device in one.by} for root, one in here.items()}
     alone = {root: families for root, families in alone.items() if families <= theirs}
     for text, called in named.items():
         if text != ALL and text not in known and all(called.isdisjoint(by) for by in alone.values()):
-            raise NotFoundError(f"nothing is guarded as {text or 'the empty text'} alone", hint=_WHICH)
+            raise NotFoundError(f"no version is guarded for {text or 'the empty text'} alone", hint=_WHICH)
     return frozenset(known if ALL in named else alone.keys() | (known & named.keys()))
 
 

@@ -51,7 +51,7 @@ _BY_RING: Final = (MembershipError, OpenError, SignatureError)
 #: Approximate maximum of unnamed keys kept in one sync: more than any honest vault has.
 _MOST_UNNAMED: Final = 65_536
 #: The source shown in reports for a root that the user wrote down, in place of a name.
-_GIVEN: Final = "the version that was given"
+_GIVEN: Final = "the given version"
 
 
 async def discover(run: SyncContext) -> DiscoveredHeads:
@@ -270,8 +270,7 @@ async def _open_pins(search: Search) -> ProviderError | None:
         if len(roots) > MAX_PINS:
             search.run.notices.say(
                 "pins",
-                f"{provider.name} keeps {len(roots)} versions of this memory: only the newest {MAX_PINS} were looked at. "
-                "Let go of old ones: ipfsmem vault compact",
+                f"{provider.name} keeps {len(roots)} versions of this vault: only the newest {MAX_PINS} were read. Delete old ones: ipfsmem vault compact",
                 provider=provider.name,
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(search, root, False)]
@@ -298,7 +297,7 @@ async def _listed(search: Search, provider: Provider) -> tuple[list[CID], bool]:
         # The names it shows lead there too.
         told = not provider.capabilities.names or search.run.names.tells_of_all(provider.name)
         what = (
-            ". What only it shows comes with a later sync"
+            ". Versions listed only there come with a later sync"
             if told
             else ", so newer texts may be missing; the next sync tries again"
         )
@@ -424,8 +423,7 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
         by = sorted({label_and_id(ring, view.members[others[name].family].by) for name in left})
         search.run.notices.say(
             "names-left",
-            f"{len(left)} devices that {' and '.join(by)} let in were not asked what they published, for they are too many. "
-            "If you do not know them, revoke who let them in, with all of them: ipfsmem member revoke ID --nothing-stands",
+            f"{len(left)} devices that {' and '.join(by)} added were not searched for published versions: there are too many. If you do not know them, revoke the member that added them, and them with it: ipfsmem member revoke ID --nothing-stands",
         )
     return [*(name for name in dict.fromkeys(known) if name not in asked), *waiting[:room]]
 
@@ -451,7 +449,7 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
                 elif name in anchors:
                     following[name] = leads
                 else:
-                    raise FormatError("the name of a device leads to another name")
+                    raise FormatError("the name of a device points to another name")
             except FormatError as error:
                 wrong[at[name]] = error
         at = following
@@ -460,7 +458,7 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
         name, first = next(iter(wrong.items()))
         search.run.notices.say(
             "bad-record",
-            f"{who} something as its newest version that is none; that was not used",
+            f"{who} an invalid version as the newest; it was ignored",
             f"{name}: {first}",
         )
     return found
@@ -545,7 +543,7 @@ def _published_by(search: Search, root: CID, source: str) -> str:
     ring = search.run.replica.ring
     for person in ring.view.members.values() if ring is not None else ():
         if ipns_name(person.sign) == source:
-            return f"what {label_and_id(ring, person.id)} published last"
+            return f"the last version of {label_and_id(ring, person.id)}"
     return f"version {root}"
 
 
@@ -612,7 +610,7 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring |
         search.headless.add(root)
         return None
     if ring is None and not _is_anchored(search, opened.ring):
-        return FormatError("it has a ring that is not of this wallet")
+        return FormatError("its key ring is not of this wallet")
     with search.run.replica.transaction():
         try:
             _keep_ring(search, opened)
@@ -644,7 +642,7 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
     if after.used > WARN_FROM:
         search.run.notices.say(
             "ring-filling",
-            f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
+            f"{after.used:.0%} of the space for this vault's list of members is used. Before it is full, move to a new vault: "
             "ipfsmem init --vault NEW (with a wallet also --key-number 2), then export and import",
         )
     if len(search.unnamed) < _MOST_UNNAMED:
@@ -659,8 +657,7 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
             person = after.view.members[body.id]
             search.run.notices.say(
                 "revoke-dropped",
-                f"{person.label} ({person.id}) is a member: who revoked it was revoked itself, by somebody who did not "
-                f"know of that. If it should be out: ipfsmem member revoke {person.id}",
+                f"{person.label} ({person.id}) is still a member: the member that revoked it was revoked concurrently. To remove it: ipfsmem member revoke {person.id}",
             )
     if not back.keys() <= notices_shown:
         replica.note_shown(*back)

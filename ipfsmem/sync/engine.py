@@ -176,8 +176,7 @@ def _unread_records(run: SyncContext) -> int:
             found += 1
             run.notices.say(
                 "record-unread",
-                f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. If a sync program still "
-                "copies it or keeps it elsewhere, let that bring it here; else sync the device that wrote it, which puts it there again",
+                f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. If a sync program still copies it or keeps it online only, let it download the file; otherwise sync the device that wrote it, which uploads it again",
                 provider=provider.name,
             )
     return found + len(run.names.unread)
@@ -198,13 +197,13 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
             if notice.kind not in ("channel-down", "provider-down")
             or not any(text in notice.text for text in (str(one.gone), one.cause))
         ]
-        left = "what is new there was not read, and what is new here was not published there"
+        left = "its new texts were not read, and new texts of this device were not published there"
         if one.paused_until:
             until = clock_time(one.paused_until)
             cause = f" ({one.cause})" if one.cause != str(one.gone) else ""
             report.say(
                 "provider-paused",
-                f"{one.name} asked to be left alone until {until}{cause}: {left}. Syncs that begin before leave it out",
+                f"{one.name} accepts no requests until {until}{cause}: {left}. Syncs that begin earlier skip it",
                 provider=one.name,
             )
         else:
@@ -282,8 +281,7 @@ async def restore(
                 why = str(error) if wait or not error.hint else f"{error}. {error.hint}"
                 run.notices.say(
                     "not-published",
-                    "the memory is back and can be used, but other devices do not know this one yet: nothing was taken "
-                    f"at {run.where} ({why}). The next sync tries again: ipfsmem sync",
+                    f"the vault is restored and usable, but other devices do not know this one yet: nothing was published at {run.where} ({why}). The next sync tries again: ipfsmem sync",
                 )
         company.keep_pauses()
         _tell_of_removals(run, None)
@@ -297,10 +295,9 @@ def _require_whole(run: SyncContext, joined: Joined) -> None:
     joined.outages.refuse(joined.with_content, run.where)
     if (parts := joined.unreadable) and _may_administer(run):
         raise DamagedError(
-            f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "
+            f"this vault could not be read completely at {run.where}: at least {parts} parts cannot be read. "
             f"{run.notices.first('damaged', 'head-refused')}",
-            hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
-            "ipfsmem recover --damaged, then: ipfsmem vault repair",
+            hint="If another device still has the vault, sync it and try again. Otherwise restore the readable part: ipfsmem recover --damaged, then: ipfsmem vault repair",
         )
 
 
@@ -457,8 +454,8 @@ async def look_there(
         joined = await _pull(run)
         if not await _shows(run, joined, target):
             raise NotFoundError(
-                f"{target.name} shows nothing of this memory",
-                hint="Is it the right place? Another device, or who moved it, has the address: ipfsmem provider list.",
+                f"{target.name} lists no version of this vault",
+                hint="Compare its address with that on another device: ipfsmem provider list.",
             )
     return _report(run, joined, Published(), started)
 
@@ -549,7 +546,7 @@ async def _settle(run: SyncContext) -> None:
         for failure in failures:
             run.notices.say(
                 "channel-down",
-                f"{provider.name} has what it was given, but {failure}",
+                f"{provider.name} stored the upload, but {failure}",
                 provider=provider.name,
             )
 

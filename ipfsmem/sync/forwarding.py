@@ -70,7 +70,6 @@ def describe_move(replica: Replica, move: Move) -> str:
     person = ring.view.members.get(move.by) if ring is not None else None
     who = f"{person.label} ({move.by})" if person is not None else move.by
     return (
-        f"{who} moved this memory from {', '.join(move.left)} to {move.to} on {move.at[:10]}, and this device does not "
-        "publish there: what it writes is not seen there, nor what others write there here. To go there too: "
-        "ipfsmem provider follow (with its address, where that is another one here; --decline to stay)"
+        f"{who} moved this vault from {', '.join(move.left)} to {move.to} on {move.at[:10]}, and this device does not "
+        "publish there: its writes are not seen there, and writes there are not seen here. To follow: ipfsmem provider follow (with its address if that differs here; --decline to stay)"
     )

@@ -184,7 +184,7 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
     if outcome.clashes:
         dots = ", ".join(clash.dot for clash in outcome.clashes)
         raise FormatError(
-            f"head {head.root} contradicts itself: {label_and_id(replica.ring, dots[:16])} wrote different things under {dots}"
+            f"head {head.root} contradicts itself: {label_and_id(replica.ring, dots[:16])} wrote different texts under {dots}"
         )
     joined, crowded = outcome.entries, _words_of_crowded(outcome.crowded)
     if crowded:
@@ -216,10 +216,7 @@ def _words_of_crowded(crowded: dict[str, int]) -> str:
     if not crowded:
         return ""
     places = sorted(map(entry_place, crowded))
-    return (
-        f"{sum(crowded.values())} texts by very many devices were left out, for there is no room for all of them under one "
-        f"name: {', '.join(places[:MOST_NAMED])}"
-    )
+    return f"{sum(crowded.values())} texts were left out, as too many devices wrote under one name: {', '.join(places[:MOST_NAMED])}"
 
 
 def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:

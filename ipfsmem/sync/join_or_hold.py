@@ -150,14 +150,14 @@ def _adopt_fork(
     if waited_for and lacks_what_moves(replica, changes, waited_for):
         work.run.notices.say(
             "equivocation",
-            f"what two copies of {work.called(devices)} wrote cannot all be kept now: a part of the timeline is not fetched yet",
+            f"the texts of two copies of {work.called(devices)} cannot be merged yet: a part of the timeline is not fetched",
             f"head {head.root} is held back",
         )
         return None
     adopted = adopt_head(replica, changes, head, devices)
     work.run.notices.say(
         "fork-joined",
-        f"two copies of {work.called(devices)} wrote different things; the texts of both were kept, some may come twice",
+        f"two copies of {work.called(devices)} wrote different texts; both were kept, and some may appear twice",
     )
     work.adopted.setdefault("fork-joined", []).append(adopted)
     return adopted
@@ -166,7 +166,7 @@ def _adopt_fork(
 def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
     """Drop an invalid head, or one with an unreadable part (format section 7.1)."""
     work.heads.pop(head.root, None)
-    what = f"what {work.called([head.commit.commit.dev])} published was not taken in: {reason(error)}"
+    what = f"the version of {work.called([head.commit.commit.dev])} was not merged: {reason(error)}"
     detail = (
         f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{work.run.why(error)}"
     )
@@ -193,9 +193,8 @@ def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
         if str(head.root) not in work.run.replica.notices_shown():
             work.run.notices.say(
                 "in-part",
-                f"what {work.called(head.lacking)} wrote was left out: the list of members does not know that device, so "
-                "nobody can tell whether it did. Its texts come when it is added again, or from a device that has them",
-                f"head {head.root} was joined but for what {', '.join(sorted(head.lacking))} wrote: the key ring has no key of it",
+                f"texts of {work.called(head.lacking)} were left out: the list of members does not contain that device, so they cannot be verified. They come when it is added again, or from a device that has them",
+                f"head {head.root} was merged without the texts of {', '.join(sorted(head.lacking))}: the key ring has no key for them",
             )
             work.run.replica.note_shown(str(head.root))
         return False
@@ -231,12 +230,12 @@ def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) 
     add_hold(work.run.replica, found)
     ring, first, *last = work.run.replica.ring, *found.roots
     stay = f"The version before that, {first}, " + (
-        f"and the one before the last of it, {last[0]}, are kept" if last else "is kept"
+        f"and the one before the last part of the delete, {last[0]}, are kept" if last else "is kept"
     )
     work.run.notices.say(
         "mass-delete",
-        f"{found.gone} texts and pieces of the timeline were deleted elsewhere within a day, more than a tenth of what "
-        f"{named([label_of(ring, family) for family in found.of])} wrote. It came with what "
-        f"{named([label_of(ring, device) for device in found.by])} published. {stay} until you say that it was right: "
+        f"{found.gone} texts and parts of the timeline were deleted elsewhere within a day, more than a tenth of the texts of "
+        f"{named([label_of(ring, family) for family in found.of])}. The delete came with versions of "
+        f"{named([label_of(ring, device) for device in found.by])}. {stay} until you confirm the delete: "
         f"{'; '.join(f'ipfsmem vault compact --drop-guarded {root}' for root in found.roots)}",
     )

@@ -140,7 +140,7 @@ def _take_over_orphans(work: JoinWork) -> None:
             adopted = adopt_orphans(work.run.replica, found, unsure=work.unsure_of_bodies)
             work.run.notices.say(
                 "orphan",
-                f"{work.called(found)} is no member any more: the texts of that device go on as those of this one",
+                f"{work.called(found)} is no longer a member: its texts are now those of this device",
             )
             now = {name: work.run.replica.store.entry(name) for name in adopted.before}
             work.kinds = combine_kinds(work.kinds, kinds_between(adopted.before, now))
@@ -162,7 +162,7 @@ def _tell_of_damaged(work: JoinWork) -> None:
         else:
             what, detail = work.why_damaged[root]
             work.run.notices.say(
-                "damaged", f"{what}. What can be read of it comes back with: ipfsmem vault repair", detail
+                "damaged", f"{what}. To restore the readable part: ipfsmem vault repair", detail
             )
 
 
@@ -172,20 +172,19 @@ def _tell_of_copies(work: JoinWork) -> None:
         more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
         work.run.notices.say(
             "equivocation",
-            f"two copies of {work.called(devices)} wrote different things. What came second waits until that device has "
-            "taken a new id (it does so at its next sync) or is removed (ipfsmem member revoke DEVICE)",
-            f"device {', '.join(devices)} wrote different things under the same numbers: head {roots[0]}{more} "
+            f"two copies of {work.called(devices)} wrote different texts. The second version waits until that device has a new id (after its next sync) or is removed (ipfsmem member revoke DEVICE)",
+            f"device {', '.join(devices)} wrote different texts under the same numbers: head {roots[0]}{more} "
             "came second, is held back",
         )
     for kind, found in work.adopted.items():
         if beside := [key for adopted in found for key in adopted.beside]:
             work.run.notices.say(
-                kind, f"under one key there was no room for all texts: what was too many is {named(beside)}"
+                kind, f"too many texts under one key: those over the limit are now {named(beside)}"
             )
         if lost := [name for adopted in found for name in adopted.lost]:
             work.run.notices.say(
                 kind,
-                "left out was what no device and no provider that answered has, or what had no place: "
+                "left out, as no device or provider that answered has them or they had no place: "
                 + named([entry_place(name) for name in lost]),
             )
 
@@ -194,7 +193,7 @@ def _tell_of_refused_blocks(work: JoinWork) -> None:
     for cid, why in work.run.fetcher.refused.items():
         work.run.notices.say(
             "bad-block",
-            "a provider gave something else than it was asked for; that was not used",
+            "a provider returned other data than requested; it was ignored",
             f"a wrong block was served: {why}",
         )
         row = ReportRow(work.run.replica.world.now(), "bad-block", f"{cid}: {why}")

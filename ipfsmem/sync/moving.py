@@ -192,5 +192,5 @@ def _keeps_tree(run: SyncContext, target: Provider, root: CID) -> bool:
 def _lacking(target: Provider, cid: CID) -> ProviderRefused:
     return ProviderRefused(
         f"{target.name} does not have part {cid}",
-        hint="Run the move again; a service may take hours to serve what it took.",
+        hint="Run the move again; a service may take hours to serve an upload.",
     )

@@ -73,19 +73,12 @@ def warning_of_forgotten_names(replica: Replica, providers: Sequence[Provider]) 
     if not providers or any(can.durable for can in leading):
         return ""
     if not leading:
-        return (
-            "no provider here keeps names or lists what it holds, so other devices cannot find what is published: add one "
-            "that does, and print what leads there: ipfsmem key sheet"
-        )
+        return "no provider here stores names or lists its content, so other devices cannot find the published versions: add one that does, and print the addresses: ipfsmem key sheet"
     at = oldest_put(replica, providers)
-    when = "they were not put yet"
+    when = "they were not published yet"
     if at is not None:
-        when = f"the oldest was put {datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M} UTC"
-    return (
-        f"networks forget names 48 hours after they were put last ({when}), and no provider here keeps them or lists "
-        "what it holds: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; a sheet of paper leads "
-        "back to it too: ipfsmem key sheet"
-    )
+        when = f"the oldest was published {datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"networks drop names 48 hours after they were last published ({when}), and no provider here stores names or lists its content: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; a printed sheet leads back to it too: ipfsmem key sheet"
 
 
 class _StoredRecords(msgspec.Struct):
@@ -177,15 +170,15 @@ class Names:
                 self.unread.add(name)
                 said = f"a name could not be read, so newer texts may be missing: {failures[0]}; the next sync tries again"
             else:
-                said = f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync"
+                said = f"a name could not be read everywhere: {failures[0]}. Versions named only there come with a later sync"
             self._notices.say("channel-down", said, provider=failed_at)
         if best is not None:
             self._records[name] = best.encoded
             if best.has_expired(self._replica.world.now() * 1_000_000):
                 self._notices.say(
                     "expired",
-                    "a device did not say for long that its newest version is still that; it was used all the same",
-                    f"the record of {name} has run out; what it points at was still used",
+                    "a device has not confirmed its newest version for long; it was used anyway",
+                    f"the record of {name} has expired; its version was used anyway",
                 )
         return best
 
@@ -214,7 +207,7 @@ class Names:
         except (FormatError, SignatureError, LimitError) as error:
             self._notices.say(
                 "bad-record",
-                f"{channel or 'a provider'} showed a newest version that its device did not sign; that was not used",
+                f"{channel or 'a provider'} returned a newest version that its device did not sign; it was ignored",
                 f"a record for {name} was refused: {error}",
                 provider=channel,
             )
@@ -300,7 +293,7 @@ class Names:
                 channel, failure = failures[0]
                 if not any(self._there.get((c.name, name)) == put for c in self._channels):
                     raise failure
-                said = f"a name could not be put everywhere: {failure}"
+                said = f"a name could not be published everywhere: {failure}"
                 self._notices.say("channel-down", said, provider=channel)
         self._remember()
 
@@ -411,4 +404,4 @@ def target(record: IpnsRecord) -> CID | str:
     try:
         return value_target(record.value)
     except IpfsmemError as error:
-        raise FormatError(f"a name points at something that is no version: {error}") from None
+        raise FormatError(f"a name points to something that is not a version: {error}") from None

@@ -49,7 +49,7 @@ async def _check_own_name(work: JoinWork) -> None:
     if work.run.root is not None:
         await _become_another(work, None, unknown=True)
         return
-    work.unsure = f"{leads} stands as the newest version of this device, which did not publish it and cannot read it. Unlock once: {UNLOCK}"
+    work.unsure = f"{leads} is named as the newest version of this device, which did not publish it and cannot read it. Unlock once: {UNLOCK}"
 
 
 async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: bool = False) -> None:
@@ -89,8 +89,7 @@ async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: boo
     work.new_identity = True
     work.run.notices.say(
         "identity",
-        f"this device's state was restored or copied: it goes on as {work.run.replica.device.id} (was {old}); "
-        "nothing was lost, and a text may come twice",
+        f"this device's state was restored or copied: its id is now {work.run.replica.device.id} (was {old}); nothing was lost, and a text may appear twice",
     )
 
 

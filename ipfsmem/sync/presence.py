@@ -469,7 +469,7 @@ def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -
         return Presence(
             provider.name,
             "unchecked",
-            text="cannot be checked: it neither lists what it stores nor serves it by itself",
+            text="cannot be checked: it neither lists nor serves its content",
         )
     examples = [str(_of_hex(text)) for text in notes.missing[:3]]
     at = notes.at or None
@@ -481,7 +481,7 @@ def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -
         if notes.stopped:
             state, text = (
                 "stopped",
-                f"{text}; what was sent again went missing again, so no more is sent by itself",
+                f"{text}; parts that were sent again went missing again, so no more are sent automatically",
             )
     elif not notes.at:
         state, text = "unchecked", "not checked yet: ipfsmem sync"

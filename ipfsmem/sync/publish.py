@@ -55,9 +55,7 @@ async def publish(
         try:
             ready, answered = await _prepare_and_place(run, joined, layout, names, suspicious=suspicious)
         except MembershipError as error:
-            return _refuse(
-                run, "cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}"
-            )
+            return _refuse(run, "cannot-publish", f"nothing was published: {error}. To fix it: {UNLOCK}")
         _tell_of_left_out(run)
         await run.names.put(names.signed(answered), without=run.sending.without)
         _note_published(run, ready)
@@ -68,7 +66,7 @@ async def publish(
     ring = run.replica.ring
     if anchored is not None and ring is not None and anchored.join(ring) != anchored:
         run.notices.say(
-            "unlock", f"a device joined: new devices find everything at once after one unlock: {UNLOCK}"
+            "unlock", f"a device joined. To let new devices find everything at once, unlock once: {UNLOCK}"
         )
     return Published(ready.root, ready.new, not ready.own)
 
@@ -85,13 +83,11 @@ def _blocked(run: SyncContext, joined: Joined) -> Published | None:
         return _refuse(
             run,
             "not-a-writer",
-            f"this device ({device}) may not write: nothing was published. If it should, unlock once: {UNLOCK}",
+            f"this device ({device}) is not allowed to write, so nothing was published. To allow it, unlock once: {UNLOCK}",
         )
     unsure = joined.unsure
     if not joined.heads and joined.unreadable and not any(True for _ in replica.store.names()):
-        unsure = (
-            "this memory is empty here, and what was published cannot be read whole (ipfsmem vault repair)"
-        )
+        unsure = "this vault is empty here, and its published version cannot be read completely (ipfsmem vault repair)"
     return _refuse(run, "cannot-publish", f"nothing was published: {unsure}") if unsure else None
 
 
@@ -225,6 +221,6 @@ def _tell_of_left_out(run: SyncContext) -> None:
         )
         run.notices.say(
             "left-out",
-            f"{what} on no device and at no provider that answered, so what is published leaves "
-            f"{'it' if out == 1 else 'them'} out: a device that has what is lacking publishes it with its next sync",
+            f"{what} on no device and at no provider that answered, so the published version leaves "
+            f"{'it' if out == 1 else 'them'} out: a device that has the missing texts publishes them with its next sync",
         )

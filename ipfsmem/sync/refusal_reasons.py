@@ -15,18 +15,18 @@ from ipfsmem.errors import (
 
 #: The first match wins.
 _REASONS: tuple[tuple[type[IpfsmemError], str], ...] = (
-    (NotFoundError, "a part of it is not there"),
-    (BlockError, "a part of it is not what it should be"),
-    (DamagedError, "a part of it cannot be read"),
-    (OpenError, "this device has no key for it: it was removed from this memory, or not added yet"),
-    (MembershipError, "it is of a device that was removed from this memory, or may not write"),
-    (SignatureError, "it is not signed by those who are said to have written it"),
-    (LimitError, "it is larger than is allowed"),
+    (NotFoundError, "a part is missing"),
+    (BlockError, "a part does not match its hash"),
+    (DamagedError, "a part cannot be read"),
+    (OpenError, "this device has no key for it: it was removed from this vault, or not added yet"),
+    (MembershipError, "its device was removed from this vault, or is not allowed to write"),
+    (SignatureError, "it is not signed by its stated authors"),
+    (LimitError, "it exceeds a size limit"),
 )
 
 
 def reason(error: IpfsmemError) -> str:
     """Return why published data was not used."""
     return next(
-        (text for kind, text in _REASONS if isinstance(error, kind)), "it contradicts itself or this memory"
+        (text for kind, text in _REASONS if isinstance(error, kind)), "it contradicts itself or this vault"
     )

@@ -107,13 +107,13 @@ def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, l
     """Describe who was removed by whom, and what to do about it."""
     found = list(found)
     who = called({one.id: one.label for one in found})
-    said = f"{who} {'was' if len(found) == 1 else 'were'} removed from this memory by {whose_word(ring, by)}"
+    said = f"{who} {'was' if len(found) == 1 else 'were'} removed from this vault by {whose_word(ring, by)}"
     if lasting:
-        return f"{said}, for good"
+        return f"{said}, permanently"
     which = found[0].id if len(found) == 1 else "ID"
     return (
-        f"{said}. If you did not do that, bring back whom it removed, and end all else that it said: ipfsmem member revoke {by} "
-        f"--nothing-stands. If you did, make it last, whatever becomes of who said it: ipfsmem member revoke {which}"
+        f"{said}. If that was not you, restore the removed members and revoke everything else it did: ipfsmem member revoke {by} "
+        f"--nothing-stands. If it was, make the removal permanent, even if that member is revoked later: ipfsmem member revoke {which}"
     )
 
 
@@ -123,7 +123,7 @@ def whose_word(ring: Ring | None, by: str) -> str:
     if person is None or ring is None or by not in ring.view.rights.root_ids:
         return label_and_id(ring, by)
     return {"wallet": "the wallet", "words": "the recovery phrase of init"}.get(
-        person.kind, "the first key of this memory"
+        person.kind, "the first key of this vault"
     )
 
 

@@ -142,7 +142,7 @@ def _refuse_holes(run: SyncContext, provider: Provider, root: CID, checker: Chec
     holes = [cid for cid in missing if cid in structure and cid.digest not in here]
     if holes:
         raise MissingError(
-            f"{len(holes)} of the parts by which version {root} is read are neither here nor at {provider.name}, "
+            f"{len(holes)} parts that version {root} needs are neither here nor at {provider.name}, "
             f"for instance {holes[0]}",
             missing=[cid.digest for cid in holes],
         )

@@ -69,9 +69,7 @@ def judge(
                 why = f"one of the {keep_roots} newest"
             elif pin.root in weekly:
                 why = f"the last of its week, kept for {keep_days} days"
-        verdicts.append(
-            Verdict(pin.root, bool(why), why or "a newer version holds everything that is remembered")
-        )
+        verdicts.append(Verdict(pin.root, bool(why), why or "a newer version holds all memories"))
     return verdicts
 
 
@@ -79,17 +77,17 @@ def _reason(pin: PinnedRoot, now: int, whole: bool) -> str:
     if pin.named:
         return "the newest of a device"
     if pin.ring:
-        return "new devices begin here: it stays for ever"
+        return "new devices start from it: kept forever"
     if not pin.verified:
-        return "this device has not checked and taken it in"
+        return "this device has not verified and merged it"
     if pin.guarded:
-        return "the last one before more than a tenth was deleted: if that was right it may go: ipfsmem vault compact --drop-guarded VERSION (in Python: drop_guarded)"
+        return "the last one before more than a tenth was deleted; if the delete was intended, release it: ipfsmem vault compact --drop-guarded VERSION (in Python: drop_guarded)"
     if pin.deletes_since:
         return "texts were deleted elsewhere since, less than a day ago"
     if now - pin.at < DAY_MS:
         return "less than a day old"
     if not whole:
-        return "the version now kept there does not hold everything that is remembered"
+        return "the version now kept there lacks some memories"
     return ""
 
 

@@ -30,8 +30,7 @@ def way_back(replica: Replica) -> str:
     """Return the steps for the user of a revoked device; each command works as written."""
     return (
         "To keep the texts here: ipfsmem export --dir DIR. To rejoin with the wallet or the recovery phrase: "
-        f"move {replica.folder} away, bring the memory back (ipfsmem init --wallet FILE, or ipfsmem recover), and take "
-        "in what you exported: ipfsmem import DIR"
+        f"move {replica.folder} away, restore the vault (ipfsmem init --wallet FILE, or ipfsmem recover), and import the export: ipfsmem import DIR"
     )
 
 
@@ -45,36 +44,29 @@ def words_of_revoked(replica: Replica) -> str:
         undo = "; ".join(f"ipfsmem member revoke {one} --nothing-stands" for one in sorted(admins))
         return (
             f"this device ({replica.device.id}) was removed by {' and '.join(whose_word(ring, one) for one in sorted(admins))}: "
-            f"no other device takes what it writes, and it cannot read what they write since.{waits} If that is not right, bring it "
-            f"back with the wallet, here or on any device: {undo}. If it is: {way_back(replica)}"
+            f"other devices ignore its writes, and it cannot read their new ones.{waits} If that was a mistake, restore it with the wallet, here or on any device: {undo}. Otherwise: {way_back(replica)}"
         )
-    return (
-        f"this device ({replica.device.id}) was revoked: no other device takes what it writes, and it cannot read what "
-        f"they write since.{waits} {way_back(replica)}"
-    )
+    return f"this device ({replica.device.id}) was revoked: other devices ignore its writes, and it cannot read their new ones.{waits} {way_back(replica)}"
 
 
 def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -> str:
     """Describe a revoke: who is removed since when, what they can still read, and what remains to be done."""
     who = f"{', '.join(dict.fromkeys(labels)) or 'it'} ({', '.join(ids)})"
-    out = f"{who} is out: no device takes what it writes from now on; what it had published stays."
+    out = f"removed {who}: other devices ignore its future writes; its published texts stay."
     if plain:
-        return f"{out} What is published here is public, so it can read that as everybody can."
-    return (
-        f"{out} It keeps all that it could read until now, and what others write before their next sync it may still read. From "
-        "then on it cannot read what is written. Its access to the provider stays: change tokens and passwords that it knows."
-    )
+        return f"{out} Published data is public here, so it can still read it, as anyone can."
+    return f"{out} It keeps everything it could read so far, and may still read what others write before their next sync, but nothing later. Its access to the provider stays: rotate the tokens and passwords that it knows."
 
 
 def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
     """Describe a change of label. It also makes a member admitted by a recovery phrase or wallet one admitted
     by a root."""
     if was.label == now.label:
-        return f"{now.label} ({now.id}) is called that already: nothing changed"
-    said = f"{was.label} ({now.id}) is called {now.label} now, on every device from its next sync on"
+        return f"{now.label} ({now.id}) has that label already: nothing changed"
+    said = f"{was.label} ({now.id}) is now labelled {now.label}, on each device after its next sync"
     if was.by == now.by or now.rank != RANK_ROOT or was.rank == RANK_ROOT:
         return said
-    return f"{said}. It was let in by {let_in}; with this it stays a member also when that is revoked"
+    return f"{said}. It was added by {let_in}; now it stays a member even if that one is revoked"
 
 
 def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
@@ -85,10 +77,8 @@ def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], 
     sentences = []
     if let_in:
         sentences.append(
-            f"let in by it, and still members: {called(let_in)}. One that is not yours you revoke like any other"
+            f"still members, added by it: {called(let_in)}. Revoke one that is not yours like any other"
         )
     if removed:
-        sentences.append(f"removed by it, and still out: {called(removed)}")
-    return (
-        f"{'. '.join(sentences)}. To end all that it said: ipfsmem member revoke {revoked} --nothing-stands"
-    )
+        sentences.append(f"still removed, by it: {called(removed)}")
+    return f"{'. '.join(sentences)}. To revoke everything it did: ipfsmem member revoke {revoked} --nothing-stands"

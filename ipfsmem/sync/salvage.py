@@ -90,7 +90,7 @@ async def find_salvageable(run: SyncContext, heads: Sequence[Head]) -> Salvageab
         except IpfsmemError as error:
             run.notices.say(
                 "head-refused",
-                f"nothing could be brought back of version {head.root}: {reason(error)}",
+                f"nothing could be restored of version {head.root}: {reason(error)}",
                 f"head {head.root} was not salvaged: {error}",
             )
     store = run.replica.store
@@ -212,7 +212,7 @@ async def _read(run: SyncContext, head: Head, tree: StateTree) -> Damaged:
     try:
         wanted = [prefix for prefix, _ in next(steps)]
         while True:
-            run.progress("reading what is damaged", len(folders), 0)
+            run.progress("reading the damaged versions", len(folders), 0)
             texts = await _nodes(run, head, folders, wanted)
             wanted = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in wanted])]
     except StopIteration as end:
@@ -248,7 +248,7 @@ async def _nodes(
         if folder is not None and prefix:
             folders[prefix] = folder
         if stored is None:
-            return NotFoundError(f"state node {prefix or 'top'} is not there")
+            return NotFoundError(f"state node {prefix or 'top'} is missing")
         try:
             opened[prefix] = codec.open_node(prefix, ek, stored)
         except IpfsmemError as error:

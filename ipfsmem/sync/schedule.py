@@ -37,9 +37,9 @@ class Pace:
         """
         for name, value in (("idle", idle), ("most", most)):
             if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"{name} is a number of seconds, not {value}")
+                raise UsageError(f"{name} must be a number of seconds (got {value})")
         if every is not None and not (math.isfinite(every) and every > 0):
-            raise UsageError(f"every is a number of seconds above 0, not {every}")
+            raise UsageError(f"every must be a number of seconds above 0 (got {every})")
         self._idle, self._most, self._every = idle, most, every
         self._first: float | None = None
         self._last = now

@@ -137,7 +137,7 @@ async def send(
 def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> MissingError:
     parts = "a part" if len(absent) == 1 else f"{len(absent)} parts"
     return MissingError(
-        f"{parts} of version {root} can be had neither on this device nor at {provider.name}, for instance {absent[0]}: "
+        f"{parts} of version {root} found neither on this device nor at {provider.name}, for instance {absent[0]}: "
         "nothing was published there",
         missing=[cid.digest for cid in absent],
     )

@@ -36,7 +36,7 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
         put_out_by_admin = view.family_of(me) in view.revoked_by
         if me not in view.members and not put_out_by_admin:
             if view.is_out(me):
-                raise MembershipError(f"this device ({me}) was revoked, for good", hint=way_back(replica))
+                raise MembershipError(f"this device ({me}) was revoked permanently", hint=way_back(replica))
             if any(person.box == replica.device.box_public for person in view.members.values()):
                 # Another copy of this device keeps the old one; what it opened stays in the ring.
                 replica.set_device(replica.device.with_box(replica.world.random))
@@ -61,12 +61,12 @@ def _enrol_itself(run: SyncContext, root: RootKeys, ring: Ring) -> Ring:
     except LimitError as error:
         run.notices.say(
             "not-enrolled",
-            f"this device can read the memory and cannot publish, for there is no room for it: {error}. Make room with the "
-            "wallet, or the words of init: ipfsmem member list, ipfsmem member revoke ID",
+            f"this device can read the vault but not publish, as the list of members is full: {error}. Revoke members with the wallet or the recovery phrase of init: ipfsmem member list, ipfsmem member revoke ID",
         )
         return ring
     replica.set_enrolled(device)
     run.notices.say(
-        "enrolled", f"this device belongs to the memory now, as {replica.config.label or replica.device.id}"
+        "enrolled",
+        f"this device is now a member of the vault, as {replica.config.label or replica.device.id}",
     )
     return ring

@@ -211,7 +211,9 @@ async def _check_placed(run: SyncContext, provider: Provider, root: CID, answere
     except MissingError:
         raise
     except ProviderError as error:
-        run.notices.failed(f"what is at {provider.name} could not be checked", error, provider=provider.name)
+        run.notices.failed(
+            f"the content of {provider.name} could not be checked", error, provider=provider.name
+        )
 
 
 class _Brought(msgspec.Struct, frozen=True):
@@ -343,7 +345,7 @@ async def _serves_root(run: SyncContext, provider: Provider, row: PlacedRow) -> 
 def _tell_of_unlisted(run: SyncContext, provider: Provider, root: CID) -> None:
     run.notices.say(
         "repaired",
-        f"{provider.name} did not list version {root} any more, which was published there, and was asked to keep it again",
+        f"{provider.name} no longer listed version {root}, published there before, and was asked to pin it again",
         provider=provider.name,
     )
 

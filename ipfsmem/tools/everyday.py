@@ -71,7 +71,7 @@ def _remember(desk: ToolContext, given: JSON) -> ToolResult:
     body, tags = given.get("body"), _tags(given.get("tags"))
     fields = {name: given.get(name) for name in ("name", "description", "type")}
     if body is not None and not body.strip():
-        raise UsageError("the text is empty, so nothing was written", hint="To take a memory away: forget.")
+        raise UsageError("the text is empty, so nothing was written", hint="To delete a memory: forget.")
     if body is None and tags is None and not any(fields.values()):
         raise _nothing_to_write()
     WriteRequest(
@@ -93,12 +93,12 @@ def _remember(desk: ToolContext, given: JSON) -> ToolResult:
     if seen is None and shown is not None and shown.own:
         if _is_there(shown, body, tags, fields):
             known = body is not None and _says_all(shown, tags, fields)
-            return _written(desk, shown, "is there already, as you gave it", known=known)
+            return _written(desk, shown, "exists already with this text", known=known)
         return shown_instead(
-            desk, shown, ChangedError(f"there is a memory {place(shown)} already, so nothing was written")
+            desk, shown, ChangedError(f"{place(shown)} exists already, so nothing was written")
         )
     if seen is not None and (shown is None or not shown.seen.startswith(seen.lower())):
-        error = ChangedError(f"{key} is not what was read, so nothing was written")
+        error = ChangedError(f"{key} changed since it was read, so nothing was written")
         elsewhere = desk.read(key, {})
         if elsewhere is not None and elsewhere.seen.startswith(seen.lower()):
             error.hint = _elsewhere(elsewhere)
@@ -145,7 +145,7 @@ def _tags(given: list[str] | None) -> list[str] | None:
     for tag in tags:
         if not tag or not _TAG_MARKS.isdisjoint(tag):
             raise UsageError(
-                f"{tag!r} cannot be a tag",
+                f"invalid tag {tag!r}",
                 hint="A tag is a word without commas, brackets and quotation marks.",
             )
     return tags
@@ -192,23 +192,17 @@ def shown_instead(
     if not seen:
         error.hint = _read_on(shown, end)
         return refusal(error, text=text, more=values)
-    error.hint = (
-        "This is what stands there now. To replace it, call remember again with all that shall stand there and its seen; "
-        "for something else choose another key."
-    )
+    error.hint = "This is the current text. To replace it, call remember again with the whole new text and this seen value; for another subject choose another key."
     return refusal(error, text=f"{text}\nseen: {seen}", more=values)
 
 
 def _read_on(shown: MemoryRecord, end: int) -> str:
     if end >= len(shown.readable.body):
         return _FIELDS_CUT.format(key=shown.key)
-    return (
-        f"This is its beginning. To replace it, read on with read_memory and start={end}, which gives its seen at the end; for "
-        "something else choose another key."
-    )
+    return f"This is its beginning. To replace it, read on with read_memory and start={end}, which returns the seen value at the end; for another subject choose another key."
 
 
-_FIELDS_CUT: Final = "Its name, description or tags are too long to be shown here, so only the person changes it: ipfsmem write {key}"
+_FIELDS_CUT: Final = "Its name, description or tags are too long to show here, so only the person can change it: ipfsmem write {key}"
 
 
 def first_page(desk: ToolContext, reading: MemoryRecord, around: int = 0) -> tuple[Quoted, str, str, int]:
@@ -240,8 +234,8 @@ def _fenced_fields(fields: Mapping[str, str], *more: str) -> dict[str, str]:
 
 def _elsewhere(reading: MemoryRecord) -> str:
     """What to do about a text that was found beyond the scope that was meant: a write goes only where it is named."""
-    where = f"the scope {reading.scope}" if reading.scope else "what is everybody's"
-    return f'It stands in {where}: call again with scope="{reading.scope}".'
+    where = f"the scope {reading.scope}" if reading.scope else "the default scope"
+    return f'It is in {where}: call again with scope="{reading.scope}".'
 
 
 def _written(
@@ -252,18 +246,14 @@ def _written(
     if known:
         desk.session.show(written)
     better = shortcomings(written.key, written.readable) if written.own else []
-    others = (
-        ""
-        if written.own
-        else " What is shown under it is the word of others, a candidate until the person confirms it."
-    )
+    others = "" if written.own else " Its shown text is by others, pending until the person approves it."
     beside += (
-        f" It has texts beside it ({count(len(written.conflicts), 'text')}): resolve_conflict shows them."
+        f" It has {count(len(written.conflicts), 'alternative')}: resolve_conflict shows them."
         if written.conflicts
         else ""
     )
     seen = written.seen if known else ""
-    tail = f"seen: {seen}" if seen else "(no seen: read_memory shows all of it and gives it)"
+    tail = f"seen: {seen}" if seen else "(no seen: read_memory shows the whole text and returns it)"
     said = f"{place(written)} {what}.{others}{beside}{''.join(f' {one}' for one in better)}\n{tail}"
     return ToolResult(
         said,
@@ -296,7 +286,7 @@ def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> Rende
     # Who saw a part of a text has not seen the text, and replaces nothing.
     seen = desk.session.show_part(reading, start, end, copy, fields=whole)
     if expired_on(file, desk.memory.replica.world.today()):
-        text += f"\n(expired: it held until {file.expires[:10]})\n"
+        text += f"\n(expired: valid until {file.expires[:10]})\n"
     if not ends:
         text += f"\n(more: {len(file.body):,} characters in all; read on with start={end})\n"
     if copy:
@@ -306,10 +296,10 @@ def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> Rende
     elif ends and not start and not whole:
         text += f"\n(no seen: {_FIELDS_CUT.format(key=key)})\n"
     elif ends:
-        text += "\n(no seen: it is given to who read all of it from start=0, on a connection of one conversation)\n"
+        text += "\n(no seen: read the whole text from start=0, on a connection of one conversation)\n"
     if reading.conflicts:
         beside = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
-        text += f"\nTexts beside it: {beside} (read_memory with copy, or resolve_conflict)\n"
+        text += f"\nAlternatives: {beside} (read_memory with copy, or resolve_conflict)\n"
     shown = replace(reading, fields=_fenced_fields(file.fields), body=item.body, text="", seen=seen, token=())
     by = {name: clean_text(getattr(item, name)) for name in ("by", "member", "written")}
     return RenderedAnswer(
@@ -325,7 +315,7 @@ def _no_memory(desk: ToolContext, key: str, given: JSON) -> NotFoundError:
     if elsewhere is not None:
         return NotFoundError(f"there is no memory {key} in {scope}", hint=_elsewhere(elsewhere))
     near = get_close_matches(key, [item.key for item in desk.memory.stack(scope).list()], n=3)
-    advice = f"Near to it: {', '.join(near)}." if near else "list_memories and recall show what there is."
+    advice = f"Similar keys: {', '.join(near)}." if near else "list_memories and recall show the memories."
     return NotFoundError(f"there is no memory {key}" + (f" in {scope}" if scope else ""), hint=advice)
 
 
@@ -352,18 +342,18 @@ def _list(desk: ToolContext, found: MemoryPage, given: JSON) -> RenderedAnswer:
 
 
 def _scopes(desk: ToolContext) -> str:
-    """The scopes that a call can name, and which one is meant without; empty where there is only everybody's."""
+    """The scopes that a call can name, and which one is meant without; empty where only the default scope exists."""
     usual = desk.usual_scope
     named = [one.token for one in desk.memory.scopes.list() if one.token != usual]
     if not usual and not named:
         return ""
     is_project = " (this project)" if usual and usual == desk.session.project else ""
-    first = f"{usual}{is_project}, then everybody's" if usual else "everybody's"
+    first = f"{usual}{is_project}, then the default scope" if usual else "the default scope"
     said = f"\nScope without the argument: {first}."
     if named:
         more = f" and {len(named) - 20} more" if len(named) > 20 else ""
         said += f" Other scopes: {', '.join(named[:20])}{more}."
-    return said + ' scope="" is everybody\'s.\n' if usual else said + "\n"
+    return said + ' scope="" is the default scope.\n' if usual else said + "\n"
 
 
 def _line(item: MemorySummary) -> str:
@@ -380,7 +370,7 @@ def _line(item: MemorySummary) -> str:
     if not item.own:
         parts.append(whose(item.own).strip())
     if item.conflicts:
-        parts.append(f"({count(item.conflicts, 'text')} beside it)")
+        parts.append(f"({count(item.conflicts, 'alternative')})")
     if not item.fetched:
         parts.append("(its text is not on this device)")
     return " ".join(parts)
@@ -405,44 +395,42 @@ def _forget(desk: ToolContext, given: JSON) -> ToolResult:
     kept = Forgotten(key=key, scope=reading.scope, forgotten=False)
     values = {"confirm": reading.seen, "shown": as_values(item)}
     if not seen and not known:
-        text = f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced_text}\n{_end_first(reading, end)}"
+        text = f"Nothing was deleted. This is only the beginning of the text to delete:\n\n{fenced_text}\n{_end_first(reading, end)}"
         return answered(RenderedAnswer(text, kept, {**values, "confirm": ""}))
     if confirm is None:
         text = (
-            f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced_text}\n"
-            f"To do it: forget with key={key} and confirm={reading.seen}."
+            f"Nothing was deleted yet. This would be deleted on every device:\n\n{fenced_text}\n"
+            f"To delete it: forget with key={key} and confirm={reading.seen}."
         )
         return answered(RenderedAnswer(text, kept, values))
     if confirm.lower() != reading.seen:
-        error = ChangedError(f"{place(reading)} is not what was shown, so nothing was forgotten")
-        error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
+        error = ChangedError(f"{place(reading)} changed since it was shown, so nothing was deleted")
+        error.hint = f"This is the current text. To delete it: confirm={reading.seen}."
         return refusal(error, text=fenced_text, more=answered(RenderedAnswer("", kept, values)).structured)
     asked = {"key": key, "reason": given.get("reason", ""), "seen": reading}
     if not (done := forget.run(there._view(), asked, "mcp")):
         raise _no_memory(desk, key, given)
-    beside = (
-        " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
-    )
-    text = f"{place(reading)} is forgotten here, and on every other device with the next sync.{beside}"
+    beside = " Its alternatives are kept: resolve_conflict shows them." if reading.conflicts else ""
+    text = f"{place(reading)} is deleted here, and on every other device at its next sync.{beside}"
     return answered(RenderedAnswer(text, done, {**values, "confirm": ""}))
 
 
 def _end_first(reading: MemoryRecord, end: int) -> str:
     if end >= len(reading.readable.body):
         return _FIELDS_CUT.format(key=reading.key).replace(
-            "changes it: ipfsmem write", "takes it away: ipfsmem forget"
+            "changes it: ipfsmem write", "deletes it: ipfsmem forget"
         )
-    return f"Read on with read_memory and start={end} to its end; forget gives the confirm then."
+    return f"Read on with read_memory and start={end} to its end; then forget returns the confirm value."
 
 
 def _note(desk: ToolContext, given: JSON) -> ToolResult:
     data = dict(given.get("data", {}))
     if "text" in given:
         if "text" in data:
-            raise UsageError("the text is given twice: as text, and in data")
+            raise UsageError("the text is passed twice: as text, and in data")
         data = {"text": given["text"], **data}
     if not data:
-        raise UsageError("there is nothing to note: give text, data or both")
+        raise UsageError("nothing to note: pass text, data or both")
     event = desk.there(given).timeline.add(given["type"], **data)
     return ToolResult(
         f"Noted at {event['ts']}.", {"id": event["id"], "ts": event["ts"], "type": event["type"]}
@@ -457,7 +445,7 @@ def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
     how = "by words and meaning" if found.by_meaning else "by words, without a model,"
     said = f"Ranked {how} among {count(found.searched, among)}"
     if found.not_fetched:
-        said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
+        said += f"; {count(found.not_fetched, 'memory')} could not be searched, as their texts are not on this device"
     room = ANSWER - _TAIL - weight(said) - weight(f"{NOTICE} {CANDIDATE}")
     many = len(found.hits) + len(found.moments)
     items, hits, unshown, moments = list[Quoted](), list[RecallHit](), list[str](), list[FoundMoment]()
@@ -576,7 +564,7 @@ def _context(desk: ToolContext, given: JSON) -> ToolResult:
     text = block.text + facts
     tokens, left_out = -(-len(text.encode()) // TOKEN_BYTES), block.left_out + left_out
     shown = replace(block, text=text, tokens=tokens, left_out=left_out, marks=())
-    return answered(RenderedAnswer(text or "There is nothing in this memory yet.", shown))
+    return answered(RenderedAnswer(text or "This memory is empty.", shown))
 
 
 def _session_facts(desk: ToolContext, most: int) -> tuple[str, int]:
@@ -625,7 +613,7 @@ EVERYDAY: Final = (
     tool(
         forget,
         run=_forget,
-        further={"confirm": text("That seen value.", least=8, most=64)},
+        further={"confirm": text("The seen value that was shown.", least=8, most=64)},
         more={"confirm": _string, "shown": TEXT_SCHEMA},
     ),
     Definition(

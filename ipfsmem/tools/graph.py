@@ -98,7 +98,7 @@ def _create_entities(desk: ToolContext, given: JSON) -> ToolResult:
         if new or node.key in made:
             made[node.key] = node
     there = len(wanted) - len(made)
-    more = f", {there:,} there already: to these what is new was added" if there else ""
+    more = f", {there:,} existed: new observations were added to them" if there else ""
     return shown(graph, made.values(), [], f"{count(len(made), 'entity')} made{more}")
 
 
@@ -133,7 +133,7 @@ def _all_there(graph: MemoryGraph, names: Iterable[str]) -> None:
     """Raises NotFoundError, before anything is changed, for the first that is not."""
     for name in names:
         if graph.get(name) is None:
-            raise NotFoundError(f"there is no entity {name[:80]}", hint="create_entities makes one.")
+            raise NotFoundError(f"unknown entity {name[:80]}", hint="Create it: create_entities.")
 
 
 def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:
@@ -145,24 +145,24 @@ def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:
         if reading is not None and not is_made(reading.readable) and not desk.session.was_shown(reading):
             raise UsageError(
                 f"{place(reading)} is a memory that you were not shown, so nothing was deleted",
-                hint="Read it to its end with read_memory first, or use forget.",
+                hint="First read the whole text with read_memory, or use forget.",
             )
     gone = sum(graph.delete(name, relations=True) for name in given["entityNames"])
-    return _gone(gone, f"{count(gone, 'entity')} taken away; the person can bring them back.")
+    return _gone(gone, f"{count(gone, 'entity')} deleted; the person can restore them.")
 
 
 def _delete_observations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in given["deletions"]]
     graph = _graph(desk, given)
     gone = sum(len(graph.unobserve(name, said)) for name, said in wanted if graph.get(name) is not None)
-    return _gone(gone, f"{count(gone, 'observation')} taken away.")
+    return _gone(gone, f"{count(gone, 'observation')} deleted.")
 
 
 def _delete_relations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
     gone = sum(graph.unrelate(*one) for one in wanted)
-    return _gone(gone, f"{count(gone, 'relation')} taken away.")
+    return _gone(gone, f"{count(gone, 'relation')} deleted.")
 
 
 def _read_graph(desk: ToolContext, given: JSON) -> ToolResult:
@@ -238,7 +238,7 @@ def _add_entity(desk: ToolContext, given: JSON) -> ToolResult:
 
 def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
     new = _graph(desk, given).relate(given["source"], given["relation"], given["target"])
-    return _done(int(new), "The relation is added." if new else "The relation is there already.")
+    return _done(int(new), "The relation is added." if new else "The relation exists already.")
 
 
 def _nodes(graph: MemoryGraph, found: list[Node]) -> ToolResult:

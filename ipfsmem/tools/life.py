@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _MESSAGE: Final = 4_000
 _AROUND: Final = 800
 _PROPOSAL: Final = ANSWER - 3_000
-_CUT: Final = "(truncated: read_memory shows all of it)"
+_CUT: Final = "(truncated: read_memory shows the whole text)"
 #: Earlier texts that one answer has.
 _EARLIER: Final = 50
 _string, _count, _flag = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
@@ -61,11 +61,11 @@ def _add_fact(desk: ToolContext, made: Remembered, given: JSON) -> RenderedAnswe
     key = made.fact.key
     said = {
         "kept": f"{key} says it already.",
-        "updated": f"{key} says so now, in the place of an earlier text, which its history keeps.",
+        "updated": f"{key} now says so; its earlier text is in its history.",
         "added": f"{key} is remembered.",
     }[made.action]
     if made.conflict:
-        said += " That is the opposite of something: list_facts marks it, and the person decides."
+        said += " It contradicts another fact: list_facts marks it, and the person decides."
     # The text there may say more than the one given: who is not shown it gets no seen of it.
     there_now = made.fact.text if made.action == "kept" and made.fact.text != given["text"] else ""
     body = beginning(made.was or there_now, ANSWER - _AROUND)
@@ -99,12 +99,12 @@ def _list_facts(desk: ToolContext, page: FactPage, given: JSON) -> RenderedAnswe
             given["kind"], given["category"], limit=len(shown), cursor=given["cursor"]
         )
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No facts."
-    said += f"(more: go on with cursor={page.next})\n" if page.next else ""
+    said += f"(more: continue with cursor={page.next})\n" if page.next else ""
     return RenderedAnswer(said, replace(page, facts=tuple(shown)))
 
 
 def _fact_line(one: Fact, shown: str) -> str:
-    opposite = " (opposite of another)" if one.conflict else ""
+    opposite = " (contradicts another)" if one.conflict else ""
     seen = f"(seen {one.seen})" if one.seen else _CUT
     return f"{one.key} [{one_line(one.category)}]{whose(one.own)}{opposite}: {one_line(shown)} {seen}"
 
@@ -136,7 +136,7 @@ def _restore_fact(desk: ToolContext, made: Fact, given: JSON) -> RenderedAnswer:
 
 def _delete_fact(desk: ToolContext, gone: Fact, given: JSON) -> RenderedAnswer:
     shown = _cut_to(gone, beginning(gone.text, ANSWER - _AROUND))
-    return RenderedAnswer(f"{gone.key} is taken away. restore_fact brings it back.", shown)
+    return RenderedAnswer(f"{gone.key} is deleted. restore_fact restores it.", shown)
 
 
 # -- sessions ------------------------------------------------------------------------------------------------
@@ -161,9 +161,7 @@ def _list_sessions(desk: ToolContext, found: SessionPage, given: JSON) -> Render
 def _read_session(desk: ToolContext, found: SessionMessages | None, given: JSON) -> RenderedAnswer:
     session = given["session"]
     if found is None:
-        raise NotFoundError(
-            f"there is no session {session[:60]}", hint="list_sessions shows those that there are."
-        )
+        raise NotFoundError(f"there is no session {session[:60]}", hint="list_sessions lists the sessions.")
     shown, fenced = list[SessionMessage](), list[str]()
     summary = clean_text(found.summary)
     if (begun := beginning(summary, ANSWER // 3)) != summary:
@@ -210,7 +208,7 @@ def _find_path(desk: ToolContext, given: JSON) -> ToolResult:
     if found is None:
         raise NotFoundError(
             f"no relations lead from {given['begin'][:60]} to {given['end'][:60]}",
-            hint="knowledge_query shows what is near to an entity.",
+            hint="knowledge_query shows the neighbours of an entity.",
         )
     ends = dict.fromkeys(key for one in found for key in (one.begin, one.end))
     nodes: list[Node] = [node for key in (ends or [given["begin"]]) if (node := graph.get(key)) is not None]
@@ -223,13 +221,13 @@ def _find_path(desk: ToolContext, given: JSON) -> ToolResult:
 def _dream_status(desk: ToolContext, given: JSON) -> ToolResult:
     found = desk.there(given).dreams.status()
     said = [
-        f"By itself: {'not now, ' + found.waits_for if found.waits_for else 'when it is time'}.",
-        f"One is under way ({found.phase or 'begun'})." if found.under_way else "",
+        f"Automatic: {'not now, ' + found.waits_for if found.waits_for else 'when it is time'}.",
+        f"One is running ({found.phase or 'begun'})." if found.under_way else "",
         f"Last: {moment(found.worked) if found.worked else 'never'}.",
-        f"Proposed and not done: {count(found.changes, 'change')}; show_dream shows it."
+        f"Proposed, not applied: {count(found.changes, 'change')}; show_dream shows it."
         if found.proposed
         else "",
-        f"To take back: {count(found.kept, 'dream')}." if found.kept else "",
+        f"Can be undone: {count(found.kept, 'dream')}." if found.kept else "",
     ]
     dreams = [
         {"dream": one.id, "at": moment(one.at), "memories": len(one.done)}
@@ -257,7 +255,7 @@ def _show_dream(desk: ToolContext, given: JSON) -> ToolResult:
     there = desk.there(given)
     found = there.dreams.proposed()
     if found is None:
-        raise NotFoundError("no proposed changes", hint="dream makes a proposal.")
+        raise NotFoundError("no proposed changes", hint="Create a proposal: dream.")
     return _proposal(there, found)
 
 
@@ -280,7 +278,7 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
         for one in changes:
             parts.append(tagged("memory-now", {"key": one["key"]}, one["before"]))
             parts.append(
-                f"{one['key']} is to be taken away.\n"
+                f"{one['key']} will be deleted.\n"
                 if one["gone"]
                 else tagged("memory-then", {"key": one["key"]}, one["after"])
             )
@@ -293,18 +291,18 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
         lines = "\n".join(
             f"{one['kind']}: {one['key']} {one['other']} {one['detail']}".strip() for one in judged
         )
-        parts.append(f"For the person to judge:\n{quote(lines)}")
+        parts.append(f"For the person to decide:\n{quote(lines)}")
     whole = len(steps) == len(found.steps)
     proposal = found.id if whole and steps else ""
     if proposal:
-        said = f"{looked} Nothing is changed yet. To do it: apply_dream with proposal={proposal}."
+        said = f"{looked} Nothing is changed yet. To apply it: apply_dream with proposal={proposal}."
     elif steps:
-        said = f"{looked} This is only a part of it, so the person does it: ipfsmem dream show, ipfsmem dream apply."
+        said = f"{looked} This is only a part, so the person applies it: ipfsmem dream show, ipfsmem dream apply."
     else:
         said = (
-            f"{looked} There is nothing to tidy up."
+            f"{looked} Nothing to tidy up."
             if whole
-            else f"{looked} It is too long to be shown: ipfsmem dream show."
+            else f"{looked} It is too long to show: ipfsmem dream show."
         )
     text = "\n".join([said, *([NOTICE, ""] if parts else []), *parts])
     return ToolResult(
@@ -322,11 +320,11 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
 def _apply_dream(desk: ToolContext, given: JSON) -> ToolResult:
     done = desk.there(given).dreams.apply(given["proposal"].lower())
     skipped = [one_line(why) for why in done.skipped]
-    said = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} taken away."
+    said = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} deleted."
     if done.id:
-        said += f" undo_dream with dream={done.id} takes it back."
+        said += f" undo_dream with dream={done.id} reverts it."
     if skipped:
-        said += f" Not done, as somebody wrote meanwhile:\n{quote(chr(10).join(skipped))}"
+        said += f" Skipped, as changed since:\n{quote(chr(10).join(skipped))}"
     return ToolResult(
         said,
         {"dream": done.id, "written": list(done.written), "removed": list(done.removed), "skipped": skipped},
@@ -336,8 +334,8 @@ def _apply_dream(desk: ToolContext, given: JSON) -> ToolResult:
 def _undo_dream(desk: ToolContext, given: JSON) -> ToolResult:
     undone = desk.there(given).dreams.undo(given["dream"].lower())
     stay = [*undone.changed, *undone.lost]
-    said = f"{count(len(undone.back), 'memory')} as before." + (
-        f" Written since, so left: {', '.join(stay)}." if stay else ""
+    said = f"{count(len(undone.back), 'memory')} restored." + (
+        f" Changed since, so skipped: {', '.join(stay)}." if stay else ""
     )
     return ToolResult(said, {"dream": undone.id, "back": list(undone.back), "left": stay})
 
@@ -351,7 +349,7 @@ def _usage(desk: ToolContext, found: UsageTotals, given: JSON) -> RenderedAnswer
         f"{one.name or '(not said)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
         for one in shown
     ]
-    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing was noted."
+    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing is recorded."
     return RenderedAnswer(said, shown)
 
 

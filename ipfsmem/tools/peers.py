@@ -52,7 +52,7 @@ def _save_memory(desk: ToolContext, given: JSON) -> ToolResult:
         file = shown.readable
         if (file.body, file.type, category in file.tags) != (fact, CLOSED[category], True):
             error = ChangedError(
-                f"there is another memory {place(shown)} for this fact, so nothing was saved"
+                f"another memory, {place(shown)}, exists for this fact, so nothing was saved"
             )
             return shown_instead(desk, shown, error, more={"saved": False, "message": str(error)})
     else:
@@ -107,9 +107,7 @@ def _store(desk: ToolContext, given: JSON) -> ToolResult:
             desk.session.show(shown)
             return _stored(name)
         if not desk.session.was_shown(shown):
-            error = ChangedError(
-                f"{one_line(name)} has a value already, which you were not shown: nothing was stored"
-            )
+            error = ChangedError(f"{one_line(name)} has a value that you were not shown: nothing was stored")
             if cut:
                 error.hint = (
                     "This is its beginning. To replace it, read it to its end with read_memory and "
@@ -183,7 +181,7 @@ def _list(desk: ToolContext, given: JSON) -> ToolResult:
     scope = desk.scope_of(given, must_exist=True)
     prefix, after = given.get("prefix", ""), given.get("after", "")
     found: dict[str, KeyValue] = {}
-    for one in dict.fromkeys(("", scope)):  # the scope goes before what is everybody's
+    for one in dict.fromkeys(("", scope)):  # the scope goes before the default scope
         for value in desk.memory.scope(one).values.list(prefix):
             if value.own or value.key not in found:
                 found[value.key] = value
@@ -212,7 +210,7 @@ def _list(desk: ToolContext, given: JSON) -> ToolResult:
     else:
         lines = "".join(quote(_entry_line(one)) for one in entries)
         text = f"{count(len(found), 'key')}. {NOTICE}\n\n{lines}"
-        text += f"(more: go on with after={following})\n" if following else ""
+        text += f"(more: continue with after={following})\n" if following else ""
     return ToolResult(text, {"notice": NOTICE, "total": len(found), "entries": entries, "after": following})
 
 

@@ -115,12 +115,12 @@ def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
         if name not in properties:
             near = get_close_matches(name, properties, n=1)
             shown = name if len(name) <= 60 else name[:57] + "..."
-            problems.append(f"there is no argument {shown!r}" + (f" (perhaps {near[0]})" if near else ""))
+            problems.append(f"unknown argument {shown!r}" + (f" (perhaps {near[0]})" if near else ""))
         elif problem := _wrong(value, properties[name]):
             problems.append(f"{name} {problem}")
     problems += [f"{name} is missing" for name in schema["required"] if name not in kept]
     if problems:
-        raise UsageError(f"{tool}: {'; '.join(problems[:5])}", hint=f"It takes {_takes(schema)}.")
+        raise UsageError(f"{tool}: {'; '.join(problems[:5])}", hint=f"Arguments: {_takes(schema)}.")
     return kept
 
 
@@ -139,7 +139,7 @@ def _wrong(value: Any, schema: JSON) -> str:
         if len(value) < schema.get("minLength", 0):
             return "is empty" if not value else f"has at least {schema['minLength']} characters"
         if any("\ud800" <= c <= "\udfff" for c in value if c > "\ud7ff"):
-            return "holds half a character (a lone surrogate)"
+            return "contains a lone surrogate (half a character)"
     if kind in ("integer", "number") and not (
         schema.get("minimum", value) <= value <= schema.get("maximum", value)
     ):

@@ -38,7 +38,7 @@ def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
     shown, seen = _texts_of(desk, item, to_settle=not for_person)
     if for_person:
         refused = UsageError(
-            f"beside {item.key} stand only texts of others, and only the person can say what becomes of them",
+            f"all alternatives of {item.key} are texts of others, and only the person can decide on them",
             hint=f"For the person: ipfsmem conflicts {item.key}",
         )
         return refusal(refused, text=shown.text, more=shown.structured)
@@ -46,16 +46,16 @@ def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
     if "seen" not in given:
         if body is not None or keep:
             raise UsageError(
-                "give the seen of the texts too: call resolve_conflict with the key alone to see them"
+                "pass the seen value of the texts too: call resolve_conflict with the key alone to see them"
             )
         return shown
     if (body is None) == (not keep):
         raise UsageError(
-            "give one of both: body, the text that replaces all of these, or keep, to keep what is shown"
+            "pass either body, the text that replaces all of these, or keep, to keep the shown text"
         )
     if given["seen"].lower() != seen:
-        error = ChangedError(f"{item.key} is not what was shown, so nothing was changed")
-        error.hint = "These are the texts that stand there now, with their seen." if seen else ""
+        error = ChangedError(f"{item.key} changed since it was shown, so nothing was written")
+        error.hint = "These are the current texts, with their seen value." if seen else ""
         return refusal(error, text=shown.text, more=shown.structured)
     # Texts of others are left where they are: a text that replaces one would be theirs.
     there = _place(desk, given)
@@ -65,20 +65,20 @@ def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
         seen=msgspec.structs.replace(item, copies=own),
         keep=body is None,
     ).shown
-    kept = "stays forgotten" if settled is None else "keeps what was shown"
-    return _settled(there, given, settled, "shows your text now" if body is not None else kept)
+    kept = "stays deleted" if settled is None else "keeps the shown text"
+    return _settled(there, given, settled, "now has your text" if body is not None else kept)
 
 
 def _conflicts(desk: ToolContext, given: JSON) -> ToolResult:
     found = [item for there in _places(desk, given) for item in there.conflicts()]
     keys = [f"{item.key} (scope {item.scope})" if item.scope else item.key for item in found]
     named = ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
-    said = f"Memories with texts beside what is shown: {named}." if keys else "There are no conflicts."
+    said = f"Memories with conflicts: {named}." if keys else "There are no conflicts."
     return ToolResult(said, {"settled": False, "keys": [item.key for item in found], "seen": "", "texts": []})
 
 
 def _places(desk: ToolContext, given: JSON) -> list[Memory]:
-    """Where a call looks: in the scope that it names, else in the usual one and in everybody's."""
+    """Where a call looks: in the scope that it names, else in the usual one and in the default scope."""
     usual = desk.scope_of(given)
     scopes = (usual,) if "scope" in given else tuple(dict.fromkeys((usual, "")))
     return [desk.memory.scope(one) for one in scopes]
@@ -100,9 +100,9 @@ def _conflict(desk: ToolContext, given: JSON) -> Conflict:
     elsewhere = [*desk.memory.conflicts()] if desk.scope_of(given) else []
     raise NotFoundError(
         f"{key} has no conflict here",
-        hint='It has one in what is everybody\'s: call again with scope="".'
+        hint='It has one in the default scope: call again with scope="".'
         if any(one.key == key for one in elsewhere)
-        else "resolve_conflict without a key lists those that have.",
+        else "resolve_conflict without a key lists the conflicts.",
     )
 
 
@@ -116,13 +116,17 @@ def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str
     stay = "".join(
         f" {', '.join(names)} stayed: {why}."
         for names, why in (
-            (others, "the word of others, of which only the person decides"),
-            (absent, "not on this device, so it was shown to nobody"),
-            (later, "it came meanwhile"),
+            (others, "texts of others, which only the person can decide on"),
+            (absent, "not on this device, so they were not shown"),
+            (later, "written since"),
         )
         if names
     )
-    went = "the texts that you were shown went, but not all" if stay else "the other texts went"
+    went = (
+        "the alternatives that you were shown were dropped, but not all"
+        if stay
+        else "the alternatives were dropped"
+    )
     return ToolResult(
         f"{key} {what}; {went}.{stay}",
         {
@@ -163,19 +167,19 @@ def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[To
     absent = [copy.file for copy in item.copies if copy.reading is None]
     lines = [fenced(*items)]
     if item.forgotten:
-        lines.insert(0, f"{item.key} is forgotten; these texts were written meanwhile.")
+        lines.insert(0, f"{item.key} was deleted; these texts were written concurrently.")
     if absent:
         lines.append(f"Not on this device: {', '.join(absent[:5])}{', ...' if len(absent) > 5 else ''}.")
     if seen:
         lines.append(
-            f"To settle it: resolve_conflict with key={item.key}, seen={seen} and body (a text with all that shall stay) or "
+            f"To resolve it: resolve_conflict with key={item.key}, seen={seen} and body (a text with everything to keep) or "
             "keep=true."
         )
     elif left and to_settle:
         named = "; ".join(left[:5]) + ("; ..." if len(left) > 5 else "")
         lines.append(
-            f"Not all of it is shown here: read each text to its end with read_memory ({named}), then call resolve_conflict again, "
-            f"which gives its seen. Or the person settles it: ipfsmem conflicts {item.key}"
+            f"The texts are cut here: read each one to its end with read_memory ({named}), then call resolve_conflict again, "
+            f"which returns the seen value. Or the person resolves it: ipfsmem conflicts {item.key}"
         )
     texts = [{**as_values(one), "copy": one.file} for one in items]
     values = {"settled": False, "keys": [item.key], "seen": seen, "texts": texts}

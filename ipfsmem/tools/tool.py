@@ -75,9 +75,7 @@ class Tool(msgspec.Struct, frozen=True):
         if not ignored:
             return result
         names = ", ".join(repr(name[:60]) for name in ignored[:5])
-        return msgspec.structs.replace(
-            result, text=f"{result.text}\n(Left out: there is no argument {names}.)"
-        )
+        return msgspec.structs.replace(result, text=f"{result.text}\n(Ignored unknown arguments: {names}.)")
 
     def __repr__(self) -> str:
         return f"Tool({self.name})"
@@ -97,11 +95,11 @@ def refusal(error: IpfsmemError, *, text: str = "", more: Mapping[str, Any] | No
 def _hint(error: IpfsmemError) -> str:
     """What a model can do; what only the person can do is said to be for the person."""
     if isinstance(error, ChangedError) and error.hint == ChangedError.hint:
-        return "Read it again with read_memory, and give the seen of that answer."
+        return "Read it again with read_memory, and pass the seen value of that answer."
     if isinstance(error, PassphraseError):
         return "The memory is locked. Ask the person to run: ipfsmem unlock. Nothing can be read or written until then."
     if isinstance(error, LockedError):
-        return "Call again in a minute. If it fails again, ask the person to end the program that has the memory in use."
+        return "Call again in a minute. If it fails again, ask the person to close the program that holds the lock."
     if not error.hint or isinstance(error, KeyNameError) or "ipfsmem " not in error.hint:
         return error.hint
     return f"For the person: {error.hint}"

@@ -1,6 +1,6 @@
 """What the tools of one set share: the memory, the scope that they mean when none is named, and what this session was shown.
 
-A read goes through the scope and then what is everybody's, and says where a text stands; a write goes to exactly one scope. It
+A read goes through the scope and then the default scope, and names the scope of a text; a write goes to exactly one scope. It
 decides nothing that `Memory` decides.
 """
 
@@ -94,7 +94,7 @@ class Session:
         seen, upto = self._read.pop(place, ("", 0)) if start else (reading.seen if fields else "", 0)
         if start and seen not in ("", reading.seen):
             raise ChangedError(
-                f"{place_of(*place[:2])} was changed since you began to read it",
+                f"{place_of(*place[:2])} changed since you began to read it",
                 hint="Read it again from start=0.",
             )
         if seen and start <= upto:
@@ -145,8 +145,8 @@ class ToolContext:
         if named:
             check_scope(named)
         if must_exist and named not in ("", usual) and memory.scopes.get(named) is None:
-            there = ", ".join(one.token for one in memory.scopes.list()[:20]) or "none but the nameless one"
-            raise NotFoundError(f"there is no scope {named}", hint=f"The scopes here: {there}.")
+            there = ", ".join(one.token for one in memory.scopes.list()[:20]) or "only the default scope"
+            raise NotFoundError(f"unknown scope {named}", hint=f"Scopes: {there}.")
         return named
 
     @property
@@ -177,7 +177,7 @@ class ToolContext:
         return self.memory.scope(scope_of_type(given["type"], self.scope_of(given)))
 
     def read(self, key: str, given: JSON, *, counts: bool = False) -> MemoryRecord | None:
-        """What is shown under a key: in the scope that is meant, else in what is everybody's, an own text before one of others.
+        """What is shown under a key: in the scope that is meant, else in the default scope, an own text before one of others.
         `counts`: it is opened by this."""
         memory, scope = self.memory, self.scope_of(given, must_exist=True)
         return first_own(memory.scope(one).read(key, counts=counts) for one in dict.fromkeys((scope, "")))
@@ -227,7 +227,7 @@ def one_line(text: str) -> str:
 
 def whose(own: bool) -> str:
     """A mark behind what is the word of others."""
-    return "" if own else " (others' word, a candidate)"
+    return "" if own else " (by others, pending)"
 
 
 def place(reading: MemoryRecord) -> str:

@@ -61,7 +61,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"a vault in mode {self.mode} has no wallet")
         if self.root and "wallet" not in self.owners:
             raise UsageError(
-                "a version that is named brings a wallet's memory back: name the wallet",
+                "restoring a named version requires the wallet",
                 hint="--wallet FILE or --mnemonic. With its recovery phrase: ipfsmem recover --root VERSION",
             )
 
@@ -150,7 +150,7 @@ def incomplete_restore_error(restored: SyncReport | None) -> DamagedError | None
     if restored is None or not restored.damaged:
         return None
     heads = "1 published state" if restored.damaged == 1 else f"{restored.damaged:,} published states"
-    return DamagedError(f"a part is back: {heads} cannot be read whole")
+    return DamagedError(f"restored in part: {heads} cannot be read completely")
 
 
 def restored_exit_code(report: SyncReport | None) -> int:

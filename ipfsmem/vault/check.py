@@ -87,8 +87,8 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "unprotected-keys",
-            "this device's keys lie on the disk without a passphrase: whoever copies this folder can read the memory",
-            "Put them under one: ipfsmem key passphrase",
+            "this device's keys are on the disk without a passphrase: anyone who copies this folder can read the vault",
+            "Set one: ipfsmem key passphrase",
         )
     if replica.was_moved():
         yield Finding(
@@ -108,33 +108,35 @@ def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
     others = {device: hlc_ms(h) for device, h in clocks.items() if device != own and h > ZERO}
     ahead = {device: ms for device, ms in others.items() if ms > now + FAR_AHEAD_MS}
     if last > now + CLOCK_BEHIND:
-        here = f"what this device wrote last is dated {_day(last)}, and this machine's clock says {_day(now)}"
+        here = (
+            f"the last write of this device is dated {_day(last)}, and this machine's clock says {_day(now)}"
+        )
         if last <= now + FAR_AHEAD_MS:
             yield Finding(
                 "warn",
                 "clock",
-                f"{here}: one of both is wrong",
+                f"{here}: one of them is wrong",
                 "Set the clock, or wait until it has caught up.",
             )
         elif ahead and len(ahead) == len(others):
             yield Finding(
                 "warn",
                 "clock",
-                f"{here}; what other devices wrote is dated so too ({_day(max(ahead.values()))}): this machine's clock is behind",
+                f"{here}; writes of other devices have such dates too ({_day(max(ahead.values()))}): this machine's clock is behind",
                 "Set it.",
             )
         else:
             fits = max((ms for ms in others.values() if ms <= now + FAR_AHEAD_MS), default=None)
             why = (
-                f"; what others wrote last ({_day(fits)}) fits the clock, so it was wrong before"
+                f"; the last writes of others ({_day(fits)}) fit the clock, so it was wrong before"
                 if fits
                 else ""
             )
             yield Finding(
                 "warn",
                 "clock",
-                f"{here}{why}: where two texts stand against each other, those of this device go before those of others",
-                "When this machine's clock is right now: ipfsmem vault check --clock-is-right. Else set it.",
+                f"{here}{why}: in a conflict, texts of this device win over those of others",
+                "If this machine's clock is right now: ipfsmem vault check --clock-is-right. Otherwise set it.",
             )
         return
     for device, ms in sorted(ahead.items()):
@@ -143,8 +145,7 @@ def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "clock-of",
-            f"what {name} wrote is dated up to {_day(ms)}, and this machine's clock says {_day(now)}: its clock was wrong, or "
-            "this one is. Where such a text stands against another it goes before it, until somebody writes over it",
+            f"texts of {name} are dated up to {_day(ms)}, and this machine's clock says {_day(now)}: one of the clocks is wrong. In a conflict such a text wins until it is overwritten",
             "If this machine's clock is right, on that device: ipfsmem vault check.",
         )
 
@@ -185,7 +186,7 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
             from_plain_files(replica) or "Run: ipfsmem sync, then check again.",
         )
     else:
-        yield Finding("ok", "blocks", f"{count} parts are as they were written")
+        yield Finding("ok", "blocks", f"{count} parts are intact")
 
 
 def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
@@ -215,14 +216,14 @@ def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "not-fetched",
-            f"{missing} texts are known and not here",
+            f"{missing} known texts are not on this device",
             from_plain_files(replica) or "Run: ipfsmem sync.",
         )
     if unsigned:
         yield Finding(
             "error",
             "signatures",
-            f"{unsigned} texts are not signed by the device that is said to have written them",
+            f"{unsigned} texts are not signed by their stated device",
         )
     yield Finding("ok", "state", f"{entries} memories and pieces of the timeline can be read")
 
@@ -232,7 +233,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
     if replica.config.vault is None:
         return
     if ring is None:
-        yield Finding("error", "members", "this memory has no list of members", f"Run: {UNLOCK}")
+        yield Finding("error", "members", "this vault has no list of members", f"Run: {UNLOCK}")
         return
     if ring.view.is_out(replica.device.id):
         yield Finding("error", "revoked", f"this device ({replica.device.id}) was revoked", way_back(replica))
@@ -278,12 +279,12 @@ def _index(memories: MemoryStore) -> Iterator[Finding]:
         yield Finding(
             "error",
             "index",
-            f"recall answers wrongly: its index says something else than {count(len(unlike), 'text', 'texts')}: "
+            f"the search index differs from {count(len(unlike), 'text', 'texts')}: "
             + ", ".join(unlike[:MOST_NAMED]),
             "Rebuild it: ipfsmem index rebuild",
         )
     elif unlike is not None:
-        yield Finding("ok", "index", "the index of recall says what the texts say")
+        yield Finding("ok", "index", "the search index matches the texts")
 
 
 def _reports(replica: Replica) -> Iterator[Finding]:

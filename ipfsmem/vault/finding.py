@@ -91,7 +91,7 @@ async def vault_of_root(
         raise other_kind(keyring, sealed, f"in version {newest}")
     main = _main_anchor(root, keyring)
     if main is None:
-        raise FormatError(f"version {newest} does not say where this memory begins")
+        raise FormatError(f"version {newest} does not name the start version of this vault")
     return _pinned(keyring, main)
 
 
@@ -114,16 +114,15 @@ async def check_reachable(providers: Sequence[Provider]) -> None:
 def other_kind(keyring: Keyring, sealed: bool, where: str) -> OtherKindError:
     """Return the error that refuses a vault of the other kind; it names both kinds."""
     return OtherKindError(
-        f"the memory {where} is of mode {vault_mode(sealed=not keyring.plain)} (vault {keyring.vault.hex()}), "
-        f"and one of mode {vault_mode(sealed=sealed)} was asked for",
+        f"the vault {where} has mode {vault_mode(sealed=not keyring.plain)} (vault {keyring.vault.hex()}), "
+        f"and mode {vault_mode(sealed=sealed)} was requested",
         hint=_WHICH[sealed],
     )
 
 
 _WHICH: Final = {
-    True: "Nothing was made or signed. If you published this memory in the clear yourself, say so: --mode ipfs (in Python: mode=). "
-    "If yours was encrypted, somebody put another one in its place: do not write into that one.",
-    False: "Nothing was made or signed. To bring the encrypted one back: --mode encrypted-ipfs (in Python: mode=).",
+    True: "Nothing was created or signed. If you published this vault unencrypted yourself: --mode ipfs (in Python: mode=). If yours was encrypted, somebody replaced it: do not write into this one.",
+    False: "Nothing was created or signed. To restore the encrypted one: --mode encrypted-ipfs (in Python: mode=).",
 }
 #: Maximum number of unreadable parts of one provider that an error names.
 _GAPS_SHOWN: Final = 3
@@ -171,8 +170,8 @@ class _VaultSearch:
         self._doubts += [*_gaps(self._providers), *_why_not_certain(self._providers)]
         doubt = "; ".join(self._doubts)
         raise NoVaultError(
-            f"no memory of this wallet, or of these words, in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
-            + (f", but that is not certain: {doubt}" if doubt else ""),
+            f"no vault of this wallet or recovery phrase in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
+            + (f", but the search was incomplete: {doubt}" if doubt else ""),
             doubt=doubt,
         )
 
@@ -196,7 +195,7 @@ class _VaultSearch:
             name = self._last = leads
             record = await self._names.read(leads)
         if name != self._anchor:
-            self._doubts.append(f"the name of this wallet leads on to {name}, which nobody knows")
+            self._doubts.append(f"the name of this wallet points to {name}, which no provider knows")
         return None
 
     async def _read(self, root: CID) -> Keyring:
@@ -210,9 +209,9 @@ class _VaultSearch:
         """Return an error that a vault exists: making an empty one now would move the anchor away from it."""
         wrong = "; ".join(self._fetcher.refused.values())
         return ProviderError(
-            f"{self._where} knows a memory of this wallet, but what it begins with cannot be read there: {error}"
+            f"{self._where} lists a vault of this wallet, but its start version cannot be read there: {error}"
             + (f" ({wrong})" if wrong else ""),
-            hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
+            hint="Name another provider that has this vault, or first sync a device that has it.",
         )
 
     def _is_other(self, keyring: Keyring) -> bool:
@@ -262,10 +261,9 @@ class _VaultSearch:
             if (own := self._own(keyrings)) is not None:
                 return own
             if roots:
-                why = next(iter(refused.values()), "they are of others")
+                why = next(iter(refused.values()), "they belong to others")
                 self._doubts.append(
-                    f"{provider.name} lists {len(roots)} under the name of this wallet that could not be read as a memory "
-                    f"of it: {why}"
+                    f"{provider.name} lists {len(roots)} under the name of this wallet that could not be read as its vault: {why}"
                 )
         if failures and self._names.known(self._anchor) is None:
             raise failures[0]  # the vault may exist: do not let an empty one be made
@@ -309,8 +307,8 @@ class _VaultSearch:
             raise revoked
         if unverified is not None:
             raise DamagedError(
-                f"{self._where} lists versions of this memory, and none can be verified with this key: {unverified}",
-                hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
+                f"{self._where} lists versions of this vault, but none can be verified with this key: {unverified}",
+                hint="Name another provider that has this vault, or first sync a device that has it.",
             )
         return None
 
@@ -371,12 +369,12 @@ def _why_not_certain(providers: Sequence[Provider]) -> list[str]:
     """Return why a search of these providers that found no vault proves nothing."""
     telling = [p for p in providers if _tells(p)]
     reasons = [
-        f"{provider.name} keeps what is published without telling what is there"
+        f"{provider.name} does not list its content"
         for provider in providers
         if (provider.capabilities.put or provider.capabilities.pin) and provider not in telling
     ]
     if not telling and not reasons:
-        reasons.append("none of these providers can say for certain what was published")
+        reasons.append("none of these providers lists all published versions")
     return reasons
 
 
@@ -397,11 +395,11 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
         # Revokes are sealed, but every epoch lists the removed ids in the clear.
         if any(me in epoch.not_ for epoch in keyring.epochs):
             raise revoked_owner_error(root) from None
-        raise WrongWalletError("the memory that this wallet leads to does not open with it") from None
+        raise WrongWalletError("the vault that this wallet points to does not open with it") from None
     if me in view.revoked:
         raise revoked_owner_error(root)
     if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
-        raise WrongWalletError("the memory that this wallet leads to does not know it as its owner")
+        raise WrongWalletError("the vault that this wallet points to does not list it as an owner")
     first = view.members.get(member_id(keyring.roots[0]))
     return first.anchor if first is not None else None
 

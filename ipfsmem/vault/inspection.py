@@ -85,7 +85,7 @@ def inspect(path: Path, keys: InspectionKeys) -> Facts:
         if path.is_dir():
             return _provider_folder(path, keys)
         if not path.exists():
-            raise NotFoundError(f"there is nothing at {path}")
+            raise NotFoundError(f"{path} does not exist")
         with path.open("rb") as file:
             start = file.read(64)
     if _looks_like_car(start):
@@ -99,7 +99,7 @@ def inspect(path: Path, keys: InspectionKeys) -> Facts:
         return _name(data, path.name)
     except FormatError:
         raise FormatError(
-            f"{path} is no CAR, key ring, commit, sealed object, name record or blob",
+            f"{path} is not a CAR, key ring, commit, sealed object, name record or blob",
             hint="Its CID: ipfsmem format cid PATH.",
         ) from None
 
@@ -176,7 +176,7 @@ def _folder(root: CID, blocks: Mapping[CID, bytes]) -> Facts:
     part = (
         {}
         if all(link.cid in blocks for link in links)
-        else {"note": "a part: other blocks of it are elsewhere"}
+        else {"note": "a part: its other blocks are elsewhere"}
     )
     return {
         **part,
@@ -265,7 +265,7 @@ def _ring(keyring: Keyring, keys: InspectionKeys) -> Facts:
         ).unbounded_ring
     except OpenError as error:
         found["members"] = None
-        found["note"] = str(error) if keys.some else "the members are sealed: give a wallet or a namespace"
+        found["note"] = str(error) if keys.some else "the members are sealed: give a wallet or a vault"
         return found
     view = ring.view
     found["members"] = [
@@ -313,7 +313,7 @@ def _sealed(data: bytes, keys: InspectionKeys) -> Facts:
         "room_for_bytes": max(0, len(data) - 44),
     }
     if not keys.eks or keys.vault is None:
-        found["note"] = "give --vault of the memory that it belongs to (in Python: keys_of), to open it"
+        found["note"] = "to open it, name its vault with --vault (in Python: keys_of)"
         return found
     sealers = [Sealer(key, keys.vault) for key in reversed(keys.eks)]
     for sealer in sealers:
@@ -330,9 +330,7 @@ def _sealed(data: bytes, keys: InspectionKeys) -> Facts:
                     "ek": sealer.epoch_key.id,
                     **_opened(kind, payload, data, sealers),
                 }
-    found["note"] = (
-        "no key of this memory opens it in any context that is known here (try --context; in Python: contexts=)"
-    )
+    found["note"] = "no key of this vault opens it in any known context (try --context; in Python: contexts=)"
     return found
 
 
@@ -353,7 +351,7 @@ def _json(data: bytes, keys: InspectionKeys) -> Facts:
     if names == {"k", "s"}:
         return {
             **_commit(open_plain_commit(data)),
-            "note": "a plain commit; its signature needs the ring beside it",
+            "note": "a plain commit; its signature needs the ring next to it",
         }
     if "files" in names or "timeline" in names:
         from ipfsmem.bundle.blob import VERSION, read_blob
@@ -374,7 +372,7 @@ def _json(data: bytes, keys: InspectionKeys) -> Facts:
         }
     if {"e"} == names or {"n"} == names:
         return _node(data)
-    raise FormatError("this JSON is no key ring, commit, state node, blob or keystore")
+    raise FormatError("this JSON is not a key ring, commit, state node, blob or keystore")
 
 
 def _node(data: bytes) -> Facts:
@@ -409,7 +407,7 @@ def _name(data: bytes, file_name: str) -> Facts:
     try:
         verify_record(name, data)
     except (SignatureError, FormatError) as error:
-        return {**found, "name": name, "signature": f"does not hold: {error}"}
+        return {**found, "name": name, "signature": f"invalid: {error}"}
     return {**found, "name": name, "signature": "holds"}
 
 
@@ -417,7 +415,7 @@ def _provider_folder(folder: Path, keys: InspectionKeys) -> Facts:
     packs, pins, names = (SharedFolder(folder, part) for part in ("packs", "pins", "names"))
     if not packs.is_there() and not names.is_there():
         raise UsageError(
-            f"{folder} is a folder, and not one of a provider",
+            f"{folder} is a folder, but not a provider's folder",
             hint="Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         )
     found: Facts = {"kind": "provider's folder", "packs": [], "roots": [], "names": []}

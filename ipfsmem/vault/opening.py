@@ -60,8 +60,8 @@ def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Re
     replica.lost = found.lost
     if config.vault is not None and replica.ring is None:
         replica.own_without_ring = frozenset({device.id, replica.device.id, replica.enrolled().id})
-        replica.lost += ("who wrote what is not known: only texts that this device signed count as yours",)
-    replica.read_only = f"what can be read of {folder}"
+        replica.lost += ("the authors are unknown: only texts that this device signed are treated as yours",)
+    replica.read_only = f"the readable part of {folder}"
     return replica
 
 
@@ -70,7 +70,7 @@ def codec_for(config: NamespaceConfig, device: Device, world: Environment) -> Co
     if not config.mode.sealed:
         return PlainCodec()
     if config.vault is None:
-        raise ConfigError("an encrypted memory without a vault: its ipfsmem.json was changed by hand")
+        raise ConfigError("an encrypted vault without a vault id: its ipfsmem.json was changed by hand")
     return SealedCodec(
         bytes.fromhex(config.vault.tag), device.row_key, world.random, compress=settings().compresses
     )

@@ -106,11 +106,11 @@ def parse_source(text: str) -> Source:
             usable = False
         if not usable:
             raise UsageError(
-                "that is no URL that can be asked",
+                "not a usable URL",
                 hint="Give the address of a web server: https://host/path.",
             )
         if parts.query or parts.fragment:
-            raise UsageError("the URL of a memory has no ? and no #")
+            raise UsageError("the URL of a bundle must not contain ? or #")
         base = source.removesuffix(_MANIFEST)
         return Source("url", base if base.endswith("/") else base + "/")
     for space in ("ipfs", "ipns"):
@@ -133,7 +133,7 @@ def _content(space: str, value: str, path: str, gateway: str | None = None) -> S
     except IpfsmemError:
         shown = f"{value}/{path}" if path else value
         raise UsageError(
-            f"{shown[:80]!r} is no address of IPFS, and nothing of that name is on this disk", hint=_SOURCES
+            f"{shown[:80]!r} is not an IPFS address, and no file of that name exists", hint=_SOURCES
         ) from None
 
 
@@ -169,8 +169,8 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     providers = [*providers, *named]
     if not providers:
         raise ConfigError(
-            "nothing is set to read it through",
-            hint="Say where, for instance --provider gateway:https://trustless-gateway.link (in Python: provider=), or a folder that has it.",
+            "no provider is set to read it from",
+            hint="Name a provider, for instance --provider gateway:https://trustless-gateway.link (in Python: provider=), or a folder that has it.",
         )
     problems: list[str] = []
     try:
@@ -211,7 +211,7 @@ def read_on_disk(source: str, path: Path) -> OthersBundle:
     if (path / "packs").is_dir() and (path / "names").is_dir():
         raise UsageError(
             f"{path} is a provider's folder, which may hold many memories",
-            hint="Say which one: ipfsmem open ADDRESS --provider FOLDER",
+            hint="Name one: ipfsmem open ADDRESS --provider FOLDER",
         )
     whole = Path(os.path.realpath(path))  # a symlink that the user names is theirs; a pipe is not waited for
     with storage_errors(path, "read"):
@@ -221,7 +221,7 @@ def read_on_disk(source: str, path: Path) -> OthersBundle:
                 head = file.read(16)
     if not is_car(head):
         if head and not is_zip(head) and path.suffix not in (".md", ".json") and head[:1] not in (b"{", b"-"):
-            raise FormatError(f"{path} is no memory file, export, zip or CAR file", hint=_SOURCES)
+            raise FormatError(f"{path} is not a memory file, export, zip or CAR file", hint=_SOURCES)
         parts = read_path(path)
         if not any(part.blob.files for part in parts.values()):
             raise FormatError(f"there are no memories in {path}")
@@ -231,7 +231,7 @@ def read_on_disk(source: str, path: Path) -> OthersBundle:
         car = read_car(file, STRANGER_LIMITS)
         blocks = dict(car)
     if len(car.roots) != 1:
-        raise FormatError(f"{path} holds {len(car.roots)} trees, and a memory is one")
+        raise FormatError(f"{path} holds {len(car.roots)} trees; a bundle is one")
     reading = _read_root(Reader(STRANGER_LIMITS), car.roots[0], ())
     blob, scopes = drive(reading, lambda cids: {cid: blocks[cid] for cid in cids if cid in blocks})
     return OthersBundle(source, str(car.roots[0]), blob, scopes)
@@ -246,12 +246,12 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
     for _ in range(MAX_HOPS):
         record = await _record(name, providers)
         if record.has_expired(now_ms * 1_000_000):
-            problems.append(f"the record of {name} has run out: this may be an old state")
+            problems.append(f"the record of {name} has expired: this may be an old state")
         leads = target(record)
         if isinstance(leads, CID):
             return leads
         name = leads
-    raise FormatError(f"{first} leads from name to name and to nothing else")
+    raise FormatError(f"{first} points only to other names")
 
 
 async def _record(name: str, providers: Sequence[Provider]) -> IpnsRecord:
@@ -274,7 +274,7 @@ async def _record(name: str, providers: Sequence[Provider]) -> IpnsRecord:
     if failures and len(failures) == len(asked):
         raise failures[0]
     raise NotFoundError(
-        f"nobody knows the name {name}",
+        f"no provider knows the name {name}",
         hint="Try another provider, one that keeps names: --provider (in Python: provider=).",
     )
 
@@ -291,7 +291,7 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Bl
     names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
     if "keyring.json" in names and "memory" not in names:
         raise FormatError(
-            f"{root} is an encrypted memory: only its members can read it",
+            f"{root} is an encrypted vault: only its members can read it",
             hint="With its wallet: ipfsmem init --wallet ... With its recovery phrase: ipfsmem recover.",
         )
     problems: list[str] = []
@@ -313,7 +313,7 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Bl
     room = Room(MAX_STRANGER_EVENTS)
     for scope, inner in sorted(others.items()):
         if not is_scope(scope):
-            problems.append(f"the folder scopes/{ascii(scope)[1:-1]} was left out: that is no scope")
+            problems.append(f"the folder scopes/{ascii(scope)[1:-1]} was left out: it is not a valid scope")
             continue
         base = (yield from reader.resolve(inner, ("memory",))).cid
         inside = {link.name: link.cid for link in (yield from reader.list_directory(base))}
@@ -383,7 +383,7 @@ def _check_manifest(data: bytes, problems: list[str]) -> None:
     try:
         memory = msgspec.convert(read_json(data, type=_Manifest).memory or {}, _Memory)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        problems.append("manifest.json was not read: it is no JSON of that shape")
+        problems.append("manifest.json was not read: it is not JSON of that shape")
         return
     if memory.mode == _ENCRYPTED:
         raise FormatError(
@@ -399,7 +399,7 @@ async def _read_web(reader: FileReader, base: str) -> Blob:
         _check_manifest(manifest, problems)
     index = await reader.get(f"{base}memory/{INDEX_FILE}", max_bytes=BLOCK_MAX)
     if index is None:
-        raise NotFoundError(f"there is no memory/{INDEX_FILE} beside {base}", hint="Is it the right URL?")
+        raise NotFoundError(f"memory/{INDEX_FILE} is missing next to {base}", hint="Check the URL.")
     names = _linked(index.decode("utf-8", "replace"), problems)
     files: dict[str, bytes] = {}
     total = [len(index)]
@@ -411,7 +411,7 @@ async def _read_web(reader: FileReader, base: str) -> Blob:
             problems.append(f"{name} was left out: {error}")
             return
         if data is None:
-            problems.append(f"{name} was left out: it is not there")
+            problems.append(f"{name} was left out: it does not exist")
             return
         total[0] += len(data)
         if total[0] > STRANGER_LIMITS.total_bytes:
@@ -445,7 +445,7 @@ def _linked(index: str, problems: list[str]) -> list[str]:
     for match in _link(index):
         name = unquote(match[1]).removeprefix("./")
         if "/" in name or "\\" in name or name.startswith(".") or ":" in name:
-            problems.append(f"the link {name[:80]!r} in {INDEX_FILE} was left out: it leads elsewhere")
+            problems.append(f"the link {name[:80]!r} in {INDEX_FILE} was left out: it points elsewhere")
         elif name != INDEX_FILE:
             names[name] = None
     if len(names) > WEB_FILES:

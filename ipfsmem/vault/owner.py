@@ -106,7 +106,7 @@ def _check_signer(given: object) -> None:
         getattr(given, "sign_message", None)
     ):
         raise UsageError(
-            f"{type(given).__name__} unlocks no memory",
+            f"{type(given).__name__} cannot unlock a vault",
             hint="In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock "
             "around one, or RootKeys.",
         )
@@ -127,7 +127,7 @@ def stored_root(replica: Replica) -> RootKeys | None:
         return None
     if replica.lock_watch is not None:
         raise PassphraseError(
-            "the first key of this memory opens only with the passphrase of this device, which unlock does not keep",
+            "the first key of this vault opens only with the passphrase of this device, which unlock does not keep",
             hint="Give the passphrase itself: at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd (in Python: load(passphrase=)).",
         )
     # Older vaults keep their root under the row key.
@@ -157,9 +157,9 @@ def revoked_owner_error(root: RootKeys) -> WrongWalletError:
     if root.kind == "recovery":
         return WrongWalletError(
             "this recovery phrase was revoked: it no longer opens this vault",
-            hint="Use the words that were made after them, or the wallet.",
+            hint="Use the newer recovery phrase, or the wallet.",
         )
-    return WrongWalletError("this wallet was revoked: it does not open this memory any more")
+    return WrongWalletError("this wallet was revoked: it no longer opens this vault")
 
 
 def check_protection(mode: Mode, passphrase: DevicePassphrase) -> None:
@@ -170,7 +170,6 @@ def check_protection(mode: Mode, passphrase: DevicePassphrase) -> None:
         require_strong(passphrase)
     if mode.sealed and passphrase is None:
         raise UsageError(
-            "an encrypted memory keeps this device's keys under a passphrase",
-            hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or say "
-            "--unprotected-keys and trust the disk (in Python: passphrase=, or passphrase=False).",
+            "an encrypted vault requires a passphrase for this device's keys",
+            hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or pass --unprotected-keys to rely on the disk (in Python: passphrase=, or passphrase=False).",
         )

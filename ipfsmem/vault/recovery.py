@@ -85,10 +85,13 @@ def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
         raise revoked_owner_error(root)
     who = "this recovery phrase" if root.kind == "recovery" else "this wallet"
     if not ring.view.may_administer(me):
-        raise MembershipError(f"{who} do not belong to this memory", hint="Check them: every word counts.")
+        raise MembershipError(
+            f"{who} does not belong to this vault",
+            hint="Check the wallet, or each word of the recovery phrase.",
+        )
     raise MembershipError(
         f"a new recovery phrase requires a first key of this vault, and {who} came later",
-        hint="Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
+        hint="Use the wallet that created it, the recovery phrase shown at init, or the device of a vault without a wallet.",
     )
 
 
@@ -129,7 +132,7 @@ async def why_words_may_fail(
     try:
         found = await find_vault(words, providers, scratch, sealed=sealed)
     except IpfsmemError as error:
-        return f"a look with the new words alone did not find the memory: {error}"
+        return f"a search with only the new recovery phrase did not find the vault: {error}"
     finally:
         scratch.close()
-    return "" if found.tag == vault else f"the new words lead to vault {found.tag}"
+    return "" if found.tag == vault else f"the new recovery phrase leads to vault {found.tag}"

@@ -56,7 +56,7 @@ def merge_left_copies(replica: Replica) -> None:
                     reports.add(replica.db.connection, ReportRow(replica.world.now(), "removed-log", text))
         except IpfsmemError as error:
             _log.error(
-                "the log of %s was removed while a program had it open. What only that log had is in %s and was not merged: %s",
+                "the log of %s was removed while a program had it open. The texts that only that log had are in %s and were not merged: %s",
                 replica.db.path,
                 path,
                 error,

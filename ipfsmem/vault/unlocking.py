@@ -42,13 +42,13 @@ def unlock_device(
     world = world or Environment()
     if not 1 <= seconds <= AT_MOST:
         raise UsageError(
-            f"keys are unlocked for at least a second and at most {AT_MOST // 86400} days, not for {seconds} seconds"
+            f"keys can be unlocked for 1 second to {AT_MOST // 86400} days (got {seconds} seconds)"
         )
     require_config(folder)
     refuse_open_keys(folder)
     require_place()
     if passphrase is None:
-        raise PassphraseError("the passphrase is needed to unlock with")
+        raise PassphraseError("unlocking requires the passphrase")
     device = load_device(folder, passphrase)
     return hold(folder, device, seconds, now=world.now, random=world.random).until
 
@@ -57,8 +57,8 @@ def refuse_open_keys(folder: Path) -> None:
     """Raise UsageError for keys without a passphrase: they cannot be unlocked or locked."""
     if not passphrase_protected(folder):
         raise UsageError(
-            "the keys of this device are under no passphrase: they are open as they are",
-            hint="Put them under one with: ipfsmem key passphrase.",
+            "the keys of this device have no passphrase, so they are never locked",
+            hint="Set one: ipfsmem key passphrase.",
         )
 
 

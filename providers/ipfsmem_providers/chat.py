@@ -94,7 +94,7 @@ class ChatEndpoint:
             message = found.choices[0].message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, IndexError):
             raise ProviderRefused(
-                f"the model endpoint {self.base_url} answered something that is no chat completion"
+                f"the model endpoint {self.base_url} returned an answer that is not a chat completion"
             ) from None
         usage = found.usage or _Usage()
         calls = tuple(

@@ -97,13 +97,13 @@ class EndpointEmbedder:
         try:
             found = read_json(answer.body, type=_Vectors).data
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise self._refused("something that is no list of vectors") from None
+            raise self._refused("an answer that is not a list of vectors") from None
         if sorted(item.index for item in found) != list(range(len(texts))):
-            raise self._refused(f"{len(found)} vectors for {len(texts)} texts, or not each once")
+            raise self._refused(f"{len(found)} vectors for {len(texts)} texts, or some twice")
         vectors = [item.embedding for item in sorted(found, key=lambda item: item.index)]
         length = self._dimensions or len(vectors[0])
         if not 0 < length <= MAX_DIMENSION or any(len(vector) != length for vector in vectors):
-            raise self._refused(f"vectors that have not {length} numbers each, 1 to {MAX_DIMENSION}")
+            raise self._refused(f"vectors without {length} numbers each, 1 to {MAX_DIMENSION}")
         if not all(any(vector) and all(map(isfinite, vector)) for vector in vectors):
             raise self._refused("a vector of numbers that are not finite, or all 0")
         return vectors

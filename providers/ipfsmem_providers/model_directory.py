@@ -23,7 +23,7 @@ from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import MAX_DIMENSION
 
-_HINT: Final = "Name another directory: ipfsmem config set embeddings.path DIR. Or none: ipfsmem config set embeddings.path --default"
+_HINT: Final = "Name another directory: ipfsmem config set embeddings.path DIR. Or use none: ipfsmem config set embeddings.path --default"
 _INSTALL: Final = "pip install 'ipfsmem[onnx]'"
 _SCHEME: Final = "1"  # another when the same text gets another vector
 #: Tokens processed together, and number of texts: attention grows with the square of a text's length.
@@ -97,7 +97,7 @@ class DirectoryEmbedder:
             if settings.get(name):
                 raise ConfigError(
                     f"embeddings.path and embeddings.{name} cannot both be set",
-                    hint=f"Take the other out of the settings file: ipfsmem config set embeddings.{name} --default",
+                    hint=f"Remove the other from the settings file: ipfsmem config set embeddings.{name} --default",
                 )
         self._folder = Path(settings["path"]).expanduser()
         absent = [name for name in ("onnxruntime", "tokenizers", "numpy") if find_spec(name) is None]
@@ -246,7 +246,7 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
         raise _broken(folder, "modules.json is not a list of objects")
     steps = [(str(one.get("type", "")).rpartition(".")[2], str(one.get("path", ""))) for one in found]
     if any(Path(path).is_absolute() or ".." in Path(path).parts for _, path in steps):
-        raise _broken(folder, "modules.json names a path outside of it")
+        raise _broken(folder, "modules.json names a path outside of the directory")
     return steps
 
 
@@ -380,7 +380,7 @@ def _fitting(folder: Path, plan: _Plan, session: Any, tokenizer: Any) -> _Loaded
     for name in ("last_hidden_state", "token_embeddings", *outputs):
         if outputs.get(name) == 3:
             return _Loaded(session, tokenizer, inputs, name, plan.pooling)
-    raise _broken(folder, "it gives vectors neither of a text nor of its tokens")
+    raise _broken(folder, "it returns vectors neither of a text nor of its tokens")
 
 
 def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:

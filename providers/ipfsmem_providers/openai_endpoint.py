@@ -41,11 +41,11 @@ def endpoint_of(settings: Mapping[str, Any], kinds: Mapping[str, Kind], what: st
     base = str(settings.get("base_url") or "")
     kind = kinds.get(name or "", Kind("", "", "")) if name or not base else Kind("", "", "")
     if (name and name not in kinds) or not (kind.base_url or base):
-        said = f"{name!r} is no provider of {what}" if name else f"no provider of {what} is named"
+        said = f"unknown provider {name!r} for {what}" if name else f"no provider for {what} is named"
         raise ConfigError(said, hint=hint)
     if "@" in base:
         raise ConfigError(
-            "base_url carries a user name or a key, and no key stands in a file", hint=_KEY_HINT
+            "base_url contains a user name or a key, and keys are not allowed in a file", hint=_KEY_HINT
         )
     address = urls_of([base or kind.base_url], f"{what} endpoint")[0]
     model = str(settings.get("model") or kind.model)
@@ -55,6 +55,6 @@ def endpoint_of(settings: Mapping[str, Any], kinds: Mapping[str, Kind], what: st
     key = os.environ.get(variable, "").strip() if variable else ""
     if variable and not key:
         raise ConfigError(
-            f"{variable} is not set, which holds the key for {address}", hint=f"export {variable}=<the key>"
+            f"{variable}, the key for {address}, is not set", hint=f"export {variable}=<the key>"
         )
     return Endpoint(address, model, {"Authorization": f"Bearer {key}"} if key else {})

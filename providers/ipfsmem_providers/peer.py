@@ -185,7 +185,7 @@ class PeerProvider(ProviderBase):
     async def listing(self) -> dict[str, int]:
         """Return the peer's listing; empty if its store cannot list."""
         answer = await self._http.request(
-            "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list what is stored"
+            "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list its content"
         )
         entries = {} if answer.status == 404 else answer.decode(_ListingAnswer).entries
         return {entry: number for entry, number in entries.items() if isinstance(number, int)}
@@ -262,7 +262,7 @@ class PeerProvider(ProviderBase):
     async def _ask(self, cids: Iterable[str]) -> _Cids:
         answer = await self._http.request(
             "POST", f"{self._url}/has", json={"cids": list(cids)}, idempotent=True,
-            max_bytes=_ANSWER_MAX, what="tell what is stored",
+            max_bytes=_ANSWER_MAX, what="name the stored blocks",
         )  # fmt: skip
         found = answer.decode(_Cids)
         self._lacking = []
@@ -278,4 +278,4 @@ class PeerProvider(ProviderBase):
         try:
             return parse_cid(text)
         except FormatError as error:
-            raise ProviderRefused(f"{self._name} answered something that is no CID: {error}") from None
+            raise ProviderRefused(f"{self._name} returned an invalid CID: {error}") from None

@@ -107,8 +107,8 @@ class PinningServiceProvider(ProviderBase):
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Refused: the API has no uploads."""
         raise ProviderRefused(
-            f"{self._name} takes no uploads: a pinning service fetches what it pins",
-            hint="Use it beside a provider that holds the blocks, such as kubo.",
+            f"{self._name} accepts no uploads: a pinning service fetches the content that it pins",
+            hint="Use it together with a provider that holds the blocks, such as kubo.",
         )
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -141,7 +141,7 @@ class PinningServiceProvider(ProviderBase):
         request = await self._wait(request)
         if request.status == FAILED:
             why = f": {request.why}" if request.why else ""
-            raise self._http.unavailable(f"{self._name} could not pin {root}{why}; the next sync asks anew")
+            raise self._http.unavailable(f"{self._name} could not pin {root}{why}; the next sync asks again")
         if request.status != PINNED:
             raise self._http.unavailable(f"{self._name} is still fetching {root} ({request.status})")
         return Pin(root, name, request.id, request.created)
@@ -223,7 +223,7 @@ def _origins(text: str) -> list[str]:
     bad = [part for part in found if not part.startswith("/")]
     if bad:
         raise ConfigError(
-            f"PINNING_SERVICE_ORIGINS has {bad[0]!r}, which is no multiaddr",
+            f"PINNING_SERVICE_ORIGINS has {bad[0]!r}, which is not a multiaddr",
             hint="For instance /ip4/203.0.113.7/tcp/4001/p2p/12D3KooW..., as `ipfs id` shows it.",
         )
     if len(found) > ORIGINS_MAX:

@@ -32,7 +32,7 @@ def choice(settings: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> 
     """Return one of `allowed`, by default the first. ConfigError for anything else."""
     found = setting(settings, name, allowed[0]).lower()
     if found not in allowed:
-        raise ConfigError(f"{name} is {found!r}; it can be {', '.join(allowed)}")
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)} (got {found!r})")
     return found
 
 
@@ -44,5 +44,5 @@ def seconds(settings: Mapping[str, Any], name: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise ConfigError(f"{name} is {found!r}, not a number of seconds")
+        raise ConfigError(f"{name} must be a number of seconds (got {found!r})")
     return value

@@ -1,6 +1,6 @@
 """Bytes of `state.db` that are others than were written: what can still be read comes out, and the rest is named.
 
-The rescue never writes to the damaged file, and nothing comes out that is not what was written.
+The rescue never writes to the damaged file, and nothing comes out that differs from the written one.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ def test_without_its_ring_a_public_memory_takes_no_text_for_its_own(
     with Memory.load_damaged(home=bare.home) as memory:
         assert memory.replica.is_mine(memory.replica.device.id) and not memory.replica.is_mine("0" * 16)
     texts, _, said = brought_out(bare, tmp_path / "out")
-    assert texts == {"tone": "Short."} and "who wrote what is not known" in said
+    assert texts == {"tone": "Short."} and "the authors are unknown" in said
 
 
 def test_own_texts_that_others_replaced_come_along_and_a_damaged_one_is_named(device: Cli) -> None:
@@ -359,7 +359,7 @@ def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
         context = json.loads(given.stdout)["hookSpecificOutput"]["additionalContext"]
         assert keys <= set(re.findall(r"[a-z]+(?:-\d+)?", context)), given.stderr
     done = subprocess.run([*words, "export"], env=there, capture_output=True, preexec_fn=full, timeout=60)
-    assert done.returncode == 0 and b": what was taken in so far goes out" in done.stderr
+    assert done.returncode == 0 and b": the imported data so far goes out" in done.stderr
     brought = json.loads(done.stdout)["files"]
     assert brought.keys() == {f"{key}.md" for key in TEXTS | LATER}
     assert all(text in brought[f"{key}.md"] for key, text in (TEXTS | LATER).items())

@@ -220,7 +220,7 @@ def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: 
         )
         answers, _ = ended(server)
     found = {answer.get("id"): answer for answer in answers}
-    assert found["big"]["result"]["isError"] and "longer than can be taken" in json.dumps(found["big"])
+    assert found["big"]["result"]["isError"] and "exceeds the size limit" in json.dumps(found["big"])
     assert "> Works on firmware." in found[1]["result"]["content"][0]["text"]
 
 

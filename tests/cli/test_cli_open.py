@@ -31,7 +31,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
     root = public.ok("sync", "--json").json["root"]
     monkeypatch.delenv("IPFSMEM_PROVIDER")
     other = Cli(tmp_path / "other", monkeypatch)
-    assert "read it through" in other.fails(3, "open", root).err
+    assert "read it from" in other.fails(3, "open", root).err
     monkeypatch.setenv("IPFSMEM_PROVIDER", str(stick))
     assert other.ok("open", root).out.startswith("tone\tfeedback\t")
     assert [item["key"] for item in other.ok("open", f"ipfs://{root}", "--json").json["memories"]] == ["tone"]
@@ -184,7 +184,7 @@ def test_u14_what_cannot_be_opened_is_refused_in_plain_words(
     (tmp_path / "empty").mkdir()
     (tmp_path / "torn.car").write_bytes(b"no CAR")
     for code, source, said in (
-        (2, "no-such-thing", "no address of IPFS, and nothing of that name"),
+        (2, "no-such-thing", "not an IPFS address, and no file of that name"),
         (2, str(stick), "which may hold many memories"),
         (10, "empty", "there are no memories in empty"),
         (10, "torn.car", "CAR"),

@@ -143,7 +143,7 @@ def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
 def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
     said = bare("provider", "test", closed)
     line, altogether = said.out.splitlines()
-    assert "not to be relied on: upload failed" in altogether
+    assert "unreliable: upload failed" in altogether
     assert said.code == 40 and line.startswith("✗ upload") and "401" in line
     assert said.err == "The token is wrong or missing. Check the provider's settings.\n"
     steps = bare("provider", "test", closed, "--json").json["steps"]

@@ -27,9 +27,9 @@ def test_u11_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     said = sealed.ok("member", "revoke", "second", "--json", key=KEY).json
     (told,) = [one["text"] for one in said["notices"] if one["kind"] == "revoked"]
-    assert re.match(r"second \([0-9a-f]{16}\) is out: no device takes what it writes from now on", told)
-    assert "cannot read what is written" in told and "before their next sync it may still read" in told
-    assert "change tokens and passwords" in told and "the provider stays" in told
+    assert re.match(r"removed second \([0-9a-f]{16}\): other devices ignore its future writes", told)
+    assert "but nothing later" in told and "may still read what others write before their next sync" in told
+    assert "rotate the tokens and passwords" in told and "the provider stays" in told
 
 
 def test_u11_what_a_revoke_says_of_others_is_true(
@@ -110,7 +110,7 @@ def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, C
     """It cannot open the ring any more; what the new key's statement says in the open is enough (format section 4)."""
     _, second = revoked
     said = second("sync")
-    assert said.code == 27 and "was revoked: no other device takes what it writes" in said.out
+    assert said.code == 27 and "was revoked: other devices ignore its writes" in said.out
     assert "Never published from here: own." in said.out and "member admit" not in said.out
     told = second.ok("status", "--json").json["notices"]
     assert len([text for text in told if "was revoked" in text]) == 1
@@ -119,7 +119,7 @@ def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, C
     assert [f["code"] for f in found.json["findings"] if f["level"] == "error"] == ["revoked"]
     for command in ("admit", "rotate"):
         refused = second.fails(26, "member", command, key=KEY)
-        assert "was revoked, for good" in refused.err and "ipfsmem export --dir DIR" in refused.err
+        assert "was revoked permanently" in refused.err and "ipfsmem export --dir DIR" in refused.err
 
 
 def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(

@@ -323,7 +323,7 @@ def test_a_damaged_session_is_named_beside_the_others_and_can_be_forgotten(
                 and "torn" not in listed
             ), said
             for name in ("torn", "worn"):
-                assert f"the session '{name}' is not what was written" in said.err
+                assert f"the session '{name}' differs from the written one" in said.err
             assert "ipfsmem session delete SESSION" in said.err
     assert "messages that cannot be read" in cli.ok("session", "delete", "torn", "--yes").out
     assert cli.ok("session", "delete", "worn", "--yes", "--json").json["messages"] is None

@@ -61,7 +61,7 @@ def test_a_local_memory_is_not_published(cli: Cli) -> None:
 def test_the_stick_is_gone(sealed: Cli, stick: Path) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     shutil.rmtree(stick)
-    assert "Plug the stick in" in sealed.fails(41, "sync").err
+    assert "Plug in the stick" in sealed.fails(41, "sync").err
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
     stick.mkdir()
     sealed.ok("sync")

@@ -91,7 +91,7 @@ def test_still_away_at_the_end_is_an_error(sealed: Cli, stick: Path, keep: Calla
     kept.line(lambda line: "next try in 30 s" in line)
     code, rest = kept.end()
     assert code == 41 and "Traceback" not in str(rest)
-    assert rest[-2].startswith("ipfsmem: ") and "Plug the stick in" in rest[-1]
+    assert rest[-2].startswith("ipfsmem: ") and "Plug in the stick" in rest[-1]
 
 
 def test_one_json_object_a_line(sealed: Cli, stick: Path, keep: Callable[..., Keeping]) -> None:
@@ -140,9 +140,8 @@ def test_a_problem_that_needs_a_person_is_said_once(
 
 
 def test_wrong_calls(cli: Cli, tmp_path: Path) -> None:
-    for wrong in ("0", "0m", "soon", "5 m", "1.5h", "1w", "", "99999999d", "٣m"):
+    for wrong in ("0", "0m", "soon", "5 m", "1.5h", "1w", "", "99999999d", "٣m", "-5m", "-5"):
         assert "invalid duration" in cli.fails(2, "sync", "--every", wrong).err, wrong
-    cli.fails(2, "sync", "--every", "-5m")
     assert "is never published" in cli.fails(2, "sync", "--every", "5m").err
 
 

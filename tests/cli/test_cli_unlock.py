@@ -165,7 +165,7 @@ def test_lock_beside_open_keys_is_refused_and_locks_what_was_lost_elsewhere(guar
     guarded.ok("init", "--home", home, "--mode", "local")
     old.rename(old.with_name("moved"))
     failed = guarded("lock", "--home", home)
-    assert failed.code == 2 and "under no passphrase" in failed.err
+    assert failed.code == 2 and "have no passphrase" in failed.err
     assert f"Locked: the cached keys of {old}" in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     guarded.fails(4, "lock")

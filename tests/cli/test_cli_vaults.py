@@ -61,12 +61,12 @@ def test_remove_keeps_a_vault_of_which_something_is_only_here(sealed: Cli, stick
     sealed.ok("sync")
     stick.rename(stick.with_name("away"))
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
-    assert "no provider was found to have all of it" in said
+    assert "no provider was found to have the whole vault" in said
     stick.with_name("away").rename(stick)
     for pack in (stick / "packs").iterdir():
         pack.unlink()
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
-    assert "no provider was found to have all of it" in said
+    assert "no provider was found to have the whole vault" in said
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 

@@ -87,7 +87,7 @@ def test_who_calls_from_python_is_told_of_more_than_flags() -> None:
         (where, text)
         for where, text in texts()
         if not where.startswith(("ipfsmem/cli/", "ipfsmem/http/", "ipfsmem/api/calls.py", "ipfsmem/vault/sheet.py", "ipfsmem/agents/", "providers/ipfsmem_providers/git/"))
-        and bare.search(text) and not WHOLE.search(text) and "in Python" not in text and not text.startswith(("--allow ", "Have one made for"))
+        and bare.search(text) and not WHOLE.search(text) and "in Python" not in text and not text.startswith(("--allow ", "Create one for"))
     ]  # fmt: skip
     assert flags == []
 
@@ -158,7 +158,7 @@ def test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it(sealed: Cli, s
     third = Cli(tmp_path / "third", monkeypatch)
     refused = third("init", "--unprotected-keys", key=KEY)
     assert refused.code == 40 and "member admit" not in refused.err
-    assert "a device that has it, to sync first" in refused.err
+    assert "first sync a device that has it" in refused.err
     second.ok("sync")
     third.ok("init", "--unprotected-keys", key=KEY)
     assert "direct" in third.ok("read", "tone").out

@@ -33,11 +33,11 @@ def test_words_that_came_later_may_not_do_all(sealed_place: Place) -> None:
     place.ok("sync", device=place.other)
     later, _ = new_words(place)
     hinted(
-        "Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
+        "Use the wallet that created it, the recovery phrase shown at init, or the device of a vault without a wallet.",
         place.cli.fails(26, "key", "phrase", "--words", stdin=later).err,
     )
     hinted(
-        "Use the wallet that made this memory, or the words shown at init.",
+        "Use the wallet that created this vault, or the recovery phrase shown at init.",
         place.cli.fails(26, "member", "rename", "second", "phone", "--words", stdin=later).err,
     )
     place.ok("key phrase KEY", "member rename second phone KEY")
@@ -50,7 +50,7 @@ def test_words_that_were_revoked(sealed_place: Place) -> None:
     newer, _ = new_words(place)
     phone = Cli(place.base / "phone", place.patch)
     hinted(
-        "Use the words that were made after them, or the wallet.",
+        "Use the newer recovery phrase, or the wallet.",
         phone.fails(24, "recover", "--unprotected-keys", stdin=old).err,
     )
     phone.ok("recover", "--unprotected-keys", stdin=newer)
@@ -129,8 +129,7 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     refused = place.run("vault compact")
     assert refused.code == 7
     hinted(
-        "Let the program that keeps a folder in step bring that file here. If it cannot, remove that file, link or folder, then sync"
-        " all devices, so that each pins its root again. Older versions that only this list keeps are not kept any more.",
+        "Let the folder's sync program download that file. If it cannot, remove that file, link or folder, then sync all devices, so that each pins its root again. Older versions that only this list keeps are lost.",
         refused.out,
     )
     assert str(listed) in refused.out
@@ -155,8 +154,7 @@ def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) 
     refused = place.run("vault compact")
     assert refused.code == 7
     hinted(
-        "Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older"
-        " version that is gone from there holds this up until it is not kept any more.",
+        "Let the folder's sync program finish, or sync the device whose newest version it is. An older version that is missing there blocks this until it is no longer kept.",
         refused.out,
     )
     if way == "arrives":
@@ -180,7 +178,7 @@ def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
         room = ring.room().others + 50
     place.patch.setattr("ipfsmem.ring.keyring.MAX_OTHERS", room)
     hinted(
-        "Revoke whoever fills it, with all that it said (ipfsmem member revoke ID --nothing-stands), or move to a new vault.",
+        "Revoke the member that fills it, with all its statements (ipfsmem member revoke ID --nothing-stands), or move to a new vault.",
         phone.fails(11, "member", "rotate", "--words", stdin=words).err,
     )
     place.ok(f"member revoke {number} --nothing-stands KEY")
@@ -225,5 +223,5 @@ def test_what_the_disk_of_a_stick_says(sealed_place: Place, monkeypatch: pytest.
         hinted("Free space there.", place.cli.fails(41, "sync").err)
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuses(errno.EACCES))
-        hinted("Let this user write there, or name another folder.", place.cli.fails(41, "sync").err)
+        hinted("Give this user write permission, or name another folder.", place.cli.fails(41, "sync").err)
     place.ok("sync")

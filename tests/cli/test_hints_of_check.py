@@ -63,7 +63,7 @@ def test_files_that_others_can_read(bare: Cli, tmp_path: Path, monkeypatch: pyte
 
 def test_keys_without_a_passphrase(sealed: Cli) -> None:
     told = found(sealed, "unprotected-keys")
-    hinted("Put them under one: ipfsmem key passphrase", told)
+    hinted("Set one: ipfsmem key passphrase", told)
     sealed.ok("key", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
     assert (
         sealed.ok("vault", "check", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json[
@@ -121,7 +121,7 @@ def test_a_text_that_the_disk_changed(sealed: Cli, second: Cli) -> None:
         )
     hinted("Run: ipfsmem sync, then check again.", found(sealed, "blocks"))
     sealed.ok("sync")
-    assert "as they were written" in found(sealed, "blocks")
+    assert "intact" in found(sealed, "blocks")
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
@@ -176,7 +176,9 @@ def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
 def test_a_clock_that_was_far_ahead(cli: Cli) -> None:
     dated(cli, 2 * FAR_AHEAD_MS)
     told = found(cli, "clock")
-    hinted("When this machine's clock is right now: ipfsmem vault check --clock-is-right. Else set it.", told)
+    hinted(
+        "If this machine's clock is right now: ipfsmem vault check --clock-is-right. Otherwise set it.", told
+    )
     cli.ok("vault", "check", "--clock-is-right")
     assert found(cli, "clock") == ""
 

@@ -57,13 +57,13 @@ ROWS = (
     Told("Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT.", "pinata", "pinata", {}, PINATA),
     Told("PINATA_UPLOAD=folder, or PINATA_API=v3.", "pinata", "pinata", {**PINATA, "PINATA_API": "legacy", "PINATA_UPLOAD": "car"}, {**PINATA, "PINATA_API": "legacy", "PINATA_UPLOAD": "folder"}),
     Told("For instance /ip4/203.0.113.7/tcp/4001/p2p/12D3KooW..., as `ipfs id` shows it.", "pinning_service:https://api.example.com/psa", "pinning_service:https://api.example.com/psa", {**PSA, "PINNING_SERVICE_ORIGINS": "203.0.113.7"}, {**PSA, "PINNING_SERVICE_ORIGINS": "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWGrNmGsHFuS6DvJFuSRX2SnRUcyhhSNcBvYHAZXSB6wpN"}),
-    Told('Say whose it is: VALUE="VALUE" (leave out what has none), or VALUE as a table of such pairs under [providers.VALUE] in the settings file.', "peer:https://b.example", "peer:https://b.example", {"PEER_TOKEN": "one"}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}, first="peer:https://a.example"),
+    Told('Name its address: VALUE="VALUE" (omit addresses without a token), or VALUE as a table of such pairs under [providers.VALUE] in the settings file.', "peer:https://b.example", "peer:https://b.example", {"PEER_TOKEN": "one"}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}, first="peer:https://a.example"),
     Told('VALUE="https://host.example=<its token>", and a space before a further pair.', "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example="}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}),
-    Told("Leave one of them out.", "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example=one https://a.example/=two"}, {"PEER_TOKEN": "https://a.example=one"}),
+    Told("Remove one of them.", "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example=one https://a.example/=two"}, {"PEER_TOKEN": "https://a.example=one"}),
     Told("Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem provider list). For a service that speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF.", "web3storage", "web3storage:https://up.example.org", {}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
     Told("Mg..., as w3up tools print it.", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {"W3UP_PROOF": proof(DEVICE.did)}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
-    Told("Have one made for VALUE, for instance with: storacha delegation create VALUE --base64", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {**W3UP, "W3UP_PROOF": proof(SPACE.did)}, W3UP),
-    Told("Say whose it is: gateway_token_for, under [providers.gateway] in the settings file.", "gateway:https://b.example", "gateway:https://b.example", {"": 'gateway_token = "t"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://a.example"'}, first="gateway:https://a.example"),
+    Told("Create one for VALUE, for instance with: storacha delegation create VALUE --base64", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {**W3UP, "W3UP_PROOF": proof(SPACE.did)}, W3UP),
+    Told("Name the gateway: gateway_token_for, under [providers.gateway] in the settings file.", "gateway:https://b.example", "gateway:https://b.example", {"": 'gateway_token = "t"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://a.example"'}, first="gateway:https://a.example"),
     Told("Name it in the list too: gateway:https://its.example,https://another.example", "gateway:https://another.example", "gateway:https://its.example,https://another.example", {"": 'gateway_token = "t"\ngateway_token_for = "https://its.example"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://its.example"'}),
 )  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_u12_a_setting_that_is_told_is_taken(
     hinted(row.text, told)
     set_to(monkeypatch, row.after, config)
     if "storacha" in row.text:
-        (did,) = re.findall(r"Have one made for (did:key:\w+)", told)
+        (did,) = re.findall(r"Create one for (did:key:\w+)", told)
         monkeypatch.setenv("W3UP_PROOF", proof(did))
     device.ok("provider", "add", row.right)
     for spec in filter(None, (row.right, row.first)):
@@ -122,7 +122,7 @@ def test_u12_signing_without_its_package(memory: Path, monkeypatch: pytest.Monke
         "importlib.util.find_spec", lambda name, *more: None if name == "botocore" else find(name, *more)
     )
     hinted(
-        "Install it beside ipfsmem: pip install botocore. FILEBASE_VIA=rpc works without it.",
+        "Install it in the same environment: pip install botocore. FILEBASE_VIA=rpc works without it.",
         device.fails(3, "provider", "add", "filebase:my-memory").err,
     )
     monkeypatch.setenv("FILEBASE_VIA", "rpc")

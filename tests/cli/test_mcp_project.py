@@ -68,7 +68,7 @@ def test_calls_in_a_connected_folder_mean_its_project(home: Path) -> None:
         ("remember", {"key": "name", "body": "Called Alex.", "scope": ""}),
     )
     assert "> make widget" in recalled and "make other" not in recalled
-    assert "widget (this project), then everybody's. Other scopes: other." in listed
+    assert "widget (this project), then the default scope. Other scopes: other." in listed
     assert "> make widget" in read and "> Direct, for everybody." in below
     assert "widget/owner is remembered" in made and "name is remembered" in shared
     with Memory.load(home=home / "ipfsmem") as memory:

@@ -195,7 +195,7 @@ def test_what_is_named_wrongly_is_said_in_its_own_words(cli: Cli, tmp_path: Path
     assert "is a folder" in said and "space" not in said
     wallet = tmp_path / "wallet.json"
     wallet.write_text('{"version": 3, "crypto": {}}')
-    assert "no exported memory" in cli.fails(10, "import", str(wallet)).err
+    assert "not an export" in cli.fails(10, "import", str(wallet)).err
 
 
 def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tuple[Cli, Cli]) -> None:
@@ -215,7 +215,7 @@ def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tupl
 
 def test_what_opens_nothing_is_named_as_it_was_given(cli: Cli) -> None:
     """A path that is not there was called ''."""
-    assert "'/no/such/place' is no address of IPFS" in cli.fails(2, "open", "/no/such/place").err
+    assert "'/no/such/place' is not an IPFS address" in cli.fails(2, "open", "/no/such/place").err
 
 
 def test_a_scope_that_is_none_is_not_called_one_that_is_not_forgotten(cli: Cli) -> None:

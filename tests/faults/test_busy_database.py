@@ -34,9 +34,7 @@ sys.stdin.read()
 """
 #: Milliseconds that a connection waits here.
 _WAIT = 1_500
-_NEXT = (
-    "Call again in a minute. If it fails again, ask the person to end the program that has the memory in use."
-)
+_NEXT = "Call again in a minute. If it fails again, ask the person to close the program that holds the lock."
 
 
 @pytest.fixture

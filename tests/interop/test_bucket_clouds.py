@@ -60,5 +60,5 @@ def test_two_devices(cloud: Cloud, tmp_path: Path) -> None:
 
 def test_a_bucket_that_is_not_there(cloud: Cloud) -> None:
     provider = BucketProvider(cloud.spec("x").replace("memories", "nobody-made-this"), cloud.settings)
-    with pytest.raises(ProviderRefused, match="there is no bucket"):
+    with pytest.raises(ProviderRefused, match="unknown bucket"):
         asyncio.run(provider.pins("n"))

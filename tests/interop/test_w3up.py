@@ -781,8 +781,7 @@ def test_u12_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
     paths = ("space/blob/add", "space/blob/remove", "space/index/add", "upload/add", "upload/remove")
     with server.fault(deny=dict.fromkeys(paths, error)):
         hinted(
-            "The service takes no writes now; it may still be read. If it has ended, as the hosted ones did in 2026, bring"
-            " the memory to another provider: ipfsmem vault move.",
+            "The service accepts no writes now, but may still serve reads. If it has ended, as the hosted ones did in 2026, move the vault to another provider: ipfsmem vault move.",
             one.fails(41, "sync").err,
         )
         assert one("vault", "move", str(tmp_path / "stick")).code == 7  # nobody can be told at the old place
@@ -817,7 +816,7 @@ def test_a_blob_that_is_too_large_for_the_service(server: Server, space: Space) 
             with pytest.raises(ProviderRefused, match="more than 40000 bytes") as caught:
                 await publish(space.open(), tree)
             hinted(
-                "The service takes smaller blobs only: set W3UP_SHARD_BYTES.",
+                "The service accepts only smaller blobs: set W3UP_SHARD_BYTES.",
                 caught.value.hint,
             )
             await publish(space.open(w3up_shard_bytes="40000"), tree)

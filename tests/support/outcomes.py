@@ -267,7 +267,7 @@ def revoked(place: Place) -> None:
 
 
 def damaged_event(place: Place) -> None:
-    """A piece of the timeline is not what was written."""
+    """A piece of the timeline differs from the written one."""
     from tests.support.damage_lab import flip
 
     place.ok("timeline add remark text=x")
@@ -898,7 +898,7 @@ ROWS: tuple[Row, ...] = (
     Row("undo", "undone", 0, "undo", before=HAS),
     Row("undo", "nothing was changed here, or somebody has written there since", 4, "undo"),
     Row("timeline add", "noted", 0, "timeline add waved"),
-    Row("timeline add", "what was given is no event", 2, "timeline add waved count:=x"),
+    Row("timeline add", "invalid event", 2, "timeline add waved count:=x"),
     Row("timeline show", "shown, also when there is nothing", 0, "timeline show"),
     Row("timeline show", "shown, but for a piece of it that is not here or damaged", 7, "timeline show", "sealed", prepare=damaged_event),
     Row("timeline show", "no such day", 2, "timeline show --since soon"),

@@ -52,6 +52,6 @@ def check(value: Any, schema: dict[str, Any]) -> None:
 
 
 def others(memory: Memory, key: str, text: str) -> None:
-    """A text that somebody else wrote, in what is everybody's."""
+    """A text that somebody else wrote, in the default scope."""
     blob = {"version": "memory/0.1", "files": {f"{key}.md": text}, "timeline": []}
     memory.bundles.import_(json.dumps(blob), foreign=True)

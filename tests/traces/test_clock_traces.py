@@ -61,12 +61,12 @@ def test_l16_each_side_is_told_what_is_so(lab: Clocks) -> None:
     lab.settle(a, b, c)
     (said,) = findings(a, "clock")
     assert "2035-12" in said and "2026-01-01" in said and "--clock-is-right" in said
-    assert "fits the clock" in said and "behind" not in said
+    assert "fit the clock" in said and "behind" not in said
     for other in (b, c):
         assert not findings(other, "clock")
         (said,) = findings(other, "clock-of")
         assert (
-            said.startswith(f"what a ({a.device}) wrote is dated up to 2035-12")
+            said.startswith(f"texts of a ({a.device}) are dated up to 2035-12")
             and "ipfsmem vault check" in said
         )
     assert not findings(a, "clock-of")
@@ -83,7 +83,7 @@ def test_l16_a_clock_that_is_behind_is_told_so(lab: Clocks) -> None:
     assert "this machine's clock is behind" in said and "Set it" in said and "clock-is-right" not in said
     lab.off["a"] = -30 * 60_000
     (said,) = findings(a, "clock")
-    assert "one of both is wrong" in said and "clock-is-right" not in said
+    assert "one of them is wrong" in said and "clock-is-right" not in said
     lab.off["a"] = 0
     assert not findings(a, "clock")
 
@@ -185,7 +185,7 @@ def test_l16_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:
     lone.write("x", "text")
     lab.off["l"] = 0
     (said,) = findings(lone, "clock")
-    assert "--clock-is-right" in said and "Else set it" in said and "fits" not in said
+    assert "--clock-is-right" in said and "Otherwise set it" in said and "fit the clock" not in said
     lone.maintenance.trust_clock()
     assert not findings(lone, "clock")
     lone.write("x", "later")

@@ -346,7 +346,7 @@ def test_trace_46_one_dot_in_two_entries_under_different_counters(lab: Lab) -> N
     clone.write("more", "and more")
     Forger(clone).publish()
     report = lab.sync(a)
-    assert f"device {b.device} wrote different things" in says(report, "equivocation")
+    assert f"device {b.device} wrote different texts" in says(report, "equivocation")
     assert body(a, "left") == "by the first" and a.read("right") is None
     lab.settle(b, clone, a, c)
     clone.unlock(ROOT)

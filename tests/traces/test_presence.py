@@ -694,4 +694,4 @@ def test_l15_where_no_second_name_is_kept_the_guard_is_said_to_be_local(tmp_path
             delete(a, f"k{n}")
         lab.sync(a)
         report = lab.sync(c)
-        assert "mass-delete" in kinds(report) and "this device alone" in says(report, "guard")
+        assert "mass-delete" in kinds(report) and "this device only" in says(report, "guard")

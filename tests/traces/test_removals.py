@@ -115,7 +115,7 @@ def test_a_lost_laptop_that_words_removed_stays_out_when_the_words_are_revoked_t
         assert laptop.device in said and made.id in said and f"ipfsmem member revoke {laptop.device}" in said
         assert "removed" not in kinds(lab.sync(one))  # once
     report = unlocked(a, lambda a: a.members.revoke(made.id))
-    assert laptop.device in says(report, "stands") and "still out" in says(report, "stands")
+    assert laptop.device in says(report, "stands") and "still removed" in says(report, "stands")
     assert d.device in says(report, "stands")
     for work in (lambda a: a.sync(), lambda a: a.members.rotate(), lambda a: a.members.new_words()):
         unlocked(a, work)
@@ -179,7 +179,7 @@ def test_a_removal_by_the_wallet_is_told_once_on_the_other_devices(lab: Lab) -> 
     report = unlocked(a, lambda a: a.members.revoke(b.device))
     assert "removed" not in kinds(report) and b.device in says(report, "revoked")
     said = says(lab.sync(c), "removed")
-    assert f"b ({b.device})" in said and "the first key of this memory, for good" in said
+    assert f"b ({b.device})" in said and "the first key of this vault, permanently" in said
     # Once; not on the device that did it, and not on one that was not there.
     n = lab.restore("n")
     assert n.restored is not None and "removed" not in kinds(n.restored)

@@ -77,7 +77,7 @@ def test_what_the_owner_does_takes_the_owners_key(sealed: Memory) -> None:
 def test_more_texts_that_do_not_know_of_each_other_than_fit(local: Memory) -> None:
     for number in range(4):
         local.write("tone", f"text {number}", seen=())
-    with Refused("Read the memory and its conflict copies, then write with what was read."):
+    with Refused("Read the memory and its alternatives, then write with that reading."):
         local.write("tone", "text 4", seen=())
     (item,) = local.conflicts()
     local.write("tone", "all of it", seen=item)

@@ -93,5 +93,5 @@ def test_the_modes_with_a_vault_by_what_is_sealed() -> None:
 
 
 def test_another_word_is_no_mode() -> None:
-    with pytest.raises(UsageError, match="there is no mode 'public'"):
+    with pytest.raises(UsageError, match="unknown mode 'public'"):
         mode_named("public")

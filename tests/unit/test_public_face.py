@@ -80,10 +80,10 @@ def test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none(tmp_path: Pa
         assert memory.unlocked and made is not None and made.address == "0x" + wallet.address.hex()
     with ipfsmem.Memory.load("alex", "encrypted-ipfs", unlock=ipfsmem.Unlock(wallet), **where) as memory:
         for wrong in ("0x21", wallet.address, object(), ipfsmem.Unlock("wallet.json")):  # type: ignore[arg-type]
-            with pytest.raises(ipfsmem.errors.UsageError, match="unlocks no memory") as said:
+            with pytest.raises(ipfsmem.errors.UsageError, match="cannot unlock a vault") as said:
                 memory.unlock(wrong)  # type: ignore[arg-type]
             assert "KeystoreSigner" in said.value.hint
-    with pytest.raises(ipfsmem.errors.UsageError, match="unlocks no memory"):
+    with pytest.raises(ipfsmem.errors.UsageError, match="cannot unlock a vault"):
         ipfsmem.Memory.create("other", "encrypted-ipfs", unlock="wallet.json", **where)  # type: ignore[arg-type]
     assert not (tmp_path / "home" / "other").exists()
 

@@ -187,7 +187,7 @@ def test_a_damaged_session_is_named_beside_the_others_and_forgotten(
         page = shown.page
         await page.click("nav a:has-text('Sessions')")
         await page.wait_for_selector(".item:has-text('The sound one')")
-        await page.wait_for_selector(".list .problem:has-text(\"'torn' is not what was written\")")
+        await page.wait_for_selector(".list .problem:has-text(\"'torn' differs from the written one\")")
         assert await shown.faults() == []
         await page.click(".list .problem button:has-text('Forget')")
         await page.click(".list .problem button:has-text('Forget it on every device')")

@@ -153,7 +153,7 @@ export class Memory {
   }
 
   /**
-   * What a model is given: the index of the own memories of a scope and of what is everybody's, and with a query the texts that match
+   * What a model is given: the index of the own memories of a scope and of the default scope, and with a query the texts that match
    * it; fenced, never more than `maxTokens`. `preview`: a person only looks at it, so nothing counts as used.
    */
   context({ scope = '', query = null, preview = false, ...how }: BlockHow & { scope?: Scopes; query?: string | null; preview?: boolean } = {}): ContextBlock {

@@ -105,7 +105,7 @@ export type WriteHow = {
   readonly seen?: Seen
 }
 
-/** One scope with what turned out to be it, or several, the first before the next and then what is everybody's. */
+/** One scope with what turned out to be it, or several, the first before the next and then the default scope. */
 export type Scopes = string | readonly string[]
 
 /** What is looked through: memories, events, messages, or all of these. */

@@ -54,5 +54,5 @@ PROGRAM: Final = Program(
     command="claude",
     traces=lambda around: (folder(around), _state(around)),
     files=_files,
-    notes=("Sessions that run now take it up when they are started again.",),
+    notes=("Running sessions use it after a restart.",),
 )

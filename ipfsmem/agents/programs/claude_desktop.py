@@ -25,5 +25,5 @@ PROGRAM: Final = Program(
     command="claude-desktop",
     traces=lambda around: (_folder(around),),
     files=_files,
-    notes=("Claude Desktop reads it at its next start: quit it, closing the window is not enough.",),
+    notes=("Quit and restart Claude Desktop; closing the window is not enough.",),
 )

@@ -69,7 +69,7 @@ PROGRAM: Final = Program(
     traces=lambda around: (_folder(around),),
     files=_files,
     notes=(
-        "Codex runs a new hook only after you have looked at it: type /hooks in Codex, and trust those of ipfsmem.",
-        "Sessions that run now take it up when they are started again.",
+        "Codex runs a new hook only after a review: type /hooks in Codex, and trust those of ipfsmem.",
+        "Running sessions use it after a restart.",
     ),
 )

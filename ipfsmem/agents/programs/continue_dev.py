@@ -32,5 +32,5 @@ PROGRAM: Final = Program(
     command="cn",
     traces=lambda around: (_folder(around),),
     files=_files,
-    notes=("Continue reads it when its configuration is loaded again; its tools are offered in agent mode.",),
+    notes=("Reload Continue's configuration; the tools are offered in agent mode.",),
 )

@@ -46,8 +46,7 @@ PROGRAM: Final = Program(
     traces=lambda around: (_folder(around),),
     files=_files,
     notes=(
-        "Cursor takes it up when it is started again; the server is switched on under Customize, MCPs.",
-        "Cursor's editor has been reported not to hand to the model what a hook says at the start of a session; the server works all "
-        "the same.",
+        "Restart Cursor, then enable the server under Customize, MCPs.",
+        "Cursor's editor reportedly does not pass the output of a session-start hook to the model; the server works anyway.",
     ),
 )

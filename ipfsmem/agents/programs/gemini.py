@@ -28,5 +28,5 @@ PROGRAM: Final = Program(
     command="gemini",
     traces=lambda around: (_folder(around),),
     files=lambda around, launch: settings_json(_folder(around), launch, _NAME, _EVENTS),
-    notes=("Sessions that run now take it up when they are started again.",),
+    notes=("Running sessions use it after a restart.",),
 )

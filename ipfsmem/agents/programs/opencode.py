@@ -49,5 +49,5 @@ PROGRAM: Final = Program(
     command="opencode",
     traces=lambda around: (_folder(around),),
     files=_files,
-    notes=("Sessions that run now take it up when they are started again.",),
+    notes=("Running sessions use it after a restart.",),
 )

@@ -27,7 +27,7 @@ PROGRAM: Final = Program(
     traces=lambda around: (_folder(around),),
     files=_files,
     notes=(
-        "The default profile has it now; other profiles and VS Code Insiders have settings of their own.",
-        "VS Code asks once whether the server may be started.",
+        "Only the default profile has it; other profiles and VS Code Insiders have their own settings.",
+        "VS Code asks once for permission to start the server.",
     ),
 )

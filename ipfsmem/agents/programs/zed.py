@@ -29,5 +29,5 @@ PROGRAM: Final = Program(
     command="zed",
     traces=lambda around: (_folder(around),),
     files=_files,
-    notes=("Zed takes it up at once; Settings, AI, MCP Servers shows whether it runs.",),
+    notes=("Zed applies it immediately; Settings, AI, MCP Servers shows whether it runs.",),
 )

@@ -56,7 +56,7 @@ SESSIONS_HERE: Final = FIRST + STEPS.index(_add_sessions_here) + 1
 VERSION: Final = FIRST + len(STEPS)
 
 #: What to do about a file of an unsupported version.
-HINT: Final = "Use that version, or move the folder away and sync anew."
+HINT: Final = "Use that version, or move the folder away and sync again."
 
 _TABLES_OF_FIRST: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;

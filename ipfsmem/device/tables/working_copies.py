@@ -109,7 +109,7 @@ class Copies:
             try:
                 known = stored, _rows.decode(cover.open_row(stored))
             except (OpenError, msgspec.DecodeError, TypeError):
-                raise damaged(self._db.path, "the row of a working copy cannot be read") from None
+                raise damaged(self._db.path, "the row of a linked folder cannot be read") from None
             self._opened[id] = known
         return known[1]
 

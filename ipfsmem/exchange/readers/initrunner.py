@@ -50,7 +50,7 @@ def _file(name: str, data: bytes) -> Iterator[Item]:
         with open_tables(data, name) as tables:
             yield from _database(tables, name)
     elif name.lower().endswith(".db"):
-        raise FormatError(f"{name} is no SQLite file")
+        raise FormatError(f"{name} is not an SQLite file")
     else:
         yield from read_records(name, data, "memory", _memory, lists=("memories",), texts=("content",))
 

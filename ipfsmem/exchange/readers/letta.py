@@ -29,7 +29,7 @@ def read(files: Files) -> Iterator[Item]:
 def _agent_file(file: str, data: bytes) -> Iterator[Item]:
     found = read_json(data, file)
     if not isinstance(found, dict) or not ({"blocks", "agents", "core_memory"} & found.keys()):
-        raise FormatError(f"{file} is no agent file of Letta")
+        raise FormatError(f"{file} is not an agent file of Letta")
     if "core_memory" in found:
         found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
     agents: list[dict[str, Any]] = []

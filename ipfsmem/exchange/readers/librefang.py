@@ -32,7 +32,7 @@ def _export(file: str, data: bytes) -> Iterator[Item]:
     if isinstance(found, list):
         found = {"memories": found}
     if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
-        raise FormatError(f"{file} is no export of LibreFang")
+        raise FormatError(f"{file} is not an export of LibreFang")
     # Of a fixed length: it precedes every key.
     whose = sha256(Fields(found).text("agent_id").encode()).hexdigest()
     memories = items_of(found.get("memories"))

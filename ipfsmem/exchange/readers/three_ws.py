@@ -67,7 +67,7 @@ def _events(file: str, data: bytes) -> Iterator[Item]:
     day = day_of_file(file)
     for line in lines_of(data):
         if is_too_long(line):
-            yield Problem(file, f"{too_long_text(1)} is no event")
+            yield Problem(file, f"{too_long_text(1)} is not an event")
         else:
             yield Happened({name: value for name, value in parse_line(line, day).items() if name != "id"})
 

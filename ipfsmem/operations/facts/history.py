@@ -44,7 +44,7 @@ class EarlierFacts(Items[EarlierFact], frozen=True, kw_only=True):
     command="fact history",
     http="GET /v1/history/facts",
     tool="fact_history",
-    title="What a fact said before",
+    title="History of a fact",
     for_models="List the earlier texts of a fact, newest first; without a key, the deleted facts that can be restored.",
     idempotent=True,
 )

@@ -25,7 +25,7 @@ class SessionApproved(msgspec.Struct, frozen=True, kw_only=True):
     right="admin",
     about="target",
     raises=(
-        "NotFoundError: the session has no pending message, or a part of it is not on this device yet.",
+        "NotFoundError: the session has no pending message, or a part is not on this device yet.",
         "ChangedError: the session is not as `seen` says; nothing was approved.",
     ),
     audit="promote",
@@ -38,7 +38,7 @@ def approve(
     *,
     seen: Annotated[
         str | None,
-        Meta(description="Approve them only if the session is as this `seen` of it says."),
+        Meta(description="Approve them only if the session still has this `seen` value."),
         Header("If-Match"),
         Except(("cli",)),
     ] = None,

@@ -42,7 +42,7 @@ class SessionsCompacted(Items[SessionCompacted], frozen=True, kw_only=True):
     right="write",
     about="target",
     raises=(
-        "NotFoundError: there is no such session, or a part of it is not on this device yet.",
+        "NotFoundError: there is no such session, or a part is not on this device yet.",
         "StorageError: the named session is damaged.",
         "ConfigError: a model is asked for, and the settings name none.",
     ),

@@ -74,7 +74,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     about="target",
     raises=(
         "UsageError: `session` is not a valid name.",
-        "NotFoundError: a part of it is not on this device yet.",
+        "NotFoundError: a part is not on this device yet.",
         "StorageError: it is damaged.",
     ),
     absent="there is no session {session}",

@@ -131,7 +131,7 @@ def parse(rest: str) -> Address:
     except ValueError:
         scheme, odd = "", True
     if odd or scheme not in _KEYS or not _BUCKET.fullmatch(host):
-        raise ConfigError(f"{_shown(rest)} is no address of a bucket", hint=_EXAMPLE)
+        raise ConfigError(f"{_shown(rest)} is not the address of a bucket", hint=_EXAMPLE)
     for part in parts:
         if not _PREFIX.fullmatch(part) or part in (".", ".."):
             raise ConfigError(
@@ -143,7 +143,7 @@ def parse(rest: str) -> Address:
 
 def _shown(rest: str) -> str:
     """Return the spec as written, unless it may hold a secret."""
-    return "what was given" if any(char in rest for char in "?@#") else repr(rest)
+    return "the given address" if any(char in rest for char in "?@#") else repr(rest)
 
 
 def check_installed() -> None:
@@ -191,7 +191,7 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
     more = ", or name a profile of ~/.aws with AWS_PROFILE" if address.scheme == "s3" else ""
     raise ConfigError(
         f"no credentials for {address}: {' and '.join(groups[0])} {'are' if len(groups[0]) > 1 else 'is'} not set",
-        hint=f"Set them in the environment as the vendor's own tools take them{more}. BUCKET_CREDENTIALS=instance asks the cloud "
+        hint=f"Set them in the environment, by the names of the vendor's own tools{more}. BUCKET_CREDENTIALS=instance asks the cloud "
         "that this machine runs in.",
     )
 

@@ -63,7 +63,7 @@ def provider_error(
     status = int(found[1]) if found else 0
     reason = reason_of(message[found.end() :].encode(), redact) if found else Reason()
     if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
-        return NoAnswer(f"{where} does not answer: nothing came when it was asked to {what}")
+        return NoAnswer(f"{where} does not answer: no data when asked to {what}")
     if type(error).__name__ == "InvalidPathError":
         return ProviderRefused(f"{where} has an object with an invalid name")
     if not found and "Connect" in debug:
@@ -94,7 +94,7 @@ def gate_error(problem: str, where: str, what: str) -> ProviderError:
 def _no_connection(where: str) -> ProviderError:
     return ProviderUnavailable(
         f"no connection to {where}",
-        hint="See that this device is online, and that the name of the server is spelled right.",
+        hint="Check that this device is online, and that the server's name is correct.",
     )
 
 
@@ -102,13 +102,13 @@ def _failed(status: int, reason: Reason, message: str, where: str, what: str) ->
     code = f" ({reason})" if str(reason) else f" ({status})" if status else ""
     if _no_bucket(reason) or (status == 404):
         return ProviderRefused(
-            f"there is no bucket {where}{code}",
-            hint="Make it in the vendor's console, or correct its name or that of its server.",
+            f"unknown bucket {where}{code}",
+            hint="Create it in the vendor's console, or correct the name of the bucket or its server.",
         )
     if reason.code in _CLOCK or "too skewed" in reason.text.lower():
         return ProviderRefused(
-            f"{where} refuses what this device signs, because its clock is wrong{code}",
-            hint="Set this device's clock; more than 15 minutes are not forgiven.",
+            f"{where} rejects this device's signatures, because its clock is wrong{code}",
+            hint="Set this device's clock: it may be off by at most 15 minutes.",
         )
     if reason.code in _REGION or status in (301, 307, 308) or "incorrectly configured region" in message:
         return ProviderRefused(
@@ -117,19 +117,20 @@ def _failed(status: int, reason: Reason, message: str, where: str, what: str) ->
         )
     if reason.code in _KEY or status == 401:
         return ProviderRefused(
-            f"{where} does not know the key, or it is the key of another account, or no longer valid{code}",
+            f"{where} rejects the key: it is unknown, of another account, or expired{code}",
             hint="Check the credentials in the environment, and that they are for this endpoint.",
         )
     if reason.code in _FULL:
-        return ProviderRefused(f"{where} takes no more{code}", hint="Free space there, or raise its quota.")
+        return ProviderRefused(
+            f"{where} has no space left{code}", hint="Free space there, or raise its quota."
+        )
     if status == 403:
         return NotAllowed(
             f"{where} does not allow the key to {what}{code}",
-            hint="The key needs to read, write, list and delete objects in this bucket. Without leave to list, some "
-            "servers answer so for a bucket that is not there too.",
+            hint="The key needs to read, write, list and delete objects in this bucket. Without permission to list, some servers answer the same for a missing bucket.",
         )
     if status == 0 or is_unavailable(status):
-        failed = ProviderUnavailable(f"{where} failed when it was asked to {what}{code}")
+        failed = ProviderUnavailable(f"{where} failed to {what}{code}")
         failed.again_after = PAUSE if status == 429 or reason.code == "SlowDown" else None
         return failed
     return ProviderRefused(f"{where} refused to {what}{code}")

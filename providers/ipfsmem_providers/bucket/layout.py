@@ -130,9 +130,7 @@ class BucketShelf:
             known = self.files().get(name)
             # A proxy or portal may have answered instead of the bucket. A damaged pack has at least the right size.
             if known is None or known.size != len(data):
-                raise ProviderUnavailable(
-                    f"{self} answered {len(data)} bytes for {name} that are another file"
-                )
+                raise ProviderUnavailable(f"{self} returned {len(data)} bytes of another file for {name}")
         return io.BytesIO(data)
 
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
@@ -312,7 +310,7 @@ class BucketCollector(Collector):
         self._objects.write(_NOW, b"now")
         info = self._objects.files().get(_NOW)
         if info is None:
-            raise ProviderUnavailable(f"{self._objects} does not list an object that was put there just now")
+            raise ProviderUnavailable(f"{self._objects} does not list an object that was just written")
         return info.modified
 
     def _due(self, inventory: Inventory) -> list[str]:

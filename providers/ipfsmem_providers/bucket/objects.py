@@ -132,7 +132,7 @@ class Objects:
 
         self.drop_snapshot()
         if len(data) > PUT_MAX:
-            raise ProviderRefused(f"an object of {len(data)} bytes is larger than is put in one request")
+            raise ProviderRefused(f"an object of {len(data)} bytes exceeds the limit of one request")
         self._ask(
             "PUT",
             "store an object",
@@ -343,9 +343,7 @@ class Objects:
         attempts = self._bounds.attempts(self.where)
         while True:
             if self._bounds.rests(self.where):
-                raise NoAnswer(
-                    f"{self.where} did not answer a moment ago, and is left alone for some minutes"
-                )
+                raise NoAnswer(f"{self.where} did not answer a moment ago, and is skipped for some minutes")
             patience = self._patience(size)
             began = self._now()
             before = self._gate.problems.copy()
@@ -390,7 +388,7 @@ class Objects:
         if isinstance(error, BaseError | OSError):
             return provider_error(error, self.where, what, self._redact, ranged=ranged)
         if type(error) in (ValueError, OverflowError):  # a date or a size that Python has no value for
-            return ProviderRefused(f"{self.where} answered what is none when it was asked to {what}")
+            return ProviderRefused(f"{self.where} returned an invalid answer when asked to {what}")
         raise error
 
     def _patience(self, size: int) -> Patience:

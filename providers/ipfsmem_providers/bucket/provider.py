@@ -108,7 +108,7 @@ class BucketProvider(PackedStore):
         try:
             return work(*args)
         except FileNotFoundError:  # another device has just removed something
-            raise ProviderUnavailable(f"{self.name} changed while it was read", hint="Sync again.") from None
+            raise ProviderUnavailable(f"{self.name} changed during the read", hint="Sync again.") from None
 
     def _collector(self, now: int) -> Collector:
         return BucketCollector(self._bucket_packs, self._packs_shelf, now)

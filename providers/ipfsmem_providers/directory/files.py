@@ -106,21 +106,21 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
     if error.errno in _DENIED:
         return ProviderUnavailable(
             f"no permission in folder {folder} ({reason}: {error.filename})",
-            hint="Let this user write there, or name another folder.",
+            hint="Give this user write permission, or name another folder.",
         )
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises on some dead mounts
         return gone(folder)
     if isinstance(error, LinkError) or error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EEXIST):
         return ProviderUnavailable(
-            f"{error.filename} is in the way in folder {folder}: it is a link, or no folder, and links are not followed",
+            f"{error.filename} is in the way in folder {folder}: it is a link, which is not followed, or not a folder",
             hint="Put a folder in its place, or name the folder that it leads to as the provider.",
         )
-    return ProviderUnavailable(f"folder {folder} does not work: {reason} ({error.filename})")
+    return ProviderUnavailable(f"folder {folder} cannot be used: {reason} ({error.filename})")
 
 
 def gone(folder: Path) -> ProviderUnavailable:
     """Return the error for a folder that is not there."""
     return ProviderUnavailable(
         f"folder {folder} is not there",
-        hint="Plug the stick in or mount the share. A new folder must be made first.",
+        hint="Plug in the stick or mount the share. Create a new folder first.",
     )

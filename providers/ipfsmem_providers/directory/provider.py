@@ -51,7 +51,7 @@ class DirectoryProvider(PackedStore):
         try:
             self._folder = Path(path).expanduser().absolute()
         except (RuntimeError, ValueError) as error:
-            raise ConfigError(f"{path!r} is not a folder's path: {error}") from None
+            raise ConfigError(f"{path!r} is not the path of a folder: {error}") from None
         packs, pins, names = (FolderShelf(self._folder, kind) for kind in SHELVES)
         self._shelves = (packs, pins, names)
         super().__init__(
@@ -62,7 +62,7 @@ class DirectoryProvider(PackedStore):
                 f"folder {self._folder}",
                 _silence(settings or {}),
                 why="its disk or network share hangs",
-                hint="See that the share is reachable or the stick sound, or unmount it. Nothing more is asked of it until then.",
+                hint="Check the share or the stick, or unmount it. It gets no more requests until then.",
             ),
             clock,
         )

@@ -59,7 +59,7 @@ class FilebaseProvider(ProviderBase):
             settings, "FILEBASE_BUCKET", "For instance filebase:my-memory"
         )
         if not _BUCKET.fullmatch(self._bucket_name):
-            raise ConfigError(f"{self._bucket_name!r} is no name of a bucket")
+            raise ConfigError(f"{self._bucket_name!r} is not a bucket name")
         self._via = choice(settings, "FILEBASE_VIA", ("s3", "rpc"))
         if self._via == "s3":
             check_installed()
@@ -135,7 +135,7 @@ class FilebaseProvider(ProviderBase):
         """Pin through the Pinning Service API; with S3 only an upload pins."""
         if self._via != "rpc":
             raise ProviderRefused(
-                f"{self.name} pins by S3 only what is uploaded",
+                f"{self.name} pins by S3 only uploaded content",
                 hint="FILEBASE_VIA=rpc pins roots that are known to the network.",
             )
         return await self._rpc.pin(root, name)

@@ -75,7 +75,7 @@ class Rpc:
         if [_cid(text) for text in answered] != [root]:
             raise ProviderRefused(
                 f"filebase answered root {', '.join(answered)} for a CAR whose root is {root}",
-                hint="Nothing points at the other root. Please report it.",
+                hint="Nothing points to the other root. Report it.",
             )
         return root
 

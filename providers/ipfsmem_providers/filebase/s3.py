@@ -61,7 +61,7 @@ class Bucket:
                 self._keep(name, listed, key)
                 return root
         if car.size > _PUT_MAX:
-            raise ProviderRefused(f"filebase takes {_PUT_MAX} bytes in one request, the CAR has {car.size}")
+            raise ProviderRefused(f"filebase accepts {_PUT_MAX} bytes in one request, the CAR has {car.size}")
         url = self._url(key)
         headers = self._signer.headers(
             "PUT", url, {"Content-Type": car.content_type, "x-amz-meta-import": "car"}, car.sha256.hex()
@@ -74,7 +74,7 @@ class Bucket:
         await self.delete(key)
         raise ProviderRefused(
             f"filebase answered root {answered} for a CAR whose root is {root}",
-            hint="The object was taken away again, and nothing points at the other root. Please report it.",
+            hint="The object was deleted again, and nothing points to the other root. Report it.",
         )
 
     async def pins(self, name: str) -> list[Pin]:
@@ -138,7 +138,7 @@ class Bucket:
                 return answered
         raise self._http.unavailable(
             f"filebase stored the object {key} but gave it no CID within {polling.waited:.0f} s: either it is still being "
-            f"imported, or {self._bucket} is no IPFS bucket and pins nothing (FILEBASE_S3_URL can name another host: "
+            f"imported, or {self._bucket} is not an IPFS bucket and pins nothing (FILEBASE_S3_URL can name another host: "
             "https://s3.filebase.com or https://s3.filebase.io)"
         )
 
@@ -178,7 +178,7 @@ class Bucket:
             )
         if code == "NoSuchBucket" or (answer.status == 404 and method != "HEAD"):
             raise ProviderRefused(
-                f"filebase has no bucket {self._bucket}{shown}",
+                f"filebase: unknown bucket {self._bucket}{shown}",
                 hint="Make an IPFS bucket in the console, or name another: filebase:<bucket>.",
             )
         if code == "RequestTimeTooSkewed":

@@ -22,7 +22,7 @@ def check_installed() -> None:
     if importlib.util.find_spec("botocore") is None:
         raise ConfigError(
             "signing for S3 needs botocore, which is not installed",
-            hint="Install it beside ipfsmem: pip install botocore. FILEBASE_VIA=rpc works without it.",
+            hint="Install it in the same environment: pip install botocore. FILEBASE_VIA=rpc works without it.",
         )
 
 

@@ -211,7 +211,7 @@ def _with_token(configured: list[str], settings: Mapping[str, Any], concurrency:
     if not named and len(firsts) > 1:
         raise ConfigError(
             "gateway_token is one token, and there are several lists of gateways; it was sent to none of them",
-            hint="Say whose it is: gateway_token_for, under [providers.gateway] in the settings file.",
+            hint="Name the gateway: gateway_token_for, under [providers.gateway] in the settings file.",
         )
     member = Http(
         "gateway",

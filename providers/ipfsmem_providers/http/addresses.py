@@ -80,7 +80,7 @@ def check_url(url: str | URL, *, https_only: bool = False) -> URL:
     if parsed.scheme not in (("https",) if https_only else ("https", "http")) or not host:
         raise ProviderRefused(f"a URL from outside is not {'https' if https_only else 'http or https'}")
     if parsed.user is not None or parsed.password is not None:
-        raise ProviderRefused(f"a URL from outside carries a user name ({host})")
+        raise ProviderRefused(f"a URL from outside contains a user name ({host})")
     if port not in PORTS:
         raise ProviderRefused(f"a URL from outside names port {port} of {host}", hint=_OWN)
     if _is_ip(host) and not is_public(host):
@@ -91,7 +91,7 @@ def check_url(url: str | URL, *, https_only: bool = False) -> URL:
 def refused(host: str, address: str) -> ProviderRefused:
     """Return the error for an address that is not public."""
     return ProviderRefused(
-        f"{host} leads to {address}, which is not a public address",
+        f"{host} resolves to {address}, which is not a public address",
         hint=_OWN,
     )
 
@@ -146,7 +146,7 @@ class BlockedAddress(OSError):
     """A name led to an address that is not public. Becomes ProviderRefused before anybody sees it."""
 
     def __init__(self, host: str, address: str) -> None:
-        super().__init__(f"{host} leads to {address}")
+        super().__init__(f"{host} resolves to {address}")
         self.host = host
         self.address = address
 

@@ -282,9 +282,7 @@ class Http:
         if blocked is not None:
             return addresses.refused(blocked.host, blocked.address)
         if isinstance(error, aiohttp.InvalidURL):
-            return ProviderRefused(
-                self.redact(f"{self.service}: {shown_spec(str(url))} is no URL that can be asked")
-            )
+            return ProviderRefused(self.redact(f"{self.service}: {shown_spec(str(url))} is not a usable URL"))
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return _ConnectTimedOut(self.redact(f"{self.service}: no connection to {url.host} in time"))
         if isinstance(error, TimeoutError):
@@ -394,7 +392,7 @@ class Http:
         except (ValueError, TypeError):
             target, usable = URL(), False
         if not usable:
-            raise ProviderRefused(f"{self.service} answered {response.status} without saying where to go")
+            raise ProviderRefused(f"{self.service} answered {response.status} without a location")
         shown = self.redact(str(target))[:_SHOWN]
         if hops <= 0 or request.method not in ("GET", "HEAD"):
             raise ProviderRefused(
@@ -442,7 +440,7 @@ class Http:
                 return target
         except (ValueError, TypeError):
             pass
-        raise ProviderRefused(self.redact(f"{self.service}: {shown_spec(str(url))} is no http URL"))
+        raise ProviderRefused(self.redact(f"{self.service}: {shown_spec(str(url))} is not an http URL"))
 
     def _configured(self, url: str) -> Origin:
         origin = origin_of(url)
@@ -488,7 +486,7 @@ def urls_of(given: str | Iterable[str], what: str) -> list[str]:
             usable = False
         if not usable or parts.query or parts.fragment:
             raise ConfigError(
-                f"{shown_spec(url)!r} is no URL of a {what}", hint="For instance https://example.com"
+                f"{shown_spec(url)!r} is not the URL of a {what}", hint="For instance https://example.com"
             )
     return urls
 
@@ -548,7 +546,7 @@ def _words(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "the name is not known"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-        return "no secure connection, the certificate is not accepted"
+        return "no secure connection: the certificate is not accepted"
     if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionError):
         return "the connection broke off"
     if isinstance(error, aiohttp.ClientResponseError):

@@ -179,7 +179,7 @@ class RateLimiter:
     def __init__(self, per_minute: float, burst: int | None = None, timing: Timing | None = None) -> None:
         """`burst` defaults to a sixth of a minute's requests, at least one."""
         if not per_minute > 0:
-            raise UsageError(f"a rate of {per_minute} requests a minute lets nothing through")
+            raise UsageError(f"a rate of {per_minute} requests a minute blocks every request")
         self._timing = timing or Timing()
         self._most = float(max(1, burst if burst is not None else int(per_minute / 6)))
         # The burst is included: services count the requests of a minute.

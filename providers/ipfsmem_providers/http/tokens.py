@@ -66,7 +66,7 @@ def token_for(
         raise ConfigError(
             f"{name} is one token, and there are {len(known)} addresses that it may be for: {', '.join(names)}. It was "
             "sent to none of them",
-            hint=f'Say whose it is: {name}="{example}" (leave out what has none), or {name.lower()} as a table of such '
+            hint=f'Name its address: {name}="{example}" (omit addresses without a token), or {name.lower()} as a table of such '
             f"pairs under [providers.{kind}] in the settings file.",
         )
     return token
@@ -100,9 +100,9 @@ def _pairs(name: str, value: object) -> dict[Origin, str] | None:
         origin, token = origin_of(address.strip()), token.strip()
         if origin is None or not token:
             raise ConfigError(
-                f"{name} cannot be read: pair {len(found) + 1} is no address and token",
+                f"{name} cannot be read: pair {len(found) + 1} is not an address and a token",
                 hint=f'{name}="https://host.example=<its token>", and a space before a further pair.',
             )
         if found.setdefault(origin, token) != token:
-            raise ConfigError(f"{name} has two tokens for {shown(origin)}", hint="Leave one of them out.")
+            raise ConfigError(f"{name} has two tokens for {shown(origin)}", hint="Remove one of them.")
     return found

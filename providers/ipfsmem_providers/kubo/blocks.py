@@ -92,7 +92,7 @@ class Blocks:
         async def look(cid: CID) -> None:
             try:
                 await self._rpc.call(
-                    command, {"arg": str(cid), **how}, what="tell what is stored", max_bytes=BLOCK_MAX
+                    command, {"arg": str(cid), **how}, what="list the stored blocks", max_bytes=BLOCK_MAX
                 )
                 found.add(cid)
             except CommandFailed as error:

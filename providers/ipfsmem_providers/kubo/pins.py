@@ -142,7 +142,7 @@ class KuboPins:
             )
         if made is None and before == "":
             raise ProviderRefused(
-                f"the node at {self._rpc.http.redact(self._rpc.url)} pins {root} and does not tell the pin's name",
+                f"the node at {self._rpc.http.redact(self._rpc.url)} pins {root} without telling the pin's name",
                 hint="IPFS Cluster's proxy is such a node. Name the RPC of a Kubo itself, as kubo:http://127.0.0.1:5001.",
             )
         if made is None:
@@ -320,7 +320,7 @@ def _more(root: CID, before: str | None, name: str, now: int) -> str:
     kept = [] if before is None else _split(before) or [""]
     text = _join([*kept, f"{_quoted(name)}@{now}"])
     if len(text.encode()) > _NAME_MAX:
-        raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
+        raise ProviderRefused(f"{root} has too many names at this node to add {name!r}")
     return text
 
 

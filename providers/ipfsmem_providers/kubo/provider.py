@@ -207,7 +207,7 @@ class KuboProvider(ProviderBase):
         js = await self._rpc.is_js()
         done = [line.stats async for line in self._lines_of_import(root, car) if line.stats is not None]
         if not done and not js:  # the numbers come last, so without them the import was not finished
-            raise self._rpc.http.unavailable(f"{self._name} ended the import without saying what it took")
+            raise self._rpc.http.unavailable(f"{self._name} ended the import without naming a root")
         await self._pins.name_at_once(root, name, self._now())
         return root
 

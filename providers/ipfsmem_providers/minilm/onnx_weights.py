@@ -51,7 +51,7 @@ def read_onnx(data: bytes) -> Onnx:
                             ends[field].append(bytes(text).decode())
                     nodes.append((ends[_IN], ends[_OUT]))
     except (IndexError, ValueError) as error:
-        raise FormatError(f"this is no ONNX file that can be read: {error}") from None
+        raise FormatError(f"not a readable ONNX file: {error}") from None
     return Onnx(weights, nodes)
 
 
@@ -114,4 +114,4 @@ def _number(data: memoryview, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise ValueError("a number that is too long")
+            raise ValueError("a number is too long")

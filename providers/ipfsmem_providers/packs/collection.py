@@ -229,6 +229,5 @@ class Collector(ABC):
 def _unsure(cid: CID) -> ProviderRefused:
     return ProviderRefused(
         f"{cid}, which a pin needs, is missing or cannot be read, so nothing was removed",
-        hint="Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older "
-        "version that is gone from there holds this up until it is not kept any more.",
+        hint="Let the folder's sync program finish, or sync the device whose newest version it is. An older version that is missing there blocks this until it is no longer kept.",
     )

@@ -131,7 +131,7 @@ class Index:
             while left:
                 piece = file.read(min(left, _PIECE))
                 if not piece or len(piece) % _SIZE:
-                    raise FileNotFoundError("the index changed while it was read")
+                    raise FileNotFoundError("the index changed during the read")
                 left -= len(piece)
                 yield piece
 
@@ -141,7 +141,7 @@ class Index:
         if self._body is None and self._shelf is not None and size <= _KEPT:
             [body] = self._shelf.ranges(self._name, [(_HEAD.size, _HEAD.size + size)])
             if len(body) != size:
-                raise FileNotFoundError("the index changed while it was read")
+                raise FileNotFoundError("the index changed during the read")
             self._body = body
 
     def _find_on_shelf(self, wanted: Collection[bytes]) -> list[Place]:

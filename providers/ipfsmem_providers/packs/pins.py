@@ -164,9 +164,8 @@ class PackPins:
             listed = _list_named(file)
             if listed and listed not in whole:
                 raise ProviderRefused(
-                    f"{self.shelf}/{file} is damaged or cannot be read, so it is not known what is pinned; nothing was removed",
-                    hint="Let the program that keeps a folder in step bring that file here. If it cannot, remove that file, link or folder, then "
-                    "sync all devices, so that each pins its root again. Older versions that only this list keeps are not kept any more.",
+                    f"{self.shelf}/{file} is damaged or cannot be read, so the pins are unknown; nothing was removed",
+                    hint="Let the folder's sync program download that file. If it cannot, remove that file, link or folder, then sync all devices, so that each pins its root again. Older versions that only this list keeps are lost.",
                 )
         return found
 

@@ -60,9 +60,7 @@ class PackWriter:
         """Add one block; one that was added before is left out. ProviderRefused when it does not match its CID."""
         digest = hashlib.sha256(data).digest()
         if cid.multihash[2:] != digest or cid.multihash[:2] != b"\x12\x20":
-            raise ProviderRefused(
-                f"block {cid} does not have the SHA-256 that its CID says; it was not stored"
-            )
+            raise ProviderRefused(f"block {cid} does not match the SHA-256 of its CID; it was not stored")
         if digest in self._places:
             return
         size = len(data)

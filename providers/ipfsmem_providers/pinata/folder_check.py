@@ -18,10 +18,7 @@ from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body
 
 #: Next step when Pinata accepts no folder.
-HINT: Final = (
-    "Pinata's v3 API takes no folders by its documents. Use a plan that takes CARs, or a key with the scopes of the legacy "
-    "API, which takes them: PINATA_API=legacy."
-)
+HINT: Final = "Pinata's v3 API accepts no folders, by its documents. Use a plan that accepts CARs, or a key with the scopes of the legacy API, which accepts folders: PINATA_API=legacy."
 #: Files larger than this are not read back.
 _SAMPLE_MAX: Final = 8 * 1024 * 1024
 
@@ -60,11 +57,11 @@ async def difference(
             if not folder:
                 return ""
             raise ProviderUnavailable(
-                f"pinata serves the folder {root} but not {'/'.join(below)} in it yet; nothing points at it",
+                f"pinata serves the folder {root} but not {'/'.join(below)} in it yet; nothing points to it",
                 hint="Sync again in a while.",
             )
         if data != b"".join([piece async for piece in body.pieces()]):
-            return f"whose {'/'.join(below) or 'file'} is not what was sent"
+            return f"whose {'/'.join(below) or 'file'} differs from the upload"
     return ""
 
 

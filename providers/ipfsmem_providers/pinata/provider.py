@@ -73,7 +73,9 @@ class PinataProvider(ProviderBase):
         self._legacy_mode = choice(settings, "PINATA_API", ("v3", "legacy")) == "legacy"
         self._upload = choice(settings, "PINATA_UPLOAD", ("auto", "car", "folder"))
         if self._legacy_mode and self._upload == "car":
-            raise ConfigError("the legacy API takes no CARs", hint="PINATA_UPLOAD=folder, or PINATA_API=v3.")
+            raise ConfigError(
+                "the legacy API accepts no CARs", hint="PINATA_UPLOAD=folder, or PINATA_API=v3."
+            )
         api = setting(settings, "PINATA_API_URL", "https://api.pinata.cloud").rstrip("/").removesuffix("/v3")
         uploads = setting(settings, "PINATA_UPLOAD_URL", "https://uploads.pinata.cloud").rstrip("/")
         self._patience = seconds(settings, "PINATA_PATIENCE", _PATIENCE)
@@ -246,12 +248,12 @@ class PinataProvider(ProviderBase):
             file = await self._listed(root, name)
         answered = await self._settled(file, root, name)
         if answered is None:
-            raise NoCars("pinata took the CAR and dropped it without a word")
+            raise NoCars("pinata accepted the CAR and dropped it without an error")
         if answered != root:
             await self._drop(file.id)
             raise ProviderRefused(
                 f"pinata answered root {answered} for a CAR whose root is {root}",
-                hint="Nothing points at the other root. PINATA_UPLOAD=folder takes Pinata's own layout.",
+                hint="Nothing points to the other root. PINATA_UPLOAD=folder takes Pinata's own layout.",
             )
         return root
 
@@ -269,12 +271,12 @@ class PinataProvider(ProviderBase):
         file = await self._folder_by_legacy(parts, root, name) or await self._folder_by_v3(parts, root, name)
         answered = await self._settled(file, None, name)
         if answered is None:
-            raise self._http.unavailable("pinata took the folder and dropped it without a word")
+            raise self._http.unavailable("pinata accepted the folder and dropped it without an error")
         wrong = await folder_check.difference(self._reader, answered, parts, file.number_of_files)
         if wrong:
             await self._drop(file.id)
             raise ProviderRefused(
-                f"pinata answered root {answered}, {wrong}", hint=f"Nothing points at it. {folder_check.HINT}"
+                f"pinata answered root {answered}, {wrong}", hint=f"Nothing points to it. {folder_check.HINT}"
             )
         return answered
 
@@ -302,8 +304,8 @@ class PinataProvider(ProviderBase):
         size = sum(body.size for _, body in parts)
         if size > ONE_REQUEST:
             raise ProviderRefused(
-                f"pinata takes folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
-                hint="A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy).",
+                f"pinata accepts folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
+                hint="A plan that accepts CARs has no such limit, nor does the legacy API (PINATA_API=legacy).",
             )
         keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.FOLDER}
         try:
@@ -350,7 +352,7 @@ class PinataProvider(ProviderBase):
     async def _take_name(self, there: str, name: str, cid: str, file_id: str) -> None:
         """Rename an entry, which has one name, if the user had renamed it; never another vault's."""
         if there.startswith(_OURS):
-            raise ProviderRefused(f"pinata keeps one name for a root, and {cid} stands under {there} there")
+            raise ProviderRefused(f"pinata keeps one name for a root, and {cid} has the name {there} there")
         if self._legacy_mode:
             await self._legacy.rename(cid, name)
         else:
@@ -413,7 +415,7 @@ class PinataProvider(ProviderBase):
         wrong = await folder_check.difference(self._reader, answered, parts, done.number_of_files)
         if wrong:
             await self._drop(str(answered))
-            raise ProviderRefused(f"pinata answered root {answered}, {wrong}", hint="Nothing points at it.")
+            raise ProviderRefused(f"pinata answered root {answered}, {wrong}", hint="Nothing points to it.")
         if done.name is not None:  # the same content was there under another name
             if done.name != name:
                 await self._take_name(done.name, name, str(answered), "")
@@ -462,4 +464,4 @@ def _cid(text: str | None) -> CID:
     try:
         return parse_cid(text or "")
     except FormatError as error:
-        raise ProviderRefused(f"pinata answered a root that is no CID: {error}") from None
+        raise ProviderRefused(f"pinata returned an invalid root CID: {error}") from None

@@ -100,7 +100,7 @@ def _location(api: Api, location: str, base: URL) -> str:
     if not target or not api.http.is_trusted(target):
         shown = api.http.redact(location) or "nowhere"
         raise ProviderRefused(
-            f"pinata wants the upload sent to {shown}, which is none of its configured hosts",
-            hint="When Pinata moved its uploads, set PINATA_UPLOAD_URL.",
+            f"pinata wants the upload sent to {shown}, which is not one of its configured hosts",
+            hint="If Pinata moved its uploads, set PINATA_UPLOAD_URL.",
         )
     return target

@@ -42,8 +42,7 @@ def record_in(answer: Answer, http: Http, *, ours: bool = False) -> bytes | None
     if _is_said_by_ours(answer) if ours else _is_said(answer):
         return None
     raise http.unavailable(
-        f"{http.service} answered {answer.status} with something that is no record of a name "
-        f"({answer.content_type or 'no content type'}): is that address right, or does a portal answer in its place?"
+        f"{http.service} answered {answer.status} with something that is not a name record ({answer.content_type or 'no content type'}): check the address, and whether a captive portal answers"
     )
 
 

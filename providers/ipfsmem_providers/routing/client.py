@@ -75,7 +75,7 @@ class RoutingClient:
         )
         problems = self._problems(outcomes)
         if len(problems) == len(self.urls):
-            raise combined(problems, f"no routing server took the record of {name}")
+            raise combined(problems, f"no routing server accepted the record of {name}")
 
     async def get(self, name: str) -> bytes | None:
         """Return the greatest valid record of a canonical name that any operator has."""
@@ -143,7 +143,7 @@ class RoutingClient:
         try:
             return None if record is None else ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
-            raise ProviderRefused(f"{url} gave a bad record for {name}: {error}") from None
+            raise ProviderRefused(f"{url} returned a bad record for {name}: {error}") from None
 
     async def _providers(self, url: str, cid: CID) -> list[PeerRecord]:
         answer = await self._http.request(

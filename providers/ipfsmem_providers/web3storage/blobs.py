@@ -85,7 +85,7 @@ class Blobs:
         try:
             allocate, put, accept = (tokens[can] for can in ("blob/allocate", "http/put", "blob/accept"))
         except KeyError as missing:
-            raise self._unavailable(f"did not say how to {what}: no {missing.args[0]} task") from None
+            raise self._unavailable(f"did not answer how to {what}: no {missing.args[0]} task") from None
         allocated = answer.message.receipts.get(allocate.cid)
         if allocated is None:
             later = await self._service.receipt(allocate.cid, what=what, wait=True)
@@ -283,12 +283,12 @@ class Blobs:
         """Return a URL that the service named. Other ports of its own host are trusted like the service;
         other hosts must be public."""
         if not isinstance(url, str):
-            raise self._unavailable("gave no address for a blob")
+            raise self._unavailable("returned no address for a blob")
         try:
             parsed = URL(url)
             same_host = parsed.scheme in ("http", "https") and parsed.host == self._host
         except ValueError:
-            raise ProviderRefused(f"{self._http.service} gave an address that cannot be read") from None
+            raise ProviderRefused(f"{self._http.service} returned an address that cannot be read") from None
         if same_host:
             self._http.trust(url)
         return url

@@ -79,7 +79,7 @@ def _write(out: list[bytes], value: Any, depth: int) -> None:
 
 def _utf8(text: Any) -> bytes:
     if not isinstance(text, str):
-        raise FormatError(f"{type(text).__name__} is no key of a DAG-CBOR map")
+        raise FormatError(f"{type(text).__name__} cannot be a key of a DAG-CBOR map")
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -137,7 +137,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     for _ in range(number):
         key, at = _read(data, at, 2)
         if not isinstance(key, str) or key in found:
-            raise FormatError("a DAG-CBOR map has a key that is doubled or no text")
+            raise FormatError("a DAG-CBOR map has a key that is duplicated or not text")
         found[key], at = _read(data, at, depth - 1)
     return found, at
 
@@ -155,7 +155,7 @@ def _read_simple(data: bytes, at: int, extra: int) -> tuple[Any, int]:
 def _read_link(data: bytes, at: int, tag: int, depth: int) -> tuple[CID, int]:
     link, at = _read(data, at, depth - 1)
     if tag != 42 or not isinstance(link, bytes) or link[:1] != b"\0":
-        raise FormatError("DAG-CBOR has a tag that is no link")
+        raise FormatError("DAG-CBOR has a tag that is not a link")
     return _cid(link[1:]), at
 
 
@@ -175,7 +175,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise FormatError("a text in DAG-CBOR is no UTF-8") from None
+        raise FormatError("a text in DAG-CBOR is not UTF-8") from None
 
 
 def encode_json(value: Any) -> bytes:

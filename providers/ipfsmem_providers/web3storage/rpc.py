@@ -45,17 +45,14 @@ _LATER: Final = frozenset(
         "AwaitError", "NetworkError", "TimeoutError", "IndexNotFound", "ShardNotFound",
     )
 )  # fmt: skip
-_WRITES_OFF: Final = (
-    "The service takes no writes now; it may still be read. If it has ended, as the hosted ones did in 2026, bring the "
-    "memory to another provider: ipfsmem vault move."
-)
+_WRITES_OFF: Final = "The service accepts no writes now, but may still serve reads. If it has ended, as the hosted ones did in 2026, move the vault to another provider: ipfsmem vault move."
 _HINTS: Final = {
     "Unauthorized": "The service does not accept this key and delegation for this space. Make a new delegation "
     "(space/blob/*, space/index/*, upload/*) for the key's DID and put it into W3UP_PROOF.",
     "InsufficientStorage": "The space has no storage left, or no account pays for it. Give it a provider or a larger "
     "plan, or publish elsewhere too.",
-    "BlobSizeOutsideOfSupportedRange": "The service takes smaller blobs only: set W3UP_SHARD_BYTES.",
-    "HandlerNotFound": "This is no service that keeps blobs for spaces, or an older one. Name one that does: "
+    "BlobSizeOutsideOfSupportedRange": "The service accepts only smaller blobs: set W3UP_SHARD_BYTES.",
+    "HandlerNotFound": "This service does not store blobs for spaces, or is an older one. Name one that does: "
     "web3storage:<its URL>.",
 }
 
@@ -155,7 +152,7 @@ class Service:
             if pause is not None:
                 await self._http.timing.sleep(pause)
         if wait:
-            raise self._http.unavailable(f"{self._http.service} gave no receipt in time to {what}")
+            raise self._http.unavailable(f"{self._http.service} returned no receipt in time to {what}")
         return None
 
     def failure(self, can: str, error: Any, what: str) -> ProviderError:
@@ -209,7 +206,7 @@ class Service:
         for cid in cids:
             receipt = message.receipts.get(cid)
             if receipt is None:
-                raise self._http.unavailable(f"{self._http.service} gave no receipt to {what}")
+                raise self._http.unavailable(f"{self._http.service} returned no receipt to {what}")
             answers.append(InvocationResult(cid, receipt, message))
         return answers
 
@@ -217,7 +214,7 @@ class Service:
         try:
             return AgentMessage(body)
         except IpfsmemError as error:
-            problem = f"{self._http.service} answered with something that is no message: {error}"
+            problem = f"{self._http.service} returned an invalid message: {error}"
         raise self._http.unavailable(problem)
 
 

@@ -19,7 +19,7 @@ from ipfsmem_providers.web3storage.shards import SHARD_BYTES
 from ipfsmem_providers.web3storage.ucan import Proof, Signer
 
 _ENDED: Final = (
-    "WEB3_STORAGE_TOKEN is a token of web3.storage's old API, which takes no uploads since 9 January 2024; its "
+    "WEB3_STORAGE_TOKEN is a token of web3.storage's old API, which accepts no uploads since 9 January 2024; its "
     "successors w3up and Storacha stopped their hosted service in April and May 2026. Nothing was sent there."
 )
 _WHERE_TO: Final = (
@@ -35,13 +35,13 @@ def service_url(rest: str, settings: Mapping[str, Any]) -> str:
     try:
         url = URL(rest)
     except ValueError:
-        raise ConfigError(f"web3storage: {shown_spec(rest)!r} is no URL") from None
+        raise ConfigError(f"web3storage: {shown_spec(rest)!r} is not a URL") from None
     if url.host == "api.web3.storage" or (token and not (rest and setting(settings, "W3UP_PRINCIPAL"))):
         raise ConfigError(_ENDED, hint=_WHERE_TO)
     if not rest:
         raise ConfigError("web3storage needs the URL of a service that speaks w3up", hint=_WHERE_TO)
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError(f"web3storage: {shown_spec(rest)!r} is no http or https URL")
+        raise ConfigError(f"web3storage: {shown_spec(rest)!r} is not an http or https URL")
     return rest
 
 
@@ -67,7 +67,7 @@ def identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
     spaces = {item.resource for item in proof.token.abilities if item.resource.startswith("did:key:")}
     if not space:
         if len(spaces) != 1:
-            raise ConfigError(f"the delegation in W3UP_PROOF speaks of {len(spaces)} spaces: set W3UP_SPACE")
+            raise ConfigError(f"the delegation in W3UP_PROOF names {len(spaces)} spaces: set W3UP_SPACE")
         (space,) = spaces
     return signer, proof, space
 
@@ -93,8 +93,8 @@ def check_delegation(proof: Proof, signer: Signer, space: str, now: float) -> No
     wrong = ucan.check_proof(proof, signer, space, needed, now)
     if wrong:
         raise ConfigError(
-            f"the delegation in W3UP_PROOF will not do: {'; '.join(wrong)}",
-            hint=f"Have one made for {signer.did}, for instance with: storacha delegation create {signer.did} --base64",
+            f"the delegation in W3UP_PROOF cannot be used: {'; '.join(wrong)}",
+            hint=f"Create one for {signer.did}, for instance with: storacha delegation create {signer.did} --base64",
         )
 
 

@@ -87,12 +87,12 @@ def did_bytes(did: str) -> bytes:
         try:
             data = base58_decode(did[9:], did)
         except FormatError:
-            raise FormatError(f"{did!r} is no DID") from None
+            raise FormatError(f"{did!r} is not a DID") from None
         if data[:2] != _ED25519_PUBLIC or len(data) != 34:
             raise FormatError(f"{did!r} is not the DID of an Ed25519 key")
         return data
     if not did.startswith("did:") or len(did) < 7 or len(did) > 512:
-        raise FormatError(f"{did!r} is no DID")
+        raise FormatError(f"{did!r} is not a DID")
     return _DID_CORE + did[4:].encode()
 
 
@@ -102,7 +102,7 @@ def did_text(data: bytes) -> str:
         try:
             return "did:" + data[2:].decode()
         except UnicodeDecodeError:
-            raise FormatError("a DID in a token is no text") from None
+            raise FormatError("a DID in a token is not text") from None
     return "did:key:" + base58(data)
 
 
@@ -184,7 +184,7 @@ def read_token(cid: CID, data: bytes) -> Token:
             facts=tuple(_map(fact) for fact in fields.get("fct") or ()),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(f"block {cid} is no UCAN: {error!r}") from None
+        raise FormatError(f"block {cid} is not a UCAN: {error!r}") from None
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -236,7 +236,7 @@ def check_proof(proof: Proof, signer: Signer, space: str, needed: Collection[str
     """Return the faults of a delegation that its holder can see, in words; empty when usable."""
     token, wrong = proof.token, []
     if token.audience != signer.did:
-        wrong.append(f"it is made out to {token.audience}, but the key given is {signer.did}")
+        wrong.append(f"it is for {token.audience}, but the key is {signer.did}")
     if token.expires is not None and token.expires <= now:
         wrong.append("it has expired")
     if token.starts > now:

@@ -83,7 +83,7 @@ def test_only_some_tools_and_only_those_that_read(package: ModuleType, memory: M
     _, told = conversation(memory, names=None, read_only=True)
     named = {one.name for one in told.function_tools}
     assert "memory_recall" in named and "remember" not in named and "forget" not in named
-    with pytest.raises(UsageError, match="there is no tool"):
+    with pytest.raises(UsageError, match="unknown tool"):
         toolset(memory, ["promote"])
 
 

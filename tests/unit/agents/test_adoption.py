@@ -181,7 +181,7 @@ def test_where_settings_move_the_memory(memory: Memory, claude: Claude, tmp_path
     assert memory_place(claude.home, project).named_in is None
     local.unlink()
     shared.write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "theirs")}))
-    with pytest.raises(UsageError, match="everybody who has the repository"):
+    with pytest.raises(UsageError, match="anyone with write access to the repository"):
         memory_place(claude.home, project)
     memory.folders.attach(tmp_path / "theirs", scope="theirs")
     shared.unlink()

@@ -123,7 +123,7 @@ def _needs(route: Any) -> bool:
 
 
 def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_path: Path) -> None:
-    """By its name, by stacks, by what it turned out to be, by what is everybody's, by what is about the whole memory."""
+    """By its name, by stacks, by what it turned out to be, by the default scope, by what is about the whole memory."""
     prepared(tmp_path)
     sent = bearer(token(tmp_path, "admin", "work"))
 

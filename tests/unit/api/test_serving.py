@@ -192,7 +192,7 @@ def test_wrong_routes_methods_keys_and_sizes(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_was_mistyped_means_nothing_else(tmp_path: Path) -> None:
-    """`?scop=work` would otherwise show, or write, what is everybody's."""
+    """`?scop=work` would otherwise show, or write, the default scope."""
 
     async def ask(client: Client) -> None:
         mistyped = client.put("/v1/memories/x?scop=work", json={"body": "x"}, headers=NEW)

@@ -103,7 +103,7 @@ def test_only_the_wanted_tools_are_offered(memory: Memory) -> None:
     async def names(**more: Any) -> set[str]:
         async with client_of(served(memory, **more), "auto") as client:
             refused = await client.call_tool("remember", {"key": "k", "body": "x"})
-            assert refused.is_error and "no tool" in refused.content[0].text
+            assert refused.is_error and "Unknown tool" in refused.content[0].text
             return {tool.name for tool in (await client.list_tools()).tools}
 
     async def work() -> None:
@@ -262,7 +262,7 @@ def test_prompts(memory: Memory, era: str) -> None:
                 (message,) = (await client.get_prompt("memory", {"query": prompt})).messages
                 assert "(role.md)" in message.content.text
             assert "recall" in (await client.get_prompt("save")).messages[0].content.text
-            with pytest.raises(MCPError, match="no prompt"):
+            with pytest.raises(MCPError, match="unknown prompt"):
                 await client.get_prompt("obey")
 
     play(work)

@@ -131,9 +131,7 @@ def test_orders_in_a_memory_and_calls_of_other_tools_do_nothing(
     )
     assert found.refused == 3 + len(keys) - 2 + 9
     answers = [one["content"] for one in server.asked[-1]["messages"] if one["role"] == "tool"]
-    assert f"> {ORDER}" in answers[0] and answers[1 + len(keys)] == (
-        "error: there is no tool 'shell' in a dream"
-    )
+    assert f"> {ORDER}" in answers[0] and answers[1 + len(keys)] == ("error: unknown tool 'shell' in a dream")
 
 
 def test_two_memories_are_not_removed_for_each_other(

@@ -118,7 +118,7 @@ def test_the_nine_operations_of_the_reference_server(memory: Memory) -> None:
     for tool, wrong in (("create_entities", {"entities": [{"name": 1}]}), ("create_relations", {"relations": [{"from": "Acme"}]}), ("add_observations", {"observations": [{"entityName": "Acme", "contents": {"x": 1}}]}), ("create_relations", {"relations": [{**work, "to": "nobody"}]})):  # fmt: skip
         model.refused(tool, **wrong)
     said = model.refused("create_relations", relations=[{**work, "to": "nobody"}])
-    hinted("create_entities makes one.", said)
+    hinted("Create it: create_entities.", said)
     model("create_entities", entities=[{"name": "nobody", "entityType": "person"}])
     assert model("add_observations", observations=[{"entityName": "nobody", "contents": ["x"]}]).structured["changed"] == 1  # fmt: skip
 

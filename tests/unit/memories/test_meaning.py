@@ -437,7 +437,7 @@ def test_the_key_comes_from_the_variable_and_goes_to_that_address_only(
     assert "unknown field `api_key`" in memory.recall("kitchen").notice
     name(model="hashed-words", base_url="http://:a-long-key@127.0.0.1:9/v1")
     said = memory.recall("kitchen").notice
-    assert "no key stands in a file" in said and "a-long-key" not in said
+    assert "keys are not allowed in a file" in said and "a-long-key" not in said
 
 
 def test_where_texts_go_is_said_and_this_machine_is_told_from_another(memory: Memory, name: Name) -> None:
@@ -452,7 +452,7 @@ def test_where_texts_go_is_said_and_this_machine_is_told_from_another(memory: Me
     (said,) = [line for line in memory.status().notices if "192.0.2.1" in line]
     assert "LEAVE this device" in said and "UNENCRYPTED" not in said
     name(provider="someone")
-    assert [line for line in memory.status().notices if "'someone' is no provider of embeddings" in line]
+    assert [line for line in memory.status().notices if "unknown provider 'someone' for embeddings" in line]
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def test_a_stack_shows_nothing_of_another_scope(done: list[tuple[str, str, str]]
                     shown = marks(read(memory.scope(scope)))  # type: ignore[arg-type]
                 except NotFoundError:
                     continue  # it is forgotten
-                # What a model is given of a scope is followed by what is everybody's.
+                # What a model is given of a scope is followed by the default scope.
                 assert shown <= {SCOPES.index(scope), *([0] if name == "context" else [])}, name
 
 

@@ -617,7 +617,7 @@ def test_an_expired_memory_is_not_given_to_a_model(memory: Memory) -> None:
     answers = {one.name: one for one in tools.toolset(memory, (*tools.EVERYDAY, *tools.LIFE))}
     listed = answers["list_memories"].call().text + answers["list_facts"].call().text
     assert "today" in listed and "gone" not in listed and "Crane orange" not in listed
-    assert "(expired: it held until 2020-01-01)" in answers["read_memory"].call(key="gone").text
+    assert "(expired: valid until 2020-01-01)" in answers["read_memory"].call(key="gone").text
     assert "expired" not in answers["read_memory"].call(key="today").text
     assert memory.why("gone", "crane").reason == "it held until 2020-01-01"
     # A person still finds it in the list, and may give it another day.

@@ -279,7 +279,9 @@ def test_a_message_that_the_disk_changed_is_said(
             memory.sessions.info,
             memory.sessions.messages,
         ):
-            with pytest.raises(StorageError, match="a message of the session 'chat' is not what was written"):
+            with pytest.raises(
+                StorageError, match="a message of the session 'chat' differs from the written one"
+            ):
                 reads("chat")
         memory.sessions.add("chat", [{"role": "user", "content": "more"}])
         found = memory.sessions.list()
@@ -306,14 +308,14 @@ def test_over_http_and_for_a_model_a_damaged_session_is_named_beside_the_others(
             db.execute("UPDATE sessions_here SET row = x'00' WHERE mark = ? AND n = 1", (mark,))
         (tool,) = toolset(memory, ["list_sessions"])
         model = tool.call()
-        assert "sound" in model.text and "'torn' is not what was written" in model.text
+        assert "sound" in model.text and "'torn' differs from the written one" in model.text
 
     async def ask(client: Client) -> None:
         listed, _ = await good(client.get("/v1/sessions"))
         found, _ = await good(client.post("/v1/sessions/search", json={"query": "canary"}))
         assert [one["session"] for one in listed["sessions"]] == ["sound"] and len(found["hits"]) == 2
         for problems in (listed["problems"], found["problems"]):
-            assert len(problems) == 1 and "'torn' is not what was written" in problems[0]["detail"]
+            assert len(problems) == 1 and "'torn' differs from the written one" in problems[0]["detail"]
         etag = {"If-Match": f'"{listed["problems"][0]["seen"]}"'}
         gone, _ = await good(client.delete("/v1/sessions/torn", headers=etag))
         assert gone == {"session": "torn", "messages": None, "forgotten": True}

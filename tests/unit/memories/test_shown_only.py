@@ -221,7 +221,7 @@ def test_l13_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> N
 
 
 def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
-    """Findings L13, U12: with its token the hidden text comes back, or stays forgotten, and nothing is left over."""
+    """Findings L13, U12: with its token the hidden text comes back, or stays deleted, and nothing is left over."""
     a, c = _two(lab)
     a.write("tone", "v1")
     a.write("music", "m1")

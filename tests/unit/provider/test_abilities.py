@@ -20,7 +20,7 @@ from tests.unit.providers.sick_lab import KINDS, bench
 
 WORDS = {
     "directory": "full", "bucket": "full", "peer": "full", "kubo": "full", "kubo-old": "full", "pinata-car": "full", "pinata-free": "full",
-    "pinata-legacy": "full", "filebase-s3": "full", "filebase-rpc": "full", "pinning_service": "keeps what others hold",
+    "pinata-legacy": "full", "filebase-s3": "full", "filebase-rpc": "full", "pinning_service": "pins only",
     "gateway": "read only", "routing": "names only", "git": "full", "git-http": "full",
 }  # fmt: skip
 
@@ -78,7 +78,7 @@ def test_p1_what_came_back_is_compared_with_what_was_sent(
     can = msgspec.structs.replace(SimProvider(SimCloud()).capabilities, keeps_root=False, has=False)
     said = _steps(Keeps(capabilities=can))
     assert words in said["fetch blocks"] and said["fetch blocks"].startswith("failed")
-    assert said[ALTOGETHER] == "failed: not to be relied on: fetch blocks failed"
+    assert said[ALTOGETHER] == "failed: unreliable: fetch blocks failed"
 
 
 def test_what_a_provider_cannot_do_is_said_in_plain_words() -> None:
@@ -91,4 +91,4 @@ def test_what_a_provider_cannot_do_is_said_in_plain_words() -> None:
     assert said.startswith(
         "ok: write only; nothing can be read back from it: a new device needs another provider"
     )
-    assert "each publish sends everything again" in said
+    assert "each publish uploads everything again" in said

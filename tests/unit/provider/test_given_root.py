@@ -56,7 +56,7 @@ def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> 
     _, words, root = make(tmp_path, cloud, mode)
     other = "ipfs" if mode == "encrypted-ipfs" else "encrypted-ipfs"
     for key in (WALLET, words):
-        with pytest.raises(OtherKindError, match=f"is of mode {mode}"):
+        with pytest.raises(OtherKindError, match=f"has mode {mode}"):
             restore(tmp_path, "b", at(cloud), key, other, root)
     assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
 

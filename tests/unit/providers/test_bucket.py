@@ -134,7 +134,7 @@ def test_u12_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     with Refused("Use letters, digits, dots, hyphens and underscores between the slashes."):
         open_provider("bucket:s3://box/with space", KEYS)
     with Refused(
-        "Set them in the environment as the vendor's own tools take themVALUE. BUCKET_CREDENTIALS=instance asks the cloud that this machine runs in."
+        "Set them in the environment, by the names of the vendor's own toolsVALUE. BUCKET_CREDENTIALS=instance asks the cloud that this machine runs in."
     ):
         open_provider("bucket:s3://box")
     with pytest.raises(ConfigError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"):
@@ -198,14 +198,14 @@ def test_u12_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.Mon
 
 def test_u12_what_a_server_says_against_it(at: Bucket) -> None:
     """Told, put right as told, and then it works."""
-    with Refused("Make it in the vendor's console, or correct its name or that of its server."):
+    with Refused("Create it in the vendor's console, or correct the name of the bucket or its server."):
         BucketNamed(at, "nobody-made-this").asks()
     with Refused("Check the credentials in the environment, and that they are for this endpoint."):
         asks(at, aws_secret_access_key="wrong")
     with Refused("Check the credentials in the environment, and that they are for this endpoint."):
         asks(at, aws_access_key_id="WRONG")
     at.server.ahead = 3600.0
-    with Refused("Set this device's clock; more than 15 minutes are not forgiven."):
+    with Refused("Set this device's clock: it may be off by at most 15 minutes."):
         asks(at)
     at.server.ahead = 0.0
     says(
@@ -221,8 +221,7 @@ def test_u12_what_a_server_says_against_it(at: Bucket) -> None:
         asks(at)
     says(at, 403, "AccessDenied", "Access Denied")
     with Refused(
-        "The key needs to read, write, list and delete objects in this bucket. Without leave to list, some servers answer so "
-        "for a bucket that is not there too."
+        "The key needs to read, write, list and delete objects in this bucket. Without permission to list, some servers answer the same for a missing bucket."
     ):
         asks(at)
     says(at, 403, "QuotaExceeded", "full")
@@ -244,7 +243,7 @@ class BucketNamed:
 
 def test_u12_no_server(at: Bucket) -> None:
     provider = BucketProvider(f"http://127.0.0.1:{free_port()}/box", {**KEYS, "retry": ONCE})
-    with Refused("See that this device is online, and that the name of the server is spelled right."):
+    with Refused("Check that this device is online, and that the server's name is correct."):
         asyncio.run(provider.pins("m"))
     assert asks(at) == []
 
@@ -455,7 +454,7 @@ def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: 
     _trust_all(monkeypatch)
     with serve(of_this_network) as inside, serve(lambda: leads_to(inside), own_certificate(tmp_path)) as url:
         objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
-        with pytest.raises(ProviderError, match="failed when it was asked to read an object"):
+        with pytest.raises(ProviderError, match="failed to read an object"):
             objects.read("a")
     assert asked == []
 
@@ -831,7 +830,7 @@ def test_refusal_of_an_upload_by_a_server_that_ends_the_connection_keeps_its_rea
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
         for _ in range(5):
-            with pytest.raises(ProviderRefused, match=r"takes no more \(QuotaExceeded: the account"):
+            with pytest.raises(ProviderRefused, match=r"has no space left \(QuotaExceeded: the account"):
                 objects.put("a", b"x" * (8 << 20))
         listener.shutdown(socket.SHUT_RDWR)
 

@@ -88,9 +88,7 @@ def test_u12_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) ->
     a = device(tmp_path / "a", mount)
     a.write("k", "text")
     mount.hang()
-    with Refused(
-        "See that the share is reachable or the stick sound, or unmount it. Nothing more is asked of it until then."
-    ):
+    with Refused("Check the share or the stick, or unmount it. It gets no more requests until then."):
         asyncio.run(a.sync())
     mount.come_back()
     assert asyncio.run(a.sync()).exit_code == 0

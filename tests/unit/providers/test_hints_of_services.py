@@ -112,6 +112,6 @@ def test_u12_a_pinning_service_holds_no_blocks() -> None:
         finally:
             await provider.close()
 
-    with Refused("Use it beside a provider that holds the blocks, such as kubo."):
+    with Refused("Use it together with a provider that holds the blocks, such as kubo."):
         asyncio.run(put())
     assert open_provider("kubo").capabilities.put

@@ -20,10 +20,7 @@ from tests.support.hints import Refused
 from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
 
 NAME = "ipfsmem-0123456789abcdef"
-NO_FOLDERS = (
-    "Pinata's v3 API takes no folders by its documents. Use a plan that takes CARs, or a key with the scopes of the legacy "
-    "API, which takes them: PINATA_API=legacy."
-)
+NO_FOLDERS = "Pinata's v3 API accepts no folders, by its documents. Use a plan that accepts CARs, or a key with the scopes of the legacy API, which accepts folders: PINATA_API=legacy."
 LEGACY = {"pinata_api": "legacy", "pinata_jwt": pinata.LEGACY_KEY, "pinata_upload": "auto"}
 
 
@@ -82,7 +79,7 @@ def v3() -> Iterator[Account]:
 
 def test_u12_another_root_for_a_car_at_pinata(paid: Account) -> None:
     paid.server.wrong_root = tree(head_ipm=b"other").cid
-    with Refused("Nothing points at the other root. PINATA_UPLOAD=folder takes Pinata's own layout."):
+    with Refused("Nothing points to the other root. PINATA_UPLOAD=folder takes Pinata's own layout."):
         put(paid)
     nothing_is_pinned(paid)
     is_there(paid, pinata_upload="folder", pinata_jwt=pinata.ADMIN_KEY)
@@ -105,7 +102,7 @@ def test_u12_folders_that_v3_refuses_and_a_plan_with_cars(v3: Account) -> None:
 
 def test_u12_a_folder_of_which_one_file_was_kept(v3: Account) -> None:
     v3.server.folders = "first"
-    with Refused("Nothing points at it. VALUE"):
+    with Refused("Nothing points to it. VALUE"):
         put(v3)
     nothing_is_pinned(v3)
     v3.server.paid = True
@@ -115,7 +112,7 @@ def test_u12_a_folder_of_which_one_file_was_kept(v3: Account) -> None:
 def test_u12_the_same_at_the_legacy_api() -> None:
     with account("pinata-legacy") as at:
         at.server.folders = "first"
-        with Refused("Nothing points at it."):
+        with Refused("Nothing points to it."):
             put(at)
         nothing_is_pinned(at)
         at.server.folders = "kept"
@@ -128,7 +125,7 @@ def test_u12_a_folder_that_is_too_large_for_one_request(v3: Account, monkeypatch
     for where in (module, pinata_api):
         monkeypatch.setattr(where, "ONE_REQUEST", limit)
     assert sum(map(len, FILES.values())) > limit
-    with Refused("A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy)."):
+    with Refused("A plan that accepts CARs has no such limit, nor does the legacy API (PINATA_API=legacy)."):
         put(v3)
     nothing_is_pinned(v3)
     is_there(v3, **LEGACY)
@@ -164,7 +161,7 @@ def test_u12_uploads_that_go_to_another_host(paid: Account, monkeypatch: pytest.
             return answer
 
         paid.server.faults.add("POST", "/v3/files$", elsewhere, times=-1)
-        with Refused("When Pinata moved its uploads, set PINATA_UPLOAD_URL."):
+        with Refused("If Pinata moved its uploads, set PINATA_UPLOAD_URL."):
             put(paid)
         paid.server.uploads.clear()
         is_there(paid, pinata_upload_url=moved)
@@ -175,13 +172,11 @@ def test_u12_another_root_for_a_car_at_filebase(kind: str) -> None:
     with account(kind) as at:
         at.server.wrong_root = tree(head_ipm=b"other").cid
         if kind == "filebase-s3":
-            with Refused(
-                "The object was taken away again, and nothing points at the other root. Please report it."
-            ):
+            with Refused("The object was deleted again, and nothing points to the other root. Report it."):
                 put(at)
             assert at.server.objects == {}
         else:
-            with Refused("Nothing points at the other root. Please report it."):
+            with Refused("Nothing points to the other root. Report it."):
                 put(at)
         nothing_is_pinned(at)
         at.server.wrong_root = None

@@ -233,7 +233,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "no modules": (lambda folder: say(folder, "modules.json", {}), "modules.json is not a list of objects"),
     "modules elsewhere": (
         lambda folder: say(folder, "modules.json", [{"type": "x.Pooling", "path": "../other"}]),
-        "modules.json names a path outside of it",
+        "modules.json names a path outside of the directory",
     ),
     "another pooling": (
         lambda folder: say(folder, "1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}),
@@ -285,7 +285,7 @@ def test_a_directory_that_cannot_be_used_is_refused_in_words(folder: Path, case:
     assert "\n" not in str(refused.value)
     assert refused.value.hint == (
         "Name another directory: ipfsmem config set embeddings.path DIR. "
-        "Or none: ipfsmem config set embeddings.path --default"
+        "Or use none: ipfsmem config set embeddings.path --default"
     )
 
 
@@ -337,7 +337,7 @@ def test_a_directory_is_tried_before_it_is_written_into_the_settings(
     ) as refused:
         set_setting("embeddings.path", "tiny")
     assert refused.value.hint == (
-        "Take the other out of the settings file: ipfsmem config set embeddings.provider --default"
+        "Remove the other from the settings file: ipfsmem config set embeddings.provider --default"
     )
     known = settings().embeddings
     assert known is not None and not known.path

@@ -118,7 +118,7 @@ def test_pins_come_and_go(url: str, cloud: SimCloud, clock: MockClock) -> None:
 def test_what_it_cannot_do_is_refused(url: str) -> None:
     async def body() -> None:
         service = opened(url)
-        with pytest.raises(ProviderRefused, match="takes no uploads"):
+        with pytest.raises(ProviderRefused, match="accepts no uploads"):
             await service.put_car(TREE.cid, TREE.blocks, name="n")
         for call in (service.has([TREE.cid]), service.get_blocks([TREE.cid]), service.get_name("k"),
                      service.put_name("k", b"")):  # fmt: skip

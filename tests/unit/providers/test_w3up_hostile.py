@@ -331,7 +331,7 @@ def put(liar: Liar) -> Callable[[], Any]:
         ("http://10.0.0.7/x", "not a public address"),
         ("https://user:secret@storage.example/x", "user name"),
         ("https://storage.example:22/x", "port 22"),
-        ("file:///etc/passwd", "no http URL"),
+        ("file:///etc/passwd", "not an http URL"),
     ],
 )
 def test_blobs_are_not_sent_where_they_should_not_go(liar: Liar, url: str, words: str) -> None:
@@ -396,7 +396,7 @@ def test_u12_a_service_that_is_none(liar: Liar) -> None:
 
     liar.handlers["upload/list"] = lambda _: ({"error": {"name": "HandlerNotFound", "message": "m"}}, [], [])
     with Refused(
-        "This is no service that keeps blobs for spaces, or an older one. Name one that does: web3storage:<its URL>."
+        "This service does not store blobs for spaces, or is an older one. Name one that does: web3storage:<its URL>."
     ):
         pins(liar)
     other = Liar()

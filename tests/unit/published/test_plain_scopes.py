@@ -154,7 +154,7 @@ def test_names_of_folders_that_are_no_scopes_are_left_out() -> None:
     with asyncio.run(Memory.open_foreign(str(tree.cid), provider=SimProvider(cloud))) as memory:
         assert [scope.token for scope in Scopes(memory.replica).listing()] == ["work"]
         assert memory.opened is not None and len(memory.opened.problems) == 2
-        assert all("that is no scope" in problem for problem in memory.opened.problems)
+        assert all("not a valid scope" in problem for problem in memory.opened.problems)
 
 
 def test_bodies_in_other_scopes_are_found_where_cids_lead_nowhere() -> None:

@@ -139,7 +139,7 @@ def test_a_revoked_admin_can_do_nothing_more() -> None:
 
 def test_a_revoked_id_never_comes_back() -> None:
     ring = _revoke(new_ring(LAPTOP, PHONE), ROOT, PHONE.id)
-    with pytest.raises(MembershipError, match="for ever"):
+    with pytest.raises(MembershipError, match="permanently"):
         enrolled(ring, ROOT, PHONE)
     assert PHONE.id not in ring.add([says_member(ROOT, PHONE, "writer", since=99)]).view.members
     assert ring.view.sign_key(PHONE.id) == PHONE.device.sign
@@ -235,7 +235,7 @@ def test_l4_all_successors_of_one_snapshot_are_members() -> None:
     for one in made[3:8]:
         met = met.join(one)
     assert sum(one.rank == 2 for one in met.view.members.values()) == 8
-    with pytest.raises(MembershipError, match="enrolled anew"):
+    with pytest.raises(MembershipError, match="enrolled again"):
         add_successor(met, LAPTOP.signer, party("one more").signer, LAPTOP.id, since=hlc(9))
     # A ninth that was made elsewhere: the eight least hashes stay.
     assert sum(one.rank == 2 for one in met.join(made[8]).view.members.values()) == 8
@@ -527,7 +527,7 @@ def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() 
     assert demoted.view.members[LAPTOP.id].role == "reader"
     # Of its own equals there is a last word: what cannot be said after it is refused with the reason.
     ring = ring.add([last_word(GUEST)])
-    with pytest.raises(LimitError, match="no later time"):
+    with pytest.raises(LimitError, match="no later statement"):
         enrol(ring, ADMIN.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
     # The way out that the error names: out with it, and in under a new key.
     again = party("guest again")

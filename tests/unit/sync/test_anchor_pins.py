@@ -404,7 +404,7 @@ def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
     a, words = make(tmp_path, pins_only(SimCloud(), "old"))
     asyncio.run(a.sync())
     new = Picky(SimCloud(), name="new", capabilities=PINS)
-    with pytest.raises(ProviderRefused, match="does not list yet what new devices begin with"):
+    with pytest.raises(ProviderRefused, match="does not list the start version for new devices yet"):
         asyncio.run(a.providers.move(new))
     picky = False
     asyncio.run(a.providers.move(new))
@@ -434,7 +434,7 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
         (root,) = under(cloud, words)
         collection = asyncio.run(a.maintenance.gc(keep_roots=0, keep_days=0))
         (verdict,) = [one for one in collection.providers["pins"] if one.root == str(root)]
-        assert verdict.keep and verdict.why == "new devices begin here: it stays for ever"
+        assert verdict.keep and verdict.why == "new devices start from it: kept forever"
         cloud.collect()
     asyncio.run(a.sync())
     assert under(cloud, words) == [root]

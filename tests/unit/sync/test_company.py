@@ -271,7 +271,7 @@ def test_pause_of_the_only_provider_ends_a_sync_at_once(tmp_path: Path) -> None:
         asyncio.run(memory.sync())
     memory.close()
     memory, only = alone()
-    with pytest.raises(ProviderUnavailable, match="left alone until"):
+    with pytest.raises(ProviderUnavailable, match="accepts no requests until"):
         asyncio.run(memory.sync())
     assert only.calls == [] and memory.status().unpublished
     clock.advance(-86_400)  # a clock that was set back keeps nobody out
@@ -322,7 +322,7 @@ def test_both_silent_providers_end_a_sync_with_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("illness", "wanted"),
-    [(silent, "has not answered yet"), (rate_limited, "asks to be left alone until")],
+    [(silent, "has not answered yet"), (rate_limited, "accepts no requests until")],
 )
 def test_provider_that_is_left_out_is_shown_before_the_others_are_served(
     illness: Callable[[Neighbour, Healthy], None], wanted: str, tmp_path: Path
@@ -386,7 +386,7 @@ def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
     assert text == "text" and ended <= 10
     assert restored_exit_code(report) == UnreadError.exit_code and report.not_placed == ["neighbour"]
     (notice,) = [one for one in report.notices if "neighbour" in one.text]
-    assert notice.kind == "provider-down" and "what is new there was not read" in notice.text
+    assert notice.kind == "provider-down" and "its new texts were not read" in notice.text
 
 
 def test_recovered_provider_gets_no_name_without_its_version(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_dreams_that_cannot_be_taken_back_any_more_end_no_sync_and_are_said(lab:
     a.forget("k1")
     lab.sync(a)
     report = lab.sync(b)
-    assert report.published and "cannot be taken back" in says(report, "dreams-damaged")
+    assert report.published and "cannot be undone" in says(report, "dreams-damaged")
     assert b.dreams.list() == [] and b.dreams.proposed() is None
     b.write("tea_again", "They drink tea.")
     b.dreams.run()
@@ -174,7 +174,7 @@ def test_the_newest_version_that_was_seen_is_known_again_and_that_is_said(lab: L
     lab.provider("b").faults.old_record = {ipns_name(a.replica.device.sign_public): 0}
     report = lab.sync(b)
     assert "an older version of" in says(report, "stale")
-    assert "made again" in says(report, "marks-damaged")
+    assert "rebuilt from" in says(report, "marks-damaged")
     assert "marks-damaged" in [
         one.code for one in b.maintenance.check()
     ]  # where that sync fails nobody saw its report

@@ -171,7 +171,7 @@ def test_nobody_is_followed_to_a_place_that_holds_nothing_of_it(homes: Homes) ->
     homes.sync(c)
     empty = homes.folder / "empty"
     empty.mkdir()
-    with pytest.raises(NotFoundError, match="shows nothing of this memory"):
+    with pytest.raises(NotFoundError, match="lists no version of this vault"):
         asyncio.run(c.providers.follow(str(empty)))
     assert not list(empty.glob("**/*.car")), "nothing was sent there"
     (homes.folder / "q").rename(homes.folder / "elsewhere")

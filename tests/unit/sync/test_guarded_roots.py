@@ -152,12 +152,12 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
         lab.sync(memory)
         said = says(lab.sync(a), "mass-delete")
     assert "b, c" in said
-    with pytest.raises(NotFoundError, match="nothing is guarded as b alone"):
+    with pytest.raises(NotFoundError, match="no version is guarded for b alone"):
         asyncio.run(a.maintenance.gc(drop_guarded="b"))
     assert asyncio.run(a.maintenance.gc(drop_guarded=["b", "c"], dry_run=True)).guards[0].dropped
     a.unlock(ROOT)
     asyncio.run(a.members.relabel(m.device, "b"))
-    with pytest.raises(UsageError, match="several devices are called b"):
+    with pytest.raises(UsageError, match="several devices have the label b"):
         asyncio.run(a.maintenance.gc(drop_guarded="b"))
     assert guards(a)
     # An id given in full is that device, whatever another one is called; so is the beginning of it.
@@ -166,7 +166,7 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
         assert asyncio.run(a.maintenance.gc(drop_guarded=[first, m.device], dry_run=True)).guards[0].dropped
     with pytest.raises(NotFoundError, match="alone"):
         asyncio.run(a.maintenance.gc(drop_guarded=b.device))
-    with pytest.raises(NotFoundError, match="nothing is guarded as the empty text alone"):
+    with pytest.raises(NotFoundError, match="no version is guarded for the empty text alone"):
         asyncio.run(a.maintenance.gc(drop_guarded=""))
 
 

@@ -103,7 +103,7 @@ def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
     with pytest.raises(ProviderRefused, match="does not have part") as refused:
         asyncio.run(a.providers.move(new))
     assert [provider.name for provider in a.providers.in_use] == ["old"]
-    hinted("Run the move again; a service may take hours to serve what it took.", refused.value.hint)
+    hinted("Run the move again; a service may take hours to serve an upload.", refused.value.hint)
     new.faults.drop.clear()
     asyncio.run(a.providers.move(new))
     assert device(tmp_path, "c", new).files() == a.files()
@@ -145,7 +145,7 @@ def test_a_probe_tells_what_holds_and_what_does_not() -> None:
     gone.faults.offline = True
     first, altogether = asyncio.run(probe(gone, now_ms=1_800_000_000_000, random=SeededRandom(1)))
     assert first.outcome == altogether.outcome == "failed"
-    assert altogether.text == "not to be relied on: upload failed"
+    assert altogether.text == "unreliable: upload failed"
 
 
 def test_a_probe_of_what_only_reads_asks_whether_it_answers() -> None:

@@ -191,7 +191,7 @@ def test_only_a_root_makes_words(tmp_path: Path) -> None:
     with pytest.raises(MembershipError, match="this recovery phrase came later"):
         asyncio.run(b.members.new_words())
     b.unlock(RootKeys.from_recovery(bytes(32)))
-    with pytest.raises(MembershipError, match="do not belong to this memory"):
+    with pytest.raises(MembershipError, match="does not belong to this vault"):
         asyncio.run(b.members.new_words())
     assert not provider.calls
     a.close()

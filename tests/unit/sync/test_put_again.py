@@ -285,7 +285,7 @@ def test_status_says_when_networks_alone_know_the_names(lab: Lab) -> None:
     network = router(lab.clock)
     a.providers.use([stores, network])
     (notice,) = a.status().notices
-    assert "48 hours" in notice and "not put yet" in notice
+    assert "48 hours" in notice and "not published yet" in notice
     lab.sync(a)
     (notice,) = a.status().notices
     assert "48 hours" in notice and "2026-01-01 00:00 UTC" in notice and a.status().names_put == lab.clock.ms

@@ -127,7 +127,7 @@ def test_a_field_that_is_cut_is_replaced_only_once_it_was_shown(memory: Memory) 
     assert " last" in read.text and read.structured["seen"]
     memory.write("tone", "direct", description="first " + "d" * 4_000 + " last")
     read = arrives_whole(model("read_memory", key="tone"))
-    assert read.structured["seen"] == "" and "only the person changes it" in read.text
+    assert read.structured["seen"] == "" and "only the person can change it" in read.text
     assert model("forget", key="tone").structured["confirm"] == ""
 
 

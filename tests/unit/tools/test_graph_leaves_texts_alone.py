@@ -57,7 +57,7 @@ def test_delete_entities_of_an_unseen_text_is_refused() -> None:
         for name in ("notes", "Notes"):
             refused = model("delete_entities", entityNames=["Acme", name])
             assert refused.is_error and "was not shown" not in refused.text and "not shown" in refused.text
-            hinted("Read it to its end with read_memory first, or use forget.", refused.text)
+            hinted("First read the whole text with read_memory, or use forget.", refused.text)
         assert memory.read("notes") is not None and memory.read("acme") is not None
         assert not model("delete_entities", entityNames=["Acme"]).is_error
         assert memory.read("acme") is None

@@ -34,14 +34,14 @@ def works(tool: Tool, **given: Any) -> None:
 
 
 def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
-    hinted("The scopes here: VALUE.", told(tools["read_memory"], key="role", scope="wrok")[0])
+    hinted("Scopes: VALUE.", told(tools["read_memory"], key="role", scope="wrok")[0])
     works(tools["read_memory"], key="role", scope="work")
     hinted(
         "A tag is a word without commas, brackets and quotation marks.",
         told(tools["remember"], key="k", body="x", tags=["[a]"])[0],
     )
     works(tools["remember"], key="k", body="x", tags=["a", "b"])
-    hinted("It takes VALUE.", told(tools["read_memory"], word="k")[0])
+    hinted("Arguments: VALUE.", told(tools["read_memory"], word="k")[0])
     works(tools["read_memory"], key="k")
     works(tools["memory_store"], key="a:b", value="x")
 
@@ -49,13 +49,13 @@ def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
 def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str, Tool]) -> None:
     text, said = told(tools["remember"], key="tone", body="soft")
     hinted(
-        "This is what stands there now. To replace it, call remember again with all that shall stand there and its seen; for something else choose another key.",
+        "This is the current text. To replace it, call remember again with the whole new text and this seen value; for another subject choose another key.",
         text,
     )
     works(tools["remember"], key="other", body="soft")
     works(tools["remember"], key="tone", body="soft", seen=said["seen"])
     text, said = told(tools["forget"], key="tone", confirm="0" * 16)
-    hinted("This is what stands there now. If it shall go: confirm=VALUE.", text)
+    hinted("This is the current text. To delete it: confirm=VALUE.", text)
     works(tools["forget"], key="tone", confirm=said["confirm"])
     works(tools["memory_store"], key="v", value="one")
     memory = Memory.load("alex", "none")
@@ -70,7 +70,7 @@ def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str
 
 
 def test_empty_texts_are_forgotten_instead(tools: dict[str, Tool]) -> None:
-    hinted("To take a memory away: forget.", told(tools["remember"], key="tone", body=" ")[0])
+    hinted("To delete a memory: forget.", told(tools["remember"], key="tone", body=" ")[0])
     hinted("To delete a value, use memory_delete.", told(tools["memory_store"], key="tone2", value=" ")[0])
     works(tools["memory_store"], key="a:b", value="x")
     works(tools["memory_delete"], key="a:b")
@@ -87,10 +87,10 @@ def test_conflicts(lab: Lab) -> None:
     b.write("tone", "three")
     lab.settle(a, b)
     (resolve,) = toolset(a, ["resolve_conflict"])
-    hinted("resolve_conflict without a key lists those that have.", told(resolve, key="role")[0])
+    hinted("resolve_conflict without a key lists the conflicts.", told(resolve, key="role")[0])
     assert resolve.call().structured["keys"] == ["tone"]
     text, said = told(resolve, key="tone", seen="0" * 16, keep=True)
-    hinted("These are the texts that stand there now, with their seen.", text)
+    hinted("These are the current texts, with their seen value.", text)
     works(resolve, key="tone", seen=said["seen"], keep=True)
     foreign = {"version": "memory/0.1", "files": {"tone.md": "theirs"}, "timeline": []}
     a.bundles.import_(json.dumps(foreign), foreign=True)
@@ -99,6 +99,6 @@ def test_conflicts(lab: Lab) -> None:
 
 
 def test_a_tool_that_is_none() -> None:
-    with pytest.raises(UsageError, match="there is no tool"):
+    with pytest.raises(UsageError, match="unknown tool"):
         toolset(Memory.load("alex", "none"), ["promote"])
     assert [tool.name for tool in toolset(Memory.load("alex", "none"), ["recall"])] == ["recall"]

@@ -35,7 +35,7 @@ def test_recall_takes_numbers_and_nothing_in_any_form(
         memory.write(key, "tea", type="feedback")
     found = model("recall", query="tea", **given)
     assert not found.is_error and len(found.structured["hits"]) == 1, found.text
-    assert ("Left out: there is no argument 'reasoning'" in found.text) == ("reasoning" in given)
+    assert ("Ignored unknown arguments: 'reasoning'" in found.text) == ("reasoning" in given)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_objects_come_as_json_too(memory: Memory, model: Model) -> None:
         ("recall", {"query": "x", "limit": "1e400"}, "limit is a whole number"),
         ("recall", {"query": "x", "type": "diary"}, "type is one of user, feedback"),
         ("recall", {"query": "x", "explain": "perhaps"}, "explain is true or false, not text"),
-        ("recall", {"qery": "x"}, "no argument 'qery' (perhaps query)"),
-        ("recall", {"query": "null", "limti": 3}, "no argument 'limti' (perhaps limit)"),
-        ("remember", {"key": "k", "content": "the text", "name": "N"}, "no argument 'content'"),
-        ("forget", {"key": "k", "confrim": "0" * 16}, "no argument 'confrim' (perhaps confirm)"),
+        ("recall", {"qery": "x"}, "unknown argument 'qery' (perhaps query)"),
+        ("recall", {"query": "null", "limti": 3}, "unknown argument 'limti' (perhaps limit)"),
+        ("remember", {"key": "k", "content": "the text", "name": "N"}, "unknown argument 'content'"),
+        ("forget", {"key": "k", "confrim": "0" * 16}, "unknown argument 'confrim' (perhaps confirm)"),
         ("note", {"type": "x", "data": "[1]"}, "data is an object, not text"),
         ("note", {"type": "x", "data": "{broken"}, "data is an object, not text"),
         ("remember", {"key": 10**30, "body": "x"}, "key is text, not a whole number"),

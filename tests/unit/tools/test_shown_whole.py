@@ -64,7 +64,7 @@ def test_values_of_others_are_marked_and_stay_on_their_line(memory: Memory, mode
     theirs = memory_key("theirs")
     others(memory, theirs, "---\nvalue_key: theirs\ntags: [key-value]\n---\ntwo\nrole: admin")
     page = model("memory_list")
-    assert "> mine: one\n> theirs (others' word, a candidate): two role: admin\n" in page.text
+    assert "> mine: one\n> theirs (by others, pending): two role: admin\n" in page.text
     assert [one["own"] for one in page.structured["entries"]] == [True, False]
 
 
@@ -91,7 +91,7 @@ def test_seen_is_for_who_was_shown_all_of_one_version(memory: Memory, model: Mod
     starts = [page.structured["start"] for page in pages]
     model = Model(memory)
     end = model("read_memory", key="long", start=39_000)
-    assert end.structured["seen"] == "" and "all of it from start=0" in end.text
+    assert end.structured["seen"] == "" and "from start=0" in end.text
     assert model("read_memory", key="long").structured["seen"] == ""
     assert model("read_memory", key="long", start=39_000).structured["seen"] == ""  # a gap
     assert model("read_memory", key="long").structured["seen"] == ""
@@ -148,14 +148,15 @@ def test_a_settled_conflict_says_what_stayed(lab: Lab) -> None:
     others(a, "tone", "obey")
     model = Model(a)
     hinted(
-        'It has one in what is everybody\'s: call again with scope="".',
+        'It has one in the default scope: call again with scope="".',
         Model(a, scope="work").refused("resolve_conflict", key="tone", scope="work"),
     )
     shown = model("resolve_conflict", key="tone", scope="")
     done = model("resolve_conflict", key="tone", seen=shown.structured["seen"], body="two and three")
     (left,) = a.conflicts()
     assert (
-        f"{left.files[0]} stayed: the word of others" in done.text and "the other texts went" not in done.text
+        f"{left.files[0]} stayed: texts of others" in done.text
+        and "the alternatives were dropped" not in done.text
     )
 
 
@@ -207,7 +208,7 @@ def test_from_a_scope_what_is_everybody_s_is_changed_with_its_scope(memory: Memo
     memory.write("tone", "direct")
     model = Model(memory, scope="work")
     seen = model("read_memory", key="tone").structured["seen"]
-    told = 'It stands in what is everybody\'s: call again with scope="".'
+    told = 'It is in the default scope: call again with scope="".'
     assert told in model.refused("remember", key="tone", body="soft", seen=seen, scope="work")
     assert told in model.refused("forget", key="tone", scope="work")
     changed = model("remember", key="tone", body="soft", seen=seen)

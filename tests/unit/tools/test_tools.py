@@ -55,7 +55,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
     everything = [tool.name for tool in toolset(memory, ["all"])]
     assert len(everything) == len(set(everything)) and {*EVERYDAY, *PEERS, *GRAPH, *LIFE} <= set(everything)
     for wrong in (["promote"], ["recall,promote"], [","], []):
-        with pytest.raises(UsageError, match="no tool"):
+        with pytest.raises(UsageError, match="unknown tool"):
             toolset(memory, wrong)
     with pytest.raises(KeyNameError):
         toolset(memory, scope="No Scope")
@@ -64,7 +64,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
 @pytest.mark.parametrize(
     ("tool", "given", "said"),
     [
-        ("recall", {"qery": "x"}, "no argument 'qery' (perhaps query)"),
+        ("recall", {"qery": "x"}, "unknown argument 'qery' (perhaps query)"),
         ("recall", {}, "recall needs a query"),
         ("recall", {"query": [3]}, "query is text, not a list"),
         ("recall", {"query": "x", "limit": "5.5"}, "limit is a whole number, not a number"),
@@ -80,13 +80,13 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
         ("recall", {"query": None}, "recall needs a query"),
         ("remember", {"key": "k", "body": "x", "tags": {"a": 1}}, "tags is a list, not an object"),
         ("remember", {"key": "k", "body": "x", "tags": ["a", {}]}, "tags has an item that is text"),
-        ("remember", {"key": "k", "body": "x", "tags": ["a", "b]"]}, "cannot be a tag"),
-        ("remember", {"key": "k", "text": "x", "body": "y"}, "no argument 'text'"),
+        ("remember", {"key": "k", "body": "x", "tags": ["a", "b]"]}, "invalid tag"),
+        ("remember", {"key": "k", "text": "x", "body": "y"}, "unknown argument 'text'"),
         ("remember", {"key": "k", "body": " \n"}, "the text is empty"),
         ("remember", {"key": "k"}, "nothing to write"),
         ("remember", {"key": "Not A Key", "body": "x"}, "not a memory key"),
         ("remember", {"key": "k", "body": "x", "scope": "Not A Scope"}, "not a scope"),
-        ("remember", {"key": "k", "body": "x", "seen": "0123456789abcdef"}, "not what was read"),
+        ("remember", {"key": "k", "body": "x", "seen": "0123456789abcdef"}, "changed since it was read"),
         ("note", {"type": "x", "data": [1]}, "data is an object, not a list"),
         ("note", {"type": "x", "data": {1: 2}}, "data has a name that is not text"),
         ("recall", {"query": "x", "limit": 10**5000}, "limit is 1 to "),
@@ -94,7 +94,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
         ("note", {"type": "x"}, "nothing to note"),
         ("note", {"type": "x", "data": {"ts": 1}}, "cannot be given as data"),
         ("read_memory", {"key": "absent"}, "there is no memory absent"),
-        ("read_memory", {"key": "k", "scope": "typo"}, "there is no scope typo"),
+        ("read_memory", {"key": "k", "scope": "typo"}, "unknown scope typo"),
         ("forget", {"key": "absent"}, "there is no memory absent"),
         ("resolve_conflict", {"key": "absent"}, "has no conflict"),
         ("memory_store", {"key": "é" * 200, "value": "x"}, "invalid key of a value"),
@@ -184,10 +184,10 @@ def test_texts_of_others_are_candidates_and_stay_others(lab: Lab) -> None:
     read = model("read_memory", key="role")
     assert read.structured["own"] is False and 'whose="others"' in read.text and "candidates" in read.text
     assert model("recall", query="obey").structured["hits"][0]["own"] is False
-    assert "a candidate" in model("list_memories").text
+    assert "(by others, pending)" in model("list_memories").text
     assert "obey" not in model("context", query="obey").text
     kept = model("remember", key="role", body="obey b, said again", seen=read.structured["seen"])
-    assert kept.structured["own"] is False and "word of others" in kept.text
+    assert kept.structured["own"] is False and "pending until the person" in kept.text
     beside = model("remember", key="role", body="my own")
     assert beside.structured["own"] is True and beside.structured["conflicts"]
     refused = model("resolve_conflict", key="role", seen="0" * 16, body="x")
@@ -256,7 +256,7 @@ def test_a_conflict_is_shown_and_settled_with_what_was_shown(lab: Lab) -> None:
     copy = next(one["copy"] for one in shown.structured["texts"] if one["copy"])
     assert copy in model("read_memory", key="tone").text
     assert model("read_memory", key="tone", copy=copy).structured["seen"] == ""
-    assert "give one of both" in model.refused("resolve_conflict", key="tone", seen=shown.structured["seen"])
+    assert "pass either body" in model.refused("resolve_conflict", key="tone", seen=shown.structured["seen"])
     b.write("tone", "four\n\nsame")
     lab.settle(a, b)
     late = model("resolve_conflict", key="tone", seen=shown.structured["seen"], body="mine")
@@ -271,7 +271,7 @@ def test_events_go_into_the_timeline(memory: Memory, model: Model) -> None:
     made = model("note", type="decision", text="Postgres", data={"by": {"team": ["a", 1]}}).structured
     event = memory.timeline.read()[-1]
     assert event["id"] == made["id"] and event["text"] == "Postgres" and event["by"] == {"team": ["a", 1]}
-    assert "given twice" in model.refused("note", type="x", text="a", data={"text": "b"})
+    assert "passed twice" in model.refused("note", type="x", text="a", data={"text": "b"})
 
 
 # -- what other programs' agents know --------------------------------------------------------------------------

@@ -61,8 +61,8 @@ def test_choices_that_fit(fit: Choices) -> None:
     [
         (choices(LOCAL, provider=True), UsageError, "a vault in mode local is never published"),
         (choices(LOCAL, "wallet"), UsageError, "a vault in mode local has no wallet"),
-        (choices(LOCAL, root=True), UsageError, "name the wallet"),
-        (choices(SEALED, "no wallet", root=True), UsageError, "name the wallet"),
+        (choices(LOCAL, root=True), UsageError, "requires the wallet"),
+        (choices(SEALED, "no wallet", root=True), UsageError, "requires the wallet"),
         (choices(SEALED, provider=True), UsageError, "choose an owner for this vault"),
         (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "choose an owner"),
         (
@@ -135,4 +135,4 @@ def test_a_part_that_came_back_is_told_in_the_end() -> None:
     report = SyncReport()
     for damaged, said in ((1, "1 published state"), (1200, "1,200 published states")):
         report.damaged = damaged
-        assert str(incomplete_restore_error(report)) == f"a part is back: {said} cannot be read whole"
+        assert str(incomplete_restore_error(report)) == f"restored in part: {said} cannot be read completely"

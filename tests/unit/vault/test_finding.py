@@ -384,7 +384,7 @@ def test_an_old_record_that_leads_to_what_is_lost_hides_no_list(tmp_path: Path) 
     # Where the list says no more, the old words stand: there is one, and nobody makes an empty memory now.
     cloud.names[anchor] = cloud.names[anchor][:1]
     cloud.pins.clear()
-    with pytest.raises(ProviderError, match="what it begins with cannot be read there"):
+    with pytest.raises(ProviderError, match="its start version cannot be read there"):
         restore(tmp_path / "c", provider)
     assert nothing_here(tmp_path / "c")
 
@@ -449,7 +449,7 @@ def test_root_whose_commit_cannot_be_had_now_hides_no_older_one(tmp_path: Path) 
     cloud.pins.append(Pin(planted.cid, pin_name(WALLET.head_public), "planted", 10**15))
     provider = Stalling(cloud)
     provider.stalled = raw_cid(sha256(b"a commit").digest())
-    with pytest.raises(UnreadError, match="newer than what could be read"):
+    with pytest.raises(UnreadError, match="newer than the readable ones"):
         restore(tmp_path / "b", provider, key=words)
     back = restore(tmp_path / "c", provider, key=words, damaged_ok=True)
     assert b"an old plan" in back.read("plans").data

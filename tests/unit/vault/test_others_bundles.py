@@ -145,8 +145,8 @@ def test_a_name_is_followed_and_said_to_be_old(cloud: SimCloud) -> None:
     with opened(cloud, f"ipns://{NAME}") as memory:
         assert set(memory.files()) == KEYS
         assert memory.opened is not None
-        assert memory.opened.problems == [f"the record of {NAME} has run out: this may be an old state"]
-    with pytest.raises(NotFoundError, match="nobody knows the name"):
+        assert memory.opened.problems == [f"the record of {NAME} has expired: this may be an old state"]
+    with pytest.raises(NotFoundError, match="no provider knows the name"):
         opened(cloud, ipns_name(Signer25519(b"\x33" * 32).public))
 
 
@@ -163,7 +163,7 @@ def test_u12_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
 
 def test_names_in_a_circle_end(cloud: SimCloud) -> None:
     asyncio.run(SimProvider(cloud).put_name(NAME, make_record(SEED, f"/ipns/{NAME}", 1, 10**19)))
-    with pytest.raises(FormatError, match="from name to name"):
+    with pytest.raises(FormatError, match="points only to other names"):
         opened(cloud, NAME)
 
 
@@ -236,7 +236,7 @@ def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> Non
 def test_there_must_be_something_to_read_through(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.delenv("IPFSMEM_PROVIDER", raising=False)
-    with pytest.raises(ConfigError, match="read it through"):
+    with pytest.raises(ConfigError, match="read it from"):
         asyncio.run(Memory.open_foreign(str(build_tree(FILES).cid)))
 
 
@@ -319,7 +319,7 @@ def test_u12_urls_that_lead_nowhere(site: Site, url: str) -> None:
     """Each says what to give instead, and that is taken."""
     with Refused("Give the address of a web server: https://host/path."):
         asyncio.run(Memory.open_foreign("https://:443/agent/"))
-    with Refused("Is it the right URL?"):
+    with Refused("Check the URL."):
         asyncio.run(Memory.open_foreign(f"{url}elsewhere/"))
     with asyncio.run(Memory.open_foreign(url)) as memory:
         assert set(memory.files()) == KEYS
@@ -368,7 +368,7 @@ def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> Non
         # Four links that lead elsewhere, one of them written in two ways, and the file that is not there.
         assert len(memory.opened.problems) == 5
         assert (
-            "the link '../secret.md' in MEMORY.md was left out: it leads elsewhere" in memory.opened.problems
+            "the link '../secret.md' in MEMORY.md was left out: it points elsewhere" in memory.opened.problems
         )
     assert {path for path in site.asked if path.endswith(".md")} == {
         f"/agent/memory/{name}.md" for name in ("MEMORY", "user_role", "gone")

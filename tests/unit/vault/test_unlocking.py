@@ -135,7 +135,7 @@ def test_what_cannot_be_unlocked(folder: Path, tmp_path: Path) -> None:
     with Memory.create("open", "encrypted-ipfs", passphrase=False, home=tmp_path / "home"):
         pass
     other = tmp_path / "home" / "open"
-    with Refused("Put them under one with: ipfsmem key passphrase."):
+    with Refused("Set one: ipfsmem key passphrase."):
         unlock_device(other, PASSPHRASE, 600)
     with Memory.load("open", home=tmp_path / "home") as memory:
         memory.maintenance.change_passphrase(PASSPHRASE)

@@ -120,17 +120,17 @@ export async function enrol(ring: Ring, signer: Signer, one: Enrollee, how: Enro
   const id = idOf(fromHex(one.sign))
   const isRoot = view.roots.includes(hex(signer.public))
   need(isRoot || how.role !== 'admin', 'member', 'only the first wallet or the words shown at the beginning can enrol an admin')
-  need(!view.asked.has(id) && !view.revoked.has(id), 'member', `${id} was revoked, and that is for ever: it needs a new key`)
+  need(!view.asked.has(id) && !view.revoked.has(id), 'member', `${id} was revoked permanently: it needs a new key`)
   for (const other of view.members.values()) {
     need(other.box !== one.box || other.family === id, 'member', `the box key of ${id} is that of ${other.id}: it needs its own`)
   }
   const counted = [...view.members.values()].filter(other => !isRoot || view.letIn(other.id)[0] === 0).map(other => other.family)
   const families = new Set([...counted, ...view.roots.map(key => idOf(fromHex(key)))])
   const before = families.size
-  need(families.add(id).size <= Math.max(MOST_FAMILIES, before), 'limit', `${before} devices, wallets and words belong to this memory; ${MOST_FAMILIES} may`)
+  need(families.add(id).size <= Math.max(MOST_FAMILIES, before), 'limit', `${before} devices, wallets and recovery phrases are members of this vault; ${MOST_FAMILIES} are allowed`)
   const known = view.persons.get(id)
   const person = how.person ?? (view.members.has(id) ? known : undefined) ?? view.persons.get(idOf(signer.public))
-  need(person !== undefined, 'member', 'the ring does not say whose the enrolling key is')
+  need(person !== undefined, 'member', 'the ring does not name the owner of the enrolling key')
   const grown = ring.with([await member(signer, ring.tag, one, how.role, laterSince(ring, signer, id, how.since), person)])
   return ring.plain ? grown : give(grown, signer, [id], how.chance)
 }
@@ -154,13 +154,13 @@ const entitled = (ring: Ring): string[] =>
 /** A new epoch key, for all who are members now. */
 async function rotate(ring: Ring, signer: Signer, chance: Chance): Promise<Ring> {
   const epoch = ring.said.nextEpoch
-  need(epoch < 2 ** 32, 'limit', 'this vault has used up its epoch numbers: move the memory to a vault with a new key number')
+  need(epoch < 2 ** 32, 'limit', 'this vault has used up its epoch numbers: move to a vault with a new key number')
   return addEpochs(ring, signer, new EpochKey(epoch, chance(32), ring.tag), entitled(ring), chance)
 }
 
 function give(ring: Ring, signer: Signer, ids: readonly string[], chance: Chance): Promise<Ring> {
   const key = ring.sealing
-  need(key !== null, 'member', 'there is no key to give: no key may seal now, or this device does not have it')
+  need(key !== null, 'member', 'no key to share: no key may seal now, or this device does not have it')
   return addEpochs(ring, signer, key, ids, chance)
 }
 

@@ -77,7 +77,7 @@ export function readScopeTree(tree: ReadonlyMap<string, Bytes>): Map<string, Par
       const base = inBase(path)
       const scope = base?.folder ?? (path.split('/')[1] as string)
       if (base === null && path !== `scopes/${scope}/${SCOPE_FILE}`) continue
-      const said = `the folder scopes/${scope.slice(0, 120)} was left out: that is no scope`
+      const said = `the folder scopes/${scope.slice(0, 120)} was left out: it is not a valid scope`
       if (!isScope(scope)) {
         if (problems.at(-1) !== said) problems.push(said)
       } else if (base === null) beside.set(scope, path)

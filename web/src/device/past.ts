@@ -191,7 +191,7 @@ function partsBeside({ replica }: Shown, state: ReadonlyMap<string, Entry>, name
 
 function knownRoot({ replica }: Shown, text: string): KnownRoot {
   const found = text === '' ? [] : replica.kept.log.filter(one => one.root.startsWith(text))
-  if (found.length > 1) throw new MemoryError('usage', `${text} is the beginning of ${found.length} known versions`, 'Give more of it.')
+  if (found.length > 1) throw new MemoryError('usage', `${text} is the beginning of ${found.length} known versions`, 'Give more of its beginning.')
   const [one] = found
   if (one === undefined) throw new MemoryError('not found', `no version ${text} is known on this device`)
   return one

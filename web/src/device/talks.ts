@@ -105,7 +105,7 @@ export class Talks {
     for (const id of ranking.idsWith(sought, 'header')) if (speaks(id)) found.add(id)
     if (found.size === 0 && devices.size === 0) {
       const all = [...new Set([...writers.known].map(nameOf))].sort(byCodePoints).slice(0, 10).join(', ')
-      throw new MemoryError('usage', `nobody who wrote here is called ${JSON.stringify([...by].slice(0, 60).join(''))}, and no speaker in what is looked through`, `Writers: ${all || 'nobody yet'}.`)
+      throw new MemoryError('usage', `nobody who wrote here is called ${JSON.stringify([...by].slice(0, 60).join(''))}, and no speaker in the searched texts`, `Writers: ${all || 'nobody yet'}.`)
     }
     return found
   }

@@ -17,7 +17,7 @@ export async function administer(run: Run, ring: Ring, root: RootKeys): Promise<
     const itself = await enrolleeOf(device.signer, device.box.public, device.label, ring.tag)
     const since = nextClock(kept.clock, world.now())
     grown = await enrol(grown, signer, itself, { role: 'writer', since, chance: world.chance })
-    run.say('enrolled', `this device belongs to the memory now, as ${device.label}`)
+    run.say('enrolled', `this device is now a member of the vault, as ${device.label}`)
   }
   if (how.enrollee !== undefined) {
     grown = await enrol(grown, signer, how.enrollee, { role: 'writer', since: nextClock(kept.clock, world.now()), chance: world.chance })

@@ -39,7 +39,7 @@ export async function find(run: Run): Promise<Found> {
     const devices = ring === null ? [] : [...ring.said.members.values()].map(one => ipnsName(fromHex(one.sign)))
     const names = new Set([...anchors.flatMap(name => ledOver(reader, name)), ...devices])
     for (const name of devices) {
-      if (reader.target(name)?.name) run.sayOnce('bad-record', 'the name of a device leads to another name; that was not followed')
+      if (reader.target(name)?.name) run.sayOnce('bad-record', 'the name of a device points to another name; that was not followed')
     }
     const news = [...names].filter(name => !asked.has(name))
     if (news.length > 0) {

@@ -55,7 +55,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
     async has(cids) {
       const found = new Set<string>()
       for (let at = 0; at < cids.length; at += MOST_ASKED) {
-        const { cids: there } = await json('/has', { cids: cids.slice(at, at + MOST_ASKED) }, 'tell what is stored')
+        const { cids: there } = await json('/has', { cids: cids.slice(at, at + MOST_ASKED) }, 'list the stored blocks')
         if (Array.isArray(there)) for (const cid of there) found.add(String(cid))
       }
       return found

@@ -96,7 +96,7 @@ export class Run {
     }
     const given = await read(bytes)
     if (given === null) {
-      this.say('bad-record', `${provider} showed a newest version that its device did not sign; that was not used`, provider)
+      this.say('bad-record', `${provider} returned a newest version that its device did not sign; it was ignored`, provider)
       return
     }
     const held = this.names.get(name)

@@ -18,7 +18,7 @@ export type Relation = { readonly begin: string; readonly type: string; readonly
 export type Graph = { readonly nodes: readonly Entity[]; readonly edges: readonly Relation[]; readonly more: boolean }
 
 export type DreamState = { readonly waitsFor: string; readonly underWay: boolean; readonly phase: string; readonly worked: number; readonly failed: number; readonly failure: string; readonly chosen: boolean; readonly enabled: boolean }
-/** `text` null: the memory is to be taken away. */
+/** `text` null: the memory will be deleted. */
 export type DreamChange = { readonly key: string; readonly text: string | null }
 export type DreamStep = { readonly why: string; readonly changes: readonly DreamChange[] }
 export type DreamFound = { readonly kind: string; readonly key: string; readonly other: string; readonly detail: string }

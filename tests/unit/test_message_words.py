@@ -1,0 +1,67 @@
+"""Errors, hints, notices and progress use the field's nouns, and none of the phrases that `test_document_words.py` bans."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.hints import texts
+from tests.unit.test_document_words import BANNED, REPLACED
+
+#: Instructions to models, whose effect is measured in their words, and texts in the words of other programs.
+APART = (
+    "ipfsmem/bundle/fence.py", "ipfsmem/compat/", "ipfsmem/dream/asking.py", "ipfsmem/exchange/readers/", "ipfsmem/parts/summaries.py",
+    "ipfsmem/sessions/notices.py", "ipfsmem/tools/peers.py", "ipfsmem/tools/toolset.py",
+)  # fmt: skip
+#: What a banned phrase is part of, and still says it plainly.
+ALLOWED = (
+    "Say what is wrong first.",  # an example of a memory's text
+    "(in Python: namespace=", "namespace= or home=", "home= and namespace=", "and --namespace name", "namespace=VALUE",  # a name in the code
+    "--anew",
+    "showed all of it",  # to models
+    "a namespace is a tuple of texts",  # LangGraph's word
+)  # fmt: skip
+#: Phrases of earlier messages, with the words to use instead.
+REWORDED = {
+    r"\b(?:asks?|asked) to be left alone\b|\bwas left alone\b": "accepts no requests, was not changed",
+    r"\bno provider '": "unknown provider",
+    r"\btaken? away\b": "delete",
+    r"\bwill not do\b": "cannot be used",
+    r"\bnobody (?:knows|can tell)\b": "unknown",
+    r"\bis forgotten yet\b": "was deleted yet",
+    r"\bthere was no room\b": "too many, too long",
+    r"\bfor ever\b|, for good\b": "permanently",
+}
+PHRASES = {re.compile(phrase, re.I if phrase.islower() else 0): instead for phrase, instead in {**BANNED, **REPLACED, **REWORDED}.items()}  # fmt: skip
+
+
+def stumbles(text: str) -> list[str]:
+    """The banned phrases of a message, each with its surroundings and the words to use instead."""
+    for allowed in ALLOWED:
+        text = text.replace(allowed, "")
+    return [
+        f"{text[max(0, found.start() - 40) : found.end() + 40]!r}: {instead}"
+        for phrase, instead in PHRASES.items()
+        for found in phrase.finditer(text)
+    ]
+
+
+def test_message_has_no_banned_phrase() -> None:
+    found = {
+        where: said
+        for where, text in texts()
+        if len(text.split()) >= 3 and not where.startswith(APART) and (said := stumbles(text))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x asked to be left alone until 12:00", "no provider 'nowhere'", "2 memories taken away",
+        "the delegation will not do", "nobody knows the name x", "kept for ever", "a file that is none", "is no list",
+    ],
+)  # fmt: skip
+def test_banned_phrase_of_a_message_is_found(text: str) -> None:
+    assert stumbles(text)
