@@ -12,10 +12,10 @@ from tests.support.outcomes import table as outcomes
 TARGET = Path(__file__).with_name("ERRORS.md")
 HEAD = """# Errors and exit codes
 
-Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/support/outcomes.py`; change those, not this.
+Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/support/outcomes.py`; edit those instead.
 
-A command that fails prints one line, `ipfsmem: <what happened, and to what>`, and often a second one that says what to
-do next. With `--json` it prints one object instead. Both go to standard error, so standard output holds results only:
+A command that fails prints one line, `ipfsmem: <what failed>: <reason>`, and often a second one with the next
+step. With `--json` it prints one object instead. Both go to standard error, so standard output holds results only:
 
 ```json
 {"error": {"kind": "NotFoundError", "message": "there is no memory tone", "hint": "...", "exit_code": 4}}
@@ -31,14 +31,14 @@ TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A fault of ipfsmem itself | Run i
 | {app.INTERRUPTED} | `Interrupted` | Ctrl-C (143: SIGTERM, 129: the terminal was closed) | Nothing that was acknowledged is lost. |
 | {app.BROKEN_PIPE} | | Whoever read the output stopped reading | |
 
-Exit code 1 without an error line means that a check did not hold: `ipfsmem demo` when a claim was false, `ipfsmem vault check` when
-something is lost or cannot be used.
+Exit code 1 without an error line means that a check failed: `ipfsmem demo` when a claim was false, `ipfsmem vault check` when
+data is lost or cannot be used.
 
-`ipfsmem init` prints its result, the recovery words with it, before such an error when the memory is made and only its first
-publication failed: 41 or 42 then say why it is on this device alone, and `ipfsmem sync` does the rest. When the provider cannot be
-asked at first whether there is a memory, `init` and `recover` make nothing, leave nothing behind, and say so.
+When the vault is created and only its first publish fails, `ipfsmem init` prints its result with the recovery phrase before the
+error: 41 or 42 then name the reason, and `ipfsmem sync` publishes it. When the provider cannot tell whether a vault exists,
+`init` and `recover` create nothing and fail.
 
-A command that did not do what was asked, or only a part of it, never ends with 0. Each row is played by `tests/cli/test_outcomes.py`:
+A command that failed, also in part, never exits with 0. Each row is tested by `tests/cli/test_outcomes.py`:
 
 """
 TREE = """

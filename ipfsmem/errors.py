@@ -66,41 +66,41 @@ class IpfsmemError(Exception):
 
 
 class UsageError(IpfsmemError):
-    """The call is wrong"""
+    """The call is invalid"""
 
     exit_code = 2
 
 
 class ClosedError(UsageError):
-    """The memory was closed"""
+    """The vault is closed"""
 
     hint = "Open it again (in Python: Memory.load)."
 
 
 class ConfigError(IpfsmemError):
-    """Settings, home directory or storage mode are wrong"""
+    """The settings, home directory or mode are invalid"""
 
     exit_code = 3
 
 
 class OtherKindError(ConfigError):
-    """The memory there is of the other kind, encrypted or public"""
+    """The vault has the other kind, encrypted or public"""
 
 
 class NotFoundError(IpfsmemError):
-    """No such memory, namespace, published version or file"""
+    """No such memory, vault, published version or file"""
 
     exit_code = 4
 
 
 class ConcurrencyError(IpfsmemError):
-    """Somebody else was there first"""
+    """A concurrent operation was first"""
 
     exit_code = 5
 
 
 class LockedError(ConcurrencyError):
-    """Another process holds this memory"""
+    """Another process holds the lock of the vault"""
 
     hint = "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message."
 
@@ -113,20 +113,20 @@ class ChangedError(ConcurrencyError):
 
 
 class IncompleteError(IpfsmemError):
-    """Not everything went along"""
+    """The operation is incomplete"""
 
     exit_code = 7
     hint = "To accept this: --partial (in Python: partial=True), with --overwrite to replace a written file. Or fix it first: ipfsmem conflicts, ipfsmem sync."
 
 
 class DeclinedError(IpfsmemError):
-    """A person answered the question with no, so nothing was changed"""
+    """The question was answered with no, so nothing was changed"""
 
     exit_code = 8
 
 
 class FormatError(IpfsmemError):
-    """Bytes that are not what they should be"""
+    """The data is invalid"""
 
     exit_code = 10
 
@@ -145,14 +145,14 @@ class KeyNameError(FormatError):
 
 
 class BlockError(FormatError):
-    """A part does not match the hash that it was asked for by"""
+    """A block does not match its hash"""
 
     exit_code = 13
     hint = "The provider or the disk changed the data, which was not used. Fetch it from another provider."
 
 
 class DamagedError(FormatError):
-    """A part of what was published cannot be read"""
+    """A part of a published version cannot be read"""
 
     exit_code = 14
     hint = "Nothing here changed. Run on a device that has everything: ipfsmem sync. To restore the readable part: ipfsmem vault repair."
@@ -165,7 +165,7 @@ class SealError(IpfsmemError):
 
 
 class OpenError(SealError):
-    """Something encrypted could not be opened"""
+    """Encrypted data could not be opened"""
 
     exit_code = 21
 
@@ -190,7 +190,7 @@ class SignerError(SealError):
 
 
 class WrongWalletError(SealError):
-    """This wallet does not own this memory"""
+    """This wallet does not own this vault"""
 
     exit_code = 24
     hint = "Use the wallet that created the vault, or its recovery phrase: on a device with the vault, ipfsmem member admit --words; on a new one, ipfsmem recover."
@@ -209,28 +209,28 @@ class MembershipError(SealError):
 
 
 class NotPublishedError(MembershipError):
-    """What others published was joined, and nothing could be published by this device"""
+    """The versions of others were merged, but this device could not publish"""
 
     exit_code = 27
     hint = "The notice has the reason and the next step, usually: ipfsmem member admit."
 
 
 class StorageError(IpfsmemError):
-    """This device's disk refused"""
+    """The disk of this device failed"""
 
     exit_code = 30
     hint = "Everything acknowledged is on disk. Free space or check the permissions, then try again."
 
 
 class PublicError(IpfsmemError):
-    """This would be public for good, and nobody has agreed to that yet"""
+    """This would be public permanently, and is not confirmed yet"""
 
     exit_code = 31
     hint = "Confirm once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs."
 
 
 class SecretsError(PublicError):
-    """Something that looks like a secret would become public"""
+    """A suspected secret would become public"""
 
     exit_code = 32
 
@@ -262,7 +262,7 @@ class ProviderUnavailable(ProviderError):
 
 
 class UnreadError(ProviderUnavailable):
-    """Something that stands at a provider could not be read now, so newer texts may be missing"""
+    """Data at a provider could not be read now, so newer texts may be missing"""
 
     exit_code = 45
     hint = "The readable part is here. When the provider answers again, run: ipfsmem sync."
@@ -275,7 +275,7 @@ class ProviderRefused(ProviderError):
 
 
 class NoVaultError(ProviderError):
-    """No memory of this wallet was found there"""
+    """No vault of this wallet was found"""
 
     exit_code = 43
     hint = "Check the wallet, the vault name and the provider. Create a new vault with: ipfsmem init."
@@ -287,7 +287,7 @@ class NoVaultError(ProviderError):
 
 
 class MissingError(ProviderError):
-    """Something that lives is missing at a provider"""
+    """Live data is missing at a provider"""
 
     exit_code = 44
     hint = "Sync a device that has it. List the missing blocks: ipfsmem provider check. Upload them again: ipfsmem provider check --repair."

@@ -50,8 +50,8 @@ def show_words(words: list[str], memory: Memory) -> None:
     """Show new recovery words once and, on a terminal, ask for some of them. `status` warns until somebody confirms them."""
     if secret_input.can_ask():
         memory.members.note_words(confirmed=False)
-    click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
-    click.echo("Whoever has them can read and change this vault without a wallet.\n")
+    click.echo(style("Recovery phrase", bold=True) + ": write it down. It is shown only now.")
+    click.echo("Anyone who has it can read and change this vault without a wallet.\n")
     click.echo(sheet(words))
     click.echo("")
     if not secret_input.can_ask():

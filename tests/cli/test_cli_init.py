@@ -456,7 +456,7 @@ def test_a_refused_upload_leaves_a_memory_and_says_so(
             word
             for _, word in sorted((int(n), word) for n, word in re.findall(r"(\d+) ([a-z]+)", result.out))
         ]
-        assert "Created a new vault" in result.out and result.out.count("Recovery words") == 1
+        assert "Created a new vault" in result.out and result.out.count("Recovery phrase") == 1
         told, advice = result.err.splitlines()[-2:]
     assert len(words) == 24
     assert "the vault is created on this device, but not published yet: " in told and "401" in told
@@ -476,7 +476,7 @@ def test_an_outage_while_it_is_published(bare: Cli, peer: Served) -> None:
     """It answered when it was asked for the wallet's memory, and took nothing afterwards."""
     peer.answer = lambda: web.Response(status=503, headers={"Retry-After": "3600"})
     result = _init(bare, KEY)
-    assert result.code == 41 and "Created a new vault" in result.out and "Recovery words" in result.out
+    assert result.code == 41 and "Created a new vault" in result.out and "Recovery phrase" in result.out
     told, advice = result.err.splitlines()[-2:]
     assert "is created on this device, but not published yet: " in told and "503" in told
     assert advice == "When the provider can be reached: ipfsmem sync."
@@ -629,7 +629,7 @@ def test_s1_a_public_memory_is_brought_back_as_one_only_when_that_is_said(
     other = Cli(tmp_path / "other", monkeypatch)
     for command in (("init",), ("recover",)):
         result = other.fails(3, *command, "--unprotected-keys", key=KEY)
-        assert "of mode ipfs" in result.err and "of mode encrypted-ipfs" in result.err
+        assert "has mode ipfs" in result.err and "mode encrypted-ipfs was requested" in result.err
     assert (
         "--mode ipfs" in other.fails(3, "recover", "--unprotected-keys", stdin=" ".join(words).encode()).err
     )

@@ -180,7 +180,7 @@ def test_status_warns_until_recovery_words_are_confirmed(bare: Cli, stick: Path,
     assert "the recovery phrase is not confirmed" in said
     again = Terminal("key", "phrase", "--keep-old", *options)
     shown = again.until("Word ")
-    listed = shown[shown.index("Recovery words") :].split()
+    listed = shown[shown.index("Recovery phrase") :].split()
     words = {int(number): word for number, word in pairwise(listed) if number.isdigit()}
     for _ in range(3):
         number = int(again.until(": ").strip())

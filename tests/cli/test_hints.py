@@ -179,7 +179,7 @@ def test_a_secret_in_a_new_public_memory_is_said_and_not_that_nobody_agreed(
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "aws.md").write_text("AKIAIOSFODNN7EXAMPLE password: hunter2hunter2\n")
     made = bare("init", "--mode", "ipfs", "--yes-public", "--memory-dir", str(tmp_path / "plain"), key=KEY)
-    assert made.code == 32 and "Recovery words" in made.out and "--yes-public" not in made.err
+    assert made.code == 32 and "Recovery phrase" in made.out and "--yes-public" not in made.err
     run_as_printed(bare, made.err[made.err.index("Take it out") :])
     assert "nothing waits" in bare.ok("status").out
 
