@@ -91,7 +91,7 @@ class SyncContext:
         """Return the error for a vault that was found, and of which this sync found nothing."""
         doubt = "it was found there, and is not shown any more"
         return NoVaultError(
-            f"no memory of this wallet, or of these words, was read at {self.where}, but that is not certain: {doubt}",
+            f"no vault of this wallet or recovery phrase was read at {self.where}, but the search was incomplete: {doubt}",
             doubt=doubt,
         )
 

@@ -227,7 +227,7 @@ def test_list_with_gaps_is_a_doubt_and_makes_no_second_vault(tmp_path: Path) -> 
     gappy = Gappy(cloud, capabilities=LISTS)
     empty = SimProvider(SimCloud(), capabilities=LISTS)
     for providers in ([gappy], [empty, gappy]):
-        with pytest.raises(NoVaultError, match=r"not certain: .*holds an entry in its pin list") as caught:
+        with pytest.raises(NoVaultError, match=r"incomplete: .*holds an entry in its pin list") as caught:
             Memory.load(
                 "m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=tmp_path / "b", create=True,
             )  # fmt: skip
@@ -254,7 +254,7 @@ def test_vault_that_is_listed_once_and_not_again_is_a_doubt(tmp_path: Path) -> N
     """It was found, its sync found nothing, and an empty vault was made in its place."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
-    with pytest.raises(NoVaultError, match="not certain") as caught:
+    with pytest.raises(NoVaultError, match="the search was incomplete") as caught:
         Memory.load(
             "m", "encrypted-ipfs", provider=Fickle(cloud, capabilities=LISTS), unlock=WALLET, passphrase=False, home=tmp_path / "b", create=True,
         )  # fmt: skip
