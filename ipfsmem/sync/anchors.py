@@ -56,7 +56,7 @@ def _may_replace(run: SyncContext, joined: Joined, shown: IpnsRecord, ours: str)
     if replaced.get(shown.value) == ours:
         run.notices.say(
             "anchor-unread",
-            "the list of members at this wallet's anchor cannot be read, but a device that has it confirms it: sync the other devices; if that does not help: ipfsmem provider check --repair",
+            "the list of members of this wallet cannot be read, but a device that has it confirms it: sync the other devices; if that does not help: ipfsmem provider check --repair",
             f"the anchor points to {shown.value}, which cannot be read, and the anchor was moved away from it before",
         )
         return False

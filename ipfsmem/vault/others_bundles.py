@@ -110,7 +110,7 @@ def parse_source(text: str) -> Source:
                 hint="Give the address of a web server: https://host/path.",
             )
         if parts.query or parts.fragment:
-            raise UsageError("the URL of a bundle must not contain ? or #")
+            raise UsageError("the URL of a vault must not contain ? or #")
         base = source.removesuffix(_MANIFEST)
         return Source("url", base if base.endswith("/") else base + "/")
     for space in ("ipfs", "ipns"):
@@ -231,7 +231,7 @@ def read_on_disk(source: str, path: Path) -> OthersBundle:
         car = read_car(file, STRANGER_LIMITS)
         blocks = dict(car)
     if len(car.roots) != 1:
-        raise FormatError(f"{path} holds {len(car.roots)} trees; a bundle is one")
+        raise FormatError(f"{path} holds {len(car.roots)} trees; exactly one is supported")
     reading = _read_root(Reader(STRANGER_LIMITS), car.roots[0], ())
     blob, scopes = drive(reading, lambda cids: {cid: blocks[cid] for cid in cids if cid in blocks})
     return OthersBundle(source, str(car.roots[0]), blob, scopes)
