@@ -836,7 +836,7 @@ class ValueMethods:
             value: A text, or anything that JSON can say.
             level: Level: lifetime of the value; empty for none.
             ttl: Seconds until it expires; 0 for never.
-            seen: Change the value only if this `seen` is current; empty: only if there is none.
+            seen: Change the value only if this `seen` is current; empty: only if no value exists.
 
         Raises:
             UsageError: the key or the value is invalid, or an argument is out of bounds; nothing was written.
@@ -852,7 +852,7 @@ class ValueMethods:
 
         Args:
             key: Its key: 1 to 256 bytes of any characters.
-            seen: Change the value only if this `seen` is current; empty: only if there is none.
+            seen: Change the value only if this `seen` is current; empty: only if no value exists.
 
         Raises:
             NotFoundError: the key has no value.
@@ -895,7 +895,7 @@ class ValueMethods:
         Args:
             key: Its key: 1 to 256 bytes of any characters.
             number: Number of the value in the history; 1 is the newest.
-            seen: Change the value only if this `seen` is current; empty: only if there is none.
+            seen: Change the value only if this `seen` is current; empty: only if no value exists.
 
         Raises:
             NotFoundError: there is no such earlier value.

@@ -613,7 +613,7 @@ EVERYDAY: Final = (
     tool(
         forget,
         run=_forget,
-        further={"confirm": text("The seen value that was shown.", least=8, most=64)},
+        further={"confirm": text("The seen value.", least=8, most=64)},
         more={"confirm": _string, "shown": TEXT_SCHEMA},
     ),
     Definition(

@@ -26,7 +26,7 @@ SeenValue = Annotated[
     str | None,
     Meta(
         max_length=64,
-        description="Change the value only if this `seen` is current; empty: only if there is none.",
+        description="Change the value only if this `seen` is current; empty: only if no value exists.",
     ),
     Except(("cli",)),
 ]
