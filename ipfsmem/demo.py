@@ -293,8 +293,8 @@ class Demo:
         self.both, self.clash, self.forgotten, self.only_a, self.only_b = chosen
         self._write(self._a, self.both, lambda body: f"Device A put this line on top.\n\n{body}")
         self._write(self._b, self.both, lambda body: f"{body}\n\nDevice B put this line at the end.")
-        self._write(self._a, self.clash, lambda _: "Device A rewrote it all.")
-        self._write(self._b, self.clash, lambda _: "Device B rewrote it all, otherwise.")
+        self._write(self._a, self.clash, lambda _: "Device A rewrote the whole of it.")
+        self._write(self._b, self.clash, lambda _: "Device B rewrote the whole of it, otherwise.")
         self._a.forget(self.forgotten, reason="shown in the demonstration")
         self._text_by_b_after_forget = self._write(
             self._b, self.forgotten, lambda body: f"{body}\n\nWritten by B before it knew."

@@ -20,6 +20,7 @@ ALLOWED = (
     "(in Python: namespace=", "namespace= or home=", "home= and namespace=", "and --namespace name", "namespace=VALUE",  # a name in the code
     "--anew",
     "showed all of it",  # to models
+    "rewrote the whole of it",  # a memory of the demo
     "a namespace is a tuple of texts",  # LangGraph's word
 )  # fmt: skip
 #: Phrases of earlier messages, with the words to use instead.

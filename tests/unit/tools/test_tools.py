@@ -55,7 +55,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
     everything = [tool.name for tool in toolset(memory, ["all"])]
     assert len(everything) == len(set(everything)) and {*EVERYDAY, *PEERS, *GRAPH, *LIFE} <= set(everything)
     for wrong in (["promote"], ["recall,promote"], [","], []):
-        with pytest.raises(UsageError, match="unknown tool|no tool"):
+        with pytest.raises(UsageError, match=r"unknown tool|no tool"):
             toolset(memory, wrong)
     with pytest.raises(KeyNameError):
         toolset(memory, scope="No Scope")

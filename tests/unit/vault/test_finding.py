@@ -359,9 +359,9 @@ def test_l9_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: P
 
 def test_u5_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
     """Finding U5, for Python callers."""
-    with pytest.raises(ConfigError, match="no provider"):
+    with pytest.raises(ConfigError, match="unknown provider"):
         Memory.create("m", "encrypted-ipfs", provider="typo", unlock=WALLET, passphrase=False, home=tmp_path)
-    with pytest.raises(ConfigError, match="no provider"):
+    with pytest.raises(ConfigError, match="unknown provider"):
         Memory.create("m", "local", provider="typo", home=tmp_path)
     assert nothing_here(tmp_path)
 

@@ -170,7 +170,7 @@ def test_names_in_a_circle_end(cloud: SimCloud) -> None:
 def test_an_encrypted_memory_is_not_taken_for_an_empty_one(cloud: SimCloud, tmp_path: Path) -> None:
     with Memory.create("x", "encrypted-ipfs", provider=SimProvider(cloud), unlock=WALLET, passphrase=False, home=tmp_path) as memory:  # fmt: skip
         report = asyncio.run(memory.sync())
-    with pytest.raises(FormatError, match="encrypted memory"):
+    with pytest.raises(FormatError, match="encrypted vault"):
         opened(cloud, report.root)
     manifest = json.dumps({"memory": {"mode": "encrypted-ipfs"}}).encode()
     with pytest.raises(FormatError, match="encrypted by the program"):
