@@ -145,7 +145,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
 
 def test_a_file_that_is_damaged_missing_or_read_only_is_left_alone(file: Path) -> None:
     file.write_text("[sessions\n")
-    with pytest.raises(ConfigError, match="no TOML"):
+    with pytest.raises(ConfigError, match="not TOML"):
         set_setting("sessions.resume", "3")
     assert file.read_text() == "[sessions\n"
     file.write_text("[sessions]\nresume = 'x'\n")

@@ -133,7 +133,7 @@ def test_services_without_policies_say_what_they_have() -> None:
         access_policy("bucket:az://mine/m")
     with Refused("Buckets have one: bucket:s3://my-bucket/memories."):
         access_policy("/media/stick")
-    with pytest.raises(ConfigError, match="no provider"):
+    with pytest.raises(ConfigError, match="unknown provider"):
         access_policy("nonsense")
 
 

@@ -157,7 +157,7 @@ def test_wrong_keys_and_buckets(at: Account) -> None:
     assert "HEAD" not in str(error) and "FILEBASE_SECRET" in str(error.hint)
     with pytest.raises(ProviderRefused, match="SignatureDoesNotMatch"):
         asyncio.run(at.open(filebase_secret="not the secret of anyone").pins(NAME))
-    with pytest.raises(ProviderRefused, match="no bucket nobody"):
+    with pytest.raises(ProviderRefused, match="unknown bucket nobody"):
         asyncio.run(at.open(rest="nobody").pins(NAME))
     at.server.faults.answer("GET", "/memories", 403, "<Error><Code>RequestTimeTooSkewed</Code></Error>")
     with pytest.raises(ProviderRefused, match="clock"):

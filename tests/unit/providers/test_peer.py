@@ -289,7 +289,7 @@ def test_a_peer_that_lies() -> None:
         assert run(provider, provider.get_blocks([wanted[0]])) == dict(
             [wanted]
         )  # the other was not asked for
-        with pytest.raises(ProviderRefused, match="no CID"):
+        with pytest.raises(ProviderRefused, match="invalid CID"):
             run(provider, provider.put_car(wanted[0], [wanted], name="n"))
         assert run(provider, provider.pins("mine")) == []
         with pytest.raises(ProviderUnavailable, match="unexpected"):

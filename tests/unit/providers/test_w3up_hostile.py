@@ -129,7 +129,7 @@ def fails(call: Callable[[], Any], error: type[ProviderError], words: str = "") 
 )
 def test_answers_that_are_nonsense(liar: Liar, body: bytes) -> None:
     liar.body = body
-    fails(lambda: provider(liar).pins("n"), ProviderUnavailable, "no message|no receipt")
+    fails(lambda: provider(liar).pins("n"), ProviderUnavailable, "invalid message|no receipt")
 
 
 @pytest.mark.parametrize(
