@@ -55,6 +55,6 @@ def endpoint_of(settings: Mapping[str, Any], kinds: Mapping[str, Kind], what: st
     key = os.environ.get(variable, "").strip() if variable else ""
     if variable and not key:
         raise ConfigError(
-            f"{variable}, the key for {address}, is not set", hint=f"export {variable}=<the key>"
+            f"{variable} is not set, the key for {address}", hint=f"export {variable}=<the key>"
         )
     return Endpoint(address, model, {"Authorization": f"Bearer {key}"} if key else {})

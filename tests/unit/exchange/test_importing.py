@@ -498,6 +498,6 @@ def test_entities_without_relations_are_in_the_graph(tmp_path: Path) -> None:
     memory.write("old", "- was there", name="Old", fields={"source": "mcp-memory:Old", "category": "p"})
     assert sorted(node.name for node in memory.graph.list()) == ["Old", "Solo", "Two"]
     model = Model(memory)
-    assert "1 there already" in model("create_entities", entities=[{"name": "Solo", "entityType": "p"}]).text
+    assert "1 existed" in model("create_entities", entities=[{"name": "Solo", "entityType": "p"}]).text
     names = [one["name"] for one in model("read_graph").structured["entities"]]
     assert sorted(names) == ["Old", "Solo", "Two"]

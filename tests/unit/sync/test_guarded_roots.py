@@ -119,7 +119,9 @@ def test_no_junk_hides_a_mass_delete(lab: Lab, how: str) -> None:
         delete(deleter, f"memory{n:02}")
     lab.sync(deleter)
     said = says(lab.sync(a), "mass-delete")
-    assert said.startswith("12 texts") and "of what a wrote" in said and before is not None and before in said
+    assert (
+        said.startswith("12 texts") and "of the texts of a" in said and before is not None and before in said
+    )
     assert f"with what {deleter.replica.config.label} published" in said
 
 

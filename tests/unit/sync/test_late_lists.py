@@ -46,7 +46,7 @@ def test_pin_not_listed_yet_is_asked_for_again_only_later(tmp_path: Path, can: o
 
         clock.advance(LIST_LAG_MS / 1000)
         told = says(asyncio.run(memory.sync()), "repaired")
-        assert "service did not list" in told
+        assert "service no longer listed" in told
         assert service.calls.count(call) == asked + 1
         clock.advance(LIST_LAG_MS / 2000)
         assert says(asyncio.run(memory.sync()), "repaired") == ""
