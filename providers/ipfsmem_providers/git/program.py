@@ -133,7 +133,7 @@ class GitProgram:
             total = _bytes_in(objects) if objects is not None else 0
             if objects is not None and total > bytes_max:
                 raise ProviderRefused(
-                    f"{self._where} sent more than {bytes_max:,} bytes, so nothing of it was kept",
+                    f"{self._where} sent more than {bytes_max:,} bytes, so nothing was kept",
                     hint="If the memory is that large, free space on this device.",
                 )
             return total
