@@ -211,7 +211,7 @@ class Demo:
         self._claim("a recovery phrase of 24 words was generated", len(words) == 24)
         vault = self._a.status().vault
         tag = vault.tag if vault else ""
-        return f"vault {tag[:12]}…, recovery phrase of 24 words", {
+        return f"vault {tag[:12]}…, 24-word recovery phrase", {
             "vault": tag,
             "device": self._a.device,
         }

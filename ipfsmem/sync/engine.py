@@ -63,6 +63,7 @@ from ipfsmem.sync.snapshots import begin_snapshots, end_snapshots
 from ipfsmem.sync.steps import Joined, Published
 from ipfsmem.sync.unlocked_root import administer
 from ipfsmem.wallet.root_keys import RootKeys
+from ipfsmem.wording import count
 
 #: Seconds that a sync waits for another program's sync of the same vault; for one in its own process it waits
 #: to the end.
@@ -295,7 +296,7 @@ def _require_whole(run: SyncContext, joined: Joined) -> None:
     joined.outages.refuse(joined.with_content, run.where)
     if (parts := joined.unreadable) and _may_administer(run):
         raise DamagedError(
-            f"this vault could not be read completely at {run.where}: at least {parts} parts cannot be read. "
+            f"this vault could not be read completely at {run.where}: at least {count(parts, 'part')} cannot be read. "
             f"{run.notices.first('damaged', 'head-refused')}",
             hint="If another device still has the vault, sync it and try again. Otherwise restore the readable part: ipfsmem recover --damaged, then: ipfsmem vault repair",
         )

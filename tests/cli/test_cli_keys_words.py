@@ -82,7 +82,7 @@ def test_who_may(sealed: Cli, device: Any) -> None:
     later = str(pipe(" ".join(made["recovery_words"])))
     assert "came later" in sealed.fails(26, "key", "phrase", "--words-fd", later).err
     stranger = str(pipe(" ".join(["abandon"] * 23 + ["art"])))
-    assert "do not belong" in sealed.fails(26, "key", "phrase", "--words-fd", stranger).err
+    assert "does not belong" in sealed.fails(26, "key", "phrase", "--words-fd", stranger).err
     assert labels(sealed) == ["recovery words"] * 2
 
 
@@ -243,7 +243,7 @@ def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: 
     )
     said = sealed.ok("member", "revoke", words["id"], key=KEY)
     told = " ".join(said.out.split() + said.err.split())
-    assert f"still members: {found['label']} ({found['id']})" in told
+    assert f"still members, added by it: {found['label']} ({found['id']})" in told
     assert found["id"] in [m["id"] for m in sealed.ok("member", "list", "--json").json["members"]]
     (hint,) = re.findall(r"ipfsmem (member revoke [0-9a-f]{16} --nothing-stands)", told)
     gone = sealed.ok(*hint.split(), key=KEY)

@@ -110,7 +110,7 @@ def test_a_refused_head_is_no_empty_memory(lab: Lab, change: Callable[[Lab, _Lin
     lab.sync(a)
     graft(lab, "b", parse_cid(str(a.status().root)), change)
     before = pins(lab)
-    with pytest.raises(DamagedError, match="could not be read whole"):
+    with pytest.raises(DamagedError, match="could not be read completely"):
         lab.restore("b")
     assert pins(lab) == before and not (lab.home("b") / "alex" / "ipfsmem.json").exists()
     graft(lab, "c", parse_cid(str(a.status().root)), change)

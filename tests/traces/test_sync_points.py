@@ -295,7 +295,7 @@ def test_a_dot_in_two_entries_of_one_head(lab: Lab) -> None:
         {"m/one": {under: one}, "m/two": {under: two}}, ctx={m.device: int(under[17:])}, blocks=[block, more]
     )
     forger.publish()
-    assert "stands in" in says(lab.sync(a), "head-refused")
+    assert "is in m/one and in m/two" in says(lab.sync(a), "head-refused")
     assert a.read("one") is None and a.read("two") is None
 
 

@@ -96,7 +96,7 @@ def test_check_covered() -> None:
     covered(State({A: 2}, {"m/k": {dot(A, 2): text()}}))
     with pytest.raises(FormatError, match="beyond"):
         join(State(), State({A: 1}, {"m/k": {dot(A, 2): text()}}))
-    with pytest.raises(FormatError, match=r"dot .* stands in m/[kl] and in m/[kl]"):
+    with pytest.raises(FormatError, match=r"dot .* is in m/[kl] and in m/[kl]"):
         join(State(), State({A: 2}, {"m/k": {dot(A, 2): text()}, "m/l": {dot(A, 2): text()}}))
 
 

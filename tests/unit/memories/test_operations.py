@@ -88,7 +88,7 @@ def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
 
 
 def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
-    parts = {one.__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing", "_texts") for one in type(getattr(memory, name)).__mro__}  # fmt: skip
+    parts = {one.__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing") for one in type(getattr(memory, name)).__mro__}  # fmt: skip
     assert set(AUDITED) <= parts | {type(memory.stack()).__name__}
     for owner in part.MemoryPart.__subclasses__():
         for method in AUDITED.get(owner.__name__, ()):
