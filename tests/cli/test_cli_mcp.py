@@ -413,7 +413,7 @@ def test_what_it_brought_is_noted_for_the_hooks(tmp_path: Path) -> None:
 def test_a_tool_that_is_none_ends_it_at_once(home: Path) -> None:
     with started(home, "--tool", "promote") as server:
         _, err = ended(server, code=2)
-    assert "no tool 'promote'" in err
+    assert "unknown tool 'promote'" in err
 
 
 # -- over HTTP -------------------------------------------------------------------------------------------------
