@@ -15,6 +15,7 @@ _ACCESS: Final = (
     "Check that the account may read and write this repository. For https, store a token with `git credential approve` or "
     "set GIT_TOKEN; for ssh, load the key into the agent."
 )
+RULES_HINT: Final = "Exempt the branch from the rules, or name another one: git:ADDRESS#branch."
 #: Words of a message in lower case, whether the failure is permanent, what we say, and the next step.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
     (
@@ -39,13 +40,13 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
         ("rate limit", "too many requests", " 429"),
         False,
         "the host received too many requests",
-        "Wait a few minutes.",
+        "Sync again in a while.",
     ),
     (
         ("protected branch", "gh006", "gh013", "pre-receive hook declined", "hook declined", "push declined"),
         True,
         "the host's rules forbid pushes to this branch",
-        "Exempt the branch from the rules, or name another one: git:ADDRESS#branch.",
+        RULES_HINT,
     ),
     (
         ("dubious ownership",),
@@ -86,7 +87,7 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
          "returned error: 5", "hung up unexpectedly", "early eof", "rpc failed", "network is unreachable", "no route to host"),
         False,
         "the host does not answer",
-        "Try again when the host answers.",
+        "Sync again in a while.",
     ),
     (("unknown option", "unknown switch"), True, "the git program is too old", "Install git 2.31 or newer."),
 )  # fmt: skip
