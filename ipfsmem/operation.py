@@ -77,6 +77,8 @@ class Http(msgspec.Struct, frozen=True):
     type: Any = None
     #: Whether it is in the query although the route has a body.
     query: bool = False
+    #: Whether an empty text in the query is a value; otherwise the parameter counts as left out.
+    empty: bool = False
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -436,19 +438,21 @@ class Operation(Generic[P, R]):
                     problem = problem.removeprefix(OF_ITEM)  # an option that is given again has no list
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")
         if self.declared.waits:
-            return self._noted(view, asked)
+            return self._noted(view, face, asked)
         with opened.lock:
             opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
-            return self._noted(view, asked)
+            return self._noted(view, face, asked)
 
-    def _noted(self, view: View, asked: Mapping[str, Any]) -> R:
+    def _noted(self, view: View, face: Face, asked: Mapping[str, Any]) -> R:
         work: Callable[..., R] = self.work
         if not self.declared.audit:
             return work(view, **asked)
         from ipfsmem.parts.audit import advise_on, auditing
 
         method = self.name.rpartition(".")[2]
-        with auditing(view.opened, self.declared.audit, view.scope, asked, method) as ended:
+        # A program with a token reads nothing that is not recorded.
+        said = {**asked, "preview": False} if face == "http" else asked
+        with auditing(view.opened, self.declared.audit, view.scope, said, method) as ended:
             result = work(view, **asked)
             ended(result)
         advise_on(view.opened, self.declared.audit, method, result, asked)

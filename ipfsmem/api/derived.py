@@ -127,8 +127,8 @@ def _parameter(one: Declared) -> Parameter:
         schema["default"] = _default(one)
 
     def read(text: str) -> Any:
-        if not text and one.optional and one.type is not int:
-            return None  # an empty one is not given
+        if not text and one.optional and one.type is not int and not one.http.empty:
+            return None
         if one.type is int:
             if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 9:
                 raise UsageError(f"must be {one.least}-{one.most} (got {text[:20]!a})")

@@ -66,14 +66,16 @@ def promote_to(
             raise ChangedError(
                 f"{place_of(source.scope, key)} changed since it was read", hint="Read it again."
             )
-        there = target.shown_in(change, key)
-        if there is None or not there.own or there.data != before.data:
-            if there is not None and if_match is None:
+        there = target.shown_in_stack(change, key)
+        same = there is not None and there.own and there.data == before.data
+        below = there is not None and there.scope != target.scope
+        if not same or below:
+            if not same and there is not None and (if_match is None or (below and if_match != there.sha256)):
                 raise ChangedError(
                     f"{place_of(target.scope, key)} has a text already, which would be replaced",
                     hint="Read it there, then try again with the SHA-256 of that text: --if-match, or if_match in Python.",
                 )
-            target.write_in(change, key, before.data, if_match=if_match or "")
+            target.write_in(change, key, before.data, if_match="" if below else if_match or "")
         if not keep:
             from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
 

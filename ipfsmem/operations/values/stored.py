@@ -29,6 +29,7 @@ SeenValue = Annotated[
         description="Change the value only if this `seen` is current; empty: only if no value exists.",
     ),
     Except(("cli",)),
+    Http(empty=True),
 ]
 
 

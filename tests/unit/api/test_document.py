@@ -72,10 +72,13 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
         "dark": True
     }
     restore = value + "/restore"
-    made = await do("post", restore + named.removeprefix(value), restore, json={"number": 1})
+    await told(client.post(restore + named.removeprefix(value), json={"number": 1}), 428, "UsageError")
+    now = (await do("get", named, value))["seen"]
+    made = await do("post", restore + named.removeprefix(value), restore, json={"number": 1, "seen": now})
     assert made["value"] == {"dark": True}
     assert (await do("post", values + "/clear", values + "/clear", json={"level": "session"}))["keys"] == []
     assert (await do("post", values + "/sweep", values + "/sweep"))["keys"] == []
+    await told(client.delete(named + "&seen="), 412, "ChangedError")  # only if no value exists
     await do("delete", named, value)
     await told(client.get(named), 404, "NotFoundError")
     await told(client.get(value), 400, "UsageError")

@@ -15,6 +15,7 @@ import pytest
 from ipfsmem.device.replica import Environment
 from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.operations.context import context
 from ipfsmem.parts import part
 from ipfsmem.parts.audit import AUDITED, acting_as
 from ipfsmem.testing import MockClock
@@ -46,6 +47,18 @@ def test_forgetting_a_scope_without_memories_is_noted_as_done(memory: Memory) ->
     memory.scopes.make("work")
     assert memory.scopes.forget("work") == 0
     assert told(memory)[-1] == "python scope forget work/work"
+
+
+def test_preview_of_a_program_is_recorded(memory: Memory) -> None:
+    """It gives the whole block to whoever has a token that may read."""
+    memory.write("tone", "direct")
+    memory.context(preview=True)
+    with acting_as("http", "token1"):
+        context.run(memory._view(), {"preview": True}, "http")
+    assert [one.split()[:3] for one in told(memory)] == [
+        ["python", "write", "/tone"],
+        ["http", "token1", "context"],
+    ]
 
 
 def test_what_is_done_is_noted_once_with_its_face_and_looking_is_not(memory: Memory) -> None:

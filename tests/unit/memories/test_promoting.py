@@ -50,6 +50,20 @@ def test_nothing_is_replaced_that_was_not_seen(memory: Memory) -> None:
     assert [item.key for item in memory.list()] == ["tabs"] and not memory.conflicts()
 
 
+def test_own_text_of_a_scope_that_leads_to_the_target_is_not_hidden_unseen(memory: Memory) -> None:
+    below = memory.scope("sub").write("tabs", "tabs")
+    memory.scopes.make("top")
+    memory.scopes.redirect("sub", "top")
+    shop = memory.scope("shop")
+    shop.write("tabs", "two blanks")
+    with pytest.raises(ChangedError, match="has a text already"):
+        shop.promote("tabs", to="top")
+    with pytest.raises(ChangedError, match="has a text already"):
+        shop.promote("tabs", to="top", if_match="0" * 64)
+    assert memory.scope("top").read("tabs").data == below.data  # type: ignore[union-attr]
+    assert shop.promote("tabs", to="top", if_match=below.sha256).file.body == "two blanks"
+
+
 def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs.md"
     theirs.write_text("not yours")
