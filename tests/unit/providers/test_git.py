@@ -648,7 +648,7 @@ def test_host_that_is_silent_is_given_up(tmp_path: Path) -> None:
 
     with git_over_http(tmp_path, [waits]) as at:
         with Refused("Sync again in a while."), named("did not answer within"):
-            run(at.open({"stall": 3.0}).pins("n"))
+            run(at.open({"stall": 1.0}).pins("n"))
         silent.clear()
         run(published(at.open()))
 
