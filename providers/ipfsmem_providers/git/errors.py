@@ -15,7 +15,6 @@ _ACCESS: Final = (
     "Check that the account may read and write this repository. For https, store a token with `git credential approve` or "
     "set GIT_TOKEN; for ssh, load the key into the agent."
 )
-RULES_HINT: Final = "Exempt the branch from the rules, or name another one: git:ADDRESS#branch."
 #: Words of a message in lower case, whether the failure is permanent, what we say, and the next step.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
     (
@@ -40,13 +39,13 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
         ("rate limit", "too many requests", " 429"),
         False,
         "the host received too many requests",
-        "Sync again in a while.",
+        "Wait a few minutes.",
     ),
     (
         ("protected branch", "gh006", "gh013", "pre-receive hook declined", "hook declined", "push declined"),
         True,
         "the host's rules forbid pushes to this branch",
-        RULES_HINT,
+        "Exempt the branch from the rules, or name another one: git:ADDRESS#branch.",
     ),
     (
         ("dubious ownership",),
@@ -87,7 +86,7 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
          "returned error: 5", "hung up unexpectedly", "early eof", "rpc failed", "network is unreachable", "no route to host"),
         False,
         "the host does not answer",
-        "Sync again in a while.",
+        "Try again when the host answers.",
     ),
     (("unknown option", "unknown switch"), True, "the git program is too old", "Install git 2.31 or newer."),
 )  # fmt: skip

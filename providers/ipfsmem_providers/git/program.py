@@ -254,7 +254,7 @@ class GitProgram:
             if now - last > self._stall or now - began > _LONG + moved / _SLOWEST:
                 raise ProviderUnavailable(
                     f"{self._where} did not answer within {now - last:.0f} s",
-                    hint="Sync again in a while.",
+                    hint="Try again when it answers.",
                 )
 
 

@@ -224,7 +224,7 @@ class GitProvider(PackedStore):
                 if attempt and relied_on - self._seen(tree, changes, partial(self._packs.has, relied_on)):
                     raise ProviderUnavailable(
                         f"{self.name}: another device removed blocks that this publish needs",
-                        hint="Sync again.",
+                        hint="Try again.",
                     )
                 try:
                     self._push(changes)
@@ -292,10 +292,10 @@ class GitProvider(PackedStore):
             self.repository.replace()
             raise ProviderUnavailable(
                 f"{self.name}: its copy on this device was damaged and is made again ({error})",
-                hint="Sync again.",
+                hint="Try again.",
             ) from error
         except FileNotFoundError:
-            raise ProviderUnavailable(f"{self.name} changed while it was read", hint="Sync again.") from None
+            raise ProviderUnavailable(f"{self.name} changed while it was read", hint="Try again.") from None
         except OSError as error:
             raise ProviderUnavailable(
                 f"{self.name}: its copy in {self.repository.folder} does not work: {error.strerror or error}",
@@ -308,7 +308,7 @@ class GitProvider(PackedStore):
 
     def _busy(self) -> ProviderUnavailable:
         return ProviderUnavailable(
-            f"{self.name}: other devices pushed first, {_ATTEMPTS} times", hint="Sync again."
+            f"{self.name}: other devices pushed first, {_ATTEMPTS} times", hint="Try again."
         )
 
     def _finish(self, writer: PackWriter) -> None:
@@ -326,10 +326,11 @@ class GitProvider(PackedStore):
 
 def _address(rest: str) -> GitAddress:
     """Parse an address. A remote's name is answered with its address, as a repository that others read is unwise."""
-    if rest.isascii() and rest.replace("-", "").replace("_", "").isalnum() and (found := _remote(rest)):
+    if rest.isascii() and rest.replace("-", "").replace("_", "").isalnum():
+        found = _remote(rest)
         raise ConfigError(
             f"git:{rest} names a remote, not an address",
-            hint=f"Its address: git:{found}. Use a private repository of its own: everyone who can read a "
+            hint=f"{f'Its address: git:{found}. ' if found else ''}Use a private repository of its own: everyone who can read a "
             "repository sees when this memory changes and how large it is, and copies stay in clones and forks.",
         )
     return parse(rest)

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import LockedError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.git.address import GitAddress
-from ipfsmem_providers.git.errors import RULES_HINT, explain, is_local, last_line
+from ipfsmem_providers.git.errors import explain, is_local, last_line
 from ipfsmem_providers.git.program import Finished, GitProgram, LocalFailure
 from ipfsmem_providers.packs.blocking_work import heartbeat
 
@@ -95,7 +95,7 @@ class CacheRepository:
         if self._address.kind == "file" and not Path(self._address.url).is_dir():
             raise ProviderUnavailable(
                 f"{self._where}: folder {self._address.url} is not there",
-                hint="Plug in the stick or mount the share. Create a new repository first: git init --bare PATH",
+                hint="Plug the stick in or mount the share. A new repository must be made first: git init --bare PATH",
             )
         with self._locked():
             head = self._fetch()
@@ -274,7 +274,7 @@ class CacheRepository:
                     raise known
                 raise ProviderRefused(
                     f"{self._where} refused the new commit ({last_line(said)})",
-                    hint=RULES_HINT,
+                    hint="Look at the rules of this repository at its host, or name another branch: git:ADDRESS#branch.",
                 )
             if is_local(done.err):
                 raise LocalFailure(last_line(done.err))
@@ -349,7 +349,7 @@ class CacheRepository:
                 return
         raise ProviderUnavailable(
             f"{self._where}: another program on this device has been using its copy for {_WAIT // 60} minutes",
-            hint="Wait until it ends, or stop it; then try again.",
+            hint="End it, or try again when it is done.",
         )
 
     def _make(self) -> None:
