@@ -433,11 +433,6 @@ _NEXT_URL: Final = lazy_pattern(r",(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
 _HOST: Final = lazy_pattern(r"(\[[0-9A-Za-z:.%~_-]*\]?|[^/?#:\[]*)(:[0-9]*)?([/?#]|$)")
 _NAME: Final = lazy_pattern(r"[^/?#@:,]+(/|$)")
 _QUERY: Final = lazy_pattern(r"[?#](?s:.*)")
-#: Addresses of repositories that have no secrets: the user of ssh and the branch are shown.
-_GIT: Final = lazy_pattern(
-    r"((https|http|git)://[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|ssh://([\w.-]+@)?[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|([\w.-]+@)?[\w.-]+:[^@\s?#:]+"
-    r"|(/|~|\./|\.\./)[^#]*)(#[\w./-]+)?"
-)
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 
 
@@ -499,10 +494,8 @@ def _opener(spec: str) -> tuple[Callable[[str, Mapping[str, Any]], Provider], st
 def shown_spec(spec: str) -> str:
     """Return a spec or URL as people are shown it: without user, password, query and fragment of its URLs. A mistyped URL is shown
     without everything that may be one of these; the path of a folder is unchanged."""
-    kind, _, rest = spec.partition(":")
+    kind = spec.partition(":")[0]
     if spec.startswith(_PATHS) or kind == "directory" or (len(kind) == 1 and "://" not in spec):
-        return spec
-    if kind == "git" and _GIT.fullmatch(rest):
         return spec
     return ",".join(map(_without_secrets, _NEXT_URL.split(spec)))
 
@@ -541,13 +534,10 @@ def one_path(folder: Path) -> Path:
 def lasting_spec(spec: str) -> str:
     """Return a spec independent of the working directory, for storage: folders as absolute paths.
 
-    Each folder has one spec, however named. Other specs are unchanged, unless their provider has a form for
-    storage, or refuses them (ConfigError).
+    Each folder has one spec, however named. A spec that `open_provider` does not take for a folder is
+    unchanged.
     """
     kind, colon, rest = spec.partition(":")
-    if colon and kind == "git" and kind in _installed():
-        opener, _ = _opener(spec)
-        return f"{kind}:{opener.lasting(rest)}" if hasattr(opener, "lasting") else spec
     if colon and kind == "directory" and rest:
         path = rest
     elif spec.startswith(_PATHS) or spec in (".", ".."):
