@@ -70,6 +70,8 @@ _DISPUTED = lazy_pattern(
 _BETWEEN = lazy_pattern(r"(?<![^ \t\n])#[^\n]*|([#?])")
 # A line that only closes flow collections: users write it at the margin, where not every library accepts it.
 _CLOSING = lazy_pattern(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
+# Behind an unquoted scalar of a flow collection: libyaml refuses it, also after white space.
+_COLON_BEFORE_COLLECTION = lazy_pattern(r"[ \t\n]*:[?\[{]")
 _json_str = msgspec.json.Decoder(str)
 
 
@@ -381,7 +383,10 @@ def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
                     _check_indented((line,), columns)
             elif event.style in ('"', "'"):
                 _check_indented(lines[start.line + 1 : end.line + 1], columns)
-            elif flows and _is_disputed_in_flow(event.value, text[end.index : end.index + 2]):
+            elif flows and (
+                _is_disputed_in_flow(event.value, text[end.index : end.index + 2])
+                or _COLON_BEFORE_COLLECTION.match(text, end.index)
+            ):
                 raise FormatError("header has a text in a flow collection that libraries read differently")
         yield event
     _check_between(text, done, len(text))
@@ -395,7 +400,7 @@ def _check_between(text: str, start: int, end: int) -> None:
 def _is_disputed_in_flow(value: str, behind: str) -> bool:
     if value == "-":
         return behind[:1] in (",", "[", "]", "{", "}")
-    return value[:1] in ("?", ":") or ":?" in value or behind in (":?", ":[", ":{")
+    return value[:1] in ("?", ":") or ":?" in value
 
 
 def _check_indented(lines: Iterable[str], columns: list[int]) -> None:

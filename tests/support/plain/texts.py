@@ -365,7 +365,9 @@ def _look_between(header: str) -> None:
             raise Refused("a question mark before a text")
         if flows and is_plain:
             behind = header[done : done + 2]
-            if behind in (":[", ":{") or (before.value == "-" and behind[:1] in tuple(",[]{}")):
+            if header[done:].lstrip(" \t\n").startswith((":[", ":{", ":?")) or (
+                before.value == "-" and behind[:1] in tuple(",[]{}")
+            ):
                 raise Refused("a text in a flow collection")
         flows += isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken))
         flows -= isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken))

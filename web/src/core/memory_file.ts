@@ -221,6 +221,13 @@ function isName(source: string, marks: number, start: number, end: number): bool
   return source[between.lastIndex] !== ':' || (!whole.includes('\n') && [...whole].length <= 1024)
 }
 
+/** Whether a colon directly before `?`, `[` or `{` comes next, perhaps after white space. */
+function isBeforeCollection(source: string, end: number): boolean {
+  const colon = /[ \t\n]*:[?[{]/y
+  colon.lastIndex = end
+  return colon.test(source)
+}
+
 /** What a header says, read from the events of the parser, so that nothing is made of what it refuses. */
 function yamlRoot(source: string): Map<string, Yaml> | null {
   try {
@@ -241,7 +248,7 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
       // The library goes on after whatever stands behind a closing quotation mark.
       if (event.type === EVENT_ID.SCALAR && /["']/.test(source[event.valueStart - 1] ?? '') && source[event.valueStart - 1] === source[event.valueEnd] && !/[ \t\n,\]}:]/.test(source[event.valueEnd + 1] ?? ' ')) throw new NotTaken()
       // In a flow collection: a text that begins with a colon or a question mark, and a colon directly before `?`, `[` or `{`. Other libraries take these for ends and beginnings of names.
-      if (isInFlow && event.type === EVENT_ID.SCALAR && event.style === SCALAR_STYLE.PLAIN && (/[?:]/.test(source[event.valueStart] ?? '') || /:[?[{]/.test(source.slice(event.valueStart, event.valueEnd + 2)))) throw new NotTaken()
+      if (isInFlow && event.type === EVENT_ID.SCALAR && event.style === SCALAR_STYLE.PLAIN && (/[?:]/.test(source[event.valueStart] ?? '') || /:[?[{]/.test(source.slice(event.valueStart, event.valueEnd + 2)) || isBeforeCollection(source, event.valueEnd))) throw new NotTaken()
       if (event.type === EVENT_ID.SCALAR) return withoutLastLines(getScalarValue(source, event))
       const isFlow = event.style === COLLECTION_STYLE.FLOW
       if (event.type === EVENT_ID.SEQUENCE) {
