@@ -22,6 +22,8 @@ import type { Typed } from './places_form.ts'
 import { sentence } from './view.ts'
 
 const NAME = 'default'
+/** Milliseconds after the network came back at which a sync is tried again while something waits. */
+const AGAIN = [2_000, 10_000]
 /** Milliseconds between two looks at what others wrote, and from a write to its publishing. */
 const LOOK = 60_000
 const REST = 1500
@@ -68,7 +70,13 @@ function syncing(client: LocalClient, memory: RemoteMemory): () => void {
   }
   // Where nobody takes what waits here, each sync would call for the next.
   const unheard = memory.subscribe(() => void isWaiting().then(does => (does ? soon(isStuck ? LOOK : REST) : undefined)))
-  const back = (): void => soon(0)
+  let tries: number[] = []
+  // The network is often usable only seconds after it is announced.
+  const back = (): void => {
+    tries.forEach(clearTimeout)
+    soon(0)
+    tries = AGAIN.map(rest => window.setTimeout(() => void isWaiting().then(does => (does ? soon(0) : undefined)), rest))
+  }
   window.addEventListener('online', back)
   const turn = setInterval(() => (document.visibilityState === 'visible' ? soon(0) : undefined), LOOK)
   soon(0)
@@ -77,6 +85,7 @@ function syncing(client: LocalClient, memory: RemoteMemory): () => void {
     window.removeEventListener('online', back)
     clearInterval(turn)
     clearTimeout(waiting)
+    tries.forEach(clearTimeout)
   }
 }
 
