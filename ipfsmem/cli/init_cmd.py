@@ -19,11 +19,12 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.init_questions import InitRequest, ask_for_the_rest
 from ipfsmem.cli.new_memory import (
     bring_back,
+    bring_version_back,
     by_vault_name,
     device_passphrase,
     end,
     files_left_alone,
-    has_own_name,
+    first_vault,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -123,13 +124,15 @@ def command(context: CommandContext, request: InitRequest) -> None:
         found: Memory | None = None
         others: list[FurtherVault] = []
         if unlock is not None and keystore is None:
-            if request.root is not None or not has_own_name(context, unlock):
+            if request.root is not None:
+                found = bring_version_back(context, settings, unlock, request.root)
+            elif (first := first_vault(context, unlock)) is None:
                 found = _find(context, request, settings, unlock)
             else:
-                named = by_vault_name(context, unlock)
+                named = by_vault_name(context, first)
                 found = _find_named(context, request, settings, named) if named is not None else None
                 if found is None:
-                    others, unlock = _beside_first_vault(context, request, unlock, named)
+                    others, unlock = _beside_first_vault(context, request, unlock, first, named)
         if makes_words and found is None:
             require_output(_WORDS)
         made_or_found = found or _create(request, settings, unlock)
@@ -206,10 +209,8 @@ def _find(
 ) -> Memory | None:
     """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
     try:
-        return bring_back(context, settings, unlock, request.root)
+        return bring_back(context, settings, unlock)
     except NoVaultError as error:
-        if request.root is not None:
-            raise
         if not request.create and not _may_create(error):
             raise no_memory_error(error) from None
         return None
@@ -220,7 +221,7 @@ def _find_named(
 ) -> Memory | None:
     """The vault of the name that --vault says, when the wallet has one."""
     try:
-        return bring_back(context, settings, named, request.root)
+        return bring_back(context, settings, named)
     except NoVaultError as error:
         if error.doubt and not request.create:
             raise no_memory_error(error) from None
@@ -228,21 +229,22 @@ def _find_named(
 
 
 def _beside_first_vault(
-    context: CommandContext, request: InitRequest, unlock: Unlock, named: Unlock | None
+    context: CommandContext, request: InitRequest, unlock: Unlock, first: Unlock, named: Unlock | None
 ) -> tuple[list[FurtherVault], Unlock]:
-    """The wallet's vault `default`, when it has one, and what opens the vault to create. The first one is not brought here under another
-    name, and as another device may know it by that name, another vault is made only when asked for: by --create, or by a --mode that the
-    first one does not have. `named`: what opens a vault of the name that --vault says; None for a name that no wallet's vault can have."""
+    """The wallet's vault `default`, when it has one elsewhere, and what opens the vault to create. The first one is not brought here under
+    another name, and as another device may know it by that name, another vault is made only when asked for: by --create, or by a --mode
+    that the first one does not have. `first`, `named`: what opens the vault `default`, and the one that --vault names; None for a name that
+    no wallet's vault can have."""
     from ipfsmem.bundle.program_events import FurtherVault
-    from ipfsmem.device.namespaces import FIRST
+    from ipfsmem.device.namespaces import FIRST, namespaces
     from ipfsmem.vault.finding import require_vault
     from ipfsmem.vault.home import Home
 
-    first, name = unlock.for_vault_called(FIRST), context.namespace
+    name = context.namespace
     with saying_nothing_was_made(), Meter(silent=context.json) as meter:
         home = Home(folder=context.home, progress=meter)
         try:
-            asyncio.run(require_vault(first, request.where, home, sealed=request.kind.sealed))
+            vault = asyncio.run(require_vault(first, request.where, home, sealed=request.kind.sealed))
         except NoVaultError as error:
             if not request.create and not _may_create(error):
                 raise no_memory_error(error) from None
@@ -261,6 +263,8 @@ def _beside_first_vault(
             if not (request.create or _may_create(another)):
                 raise no_memory_error(another) from None
         else:
+            if any(one.vault and one.vault.tag == vault.tag for one in namespaces(context.home).values()):
+                return [], unlock  # the recovery phrase brought it here
             may_be_it = NoVaultError(
                 f"this wallet has no vault {name} there, but a vault {FIRST}, which another device may have under that name",
                 doubt="it may have another name here",

@@ -5,6 +5,7 @@ and what is said when it came back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import label_option, not_empty, provider_option, root_option
 from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.errors import IncompleteError, UsageError, WrongWalletError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import restored_exit_code, saying_nothing_was_made
 from ipfsmem.wording import count
@@ -134,7 +135,11 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
 
 
 def bring_back(
-    context: CommandContext, settings: dict[str, Any], unlock: Unlock | RootKeys, root: str | None, **how: Any
+    context: CommandContext,
+    settings: dict[str, Any],
+    unlock: Unlock | RootKeys,
+    root: str | None = None,
+    **how: Any,
 ) -> Memory:
     """The owner's memory, brought here from its provider. Raises NoVaultError when none is found; nothing is made then."""
     import msgspec
@@ -146,31 +151,41 @@ def bring_back(
         return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
 
 
-def has_own_name(context: CommandContext, unlock: Unlock | RootKeys) -> bool:
-    """Whether the vault is to have another name on this device than the wallet's vault that is looked for: the first is `default` there."""
-    from ipfsmem.device.namespaces import vault_label
+def first_vault(context: CommandContext, unlock: Unlock | RootKeys) -> Unlock | None:
+    """What opens the wallet's first vault, when another device may have it under the name that --vault says: it is `default` in the wallet,
+    whatever its name on a device. None where another one is named, and where the first one is on this device."""
+    from ipfsmem.device.namespaces import FIRST, namespaces
     from ipfsmem.vault.owner import Unlock
 
-    if not isinstance(unlock, Unlock) or unlock.vault is not None:
-        return False
-    return vault_label(context.home, context.namespace, None) != context.namespace
+    if not isinstance(unlock, Unlock) or unlock.vault is not None or context.namespace == FIRST:
+        return None
+    first = unlock.for_vault_called(FIRST)
+    here = any(first.opens(config.vault) for config in namespaces(context.home).values())
+    return None if here else first
 
 
-def by_vault_name(context: CommandContext, unlock: Unlock | RootKeys) -> Unlock | None:
-    """What opens the wallet's vault of the name that --vault says; None where it is looked for under that name anyway, or where no
-    wallet's vault can have that name."""
+def by_vault_name(context: CommandContext, unlock: Unlock) -> Unlock | None:
+    """What opens the wallet's vault of the name that --vault says; None where no wallet's vault can have that name."""
     import msgspec
 
-    from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.message import check_vault
 
-    if not isinstance(unlock, Unlock) or not has_own_name(context, unlock):
-        return None
     try:
         check_vault(context.namespace)
     except UsageError:
         return None
     return msgspec.structs.replace(unlock, vault=context.namespace)
+
+
+def bring_version_back(
+    context: CommandContext, settings: dict[str, Any], unlock: Unlock | RootKeys, root: str, **how: Any
+) -> Memory:
+    """The owner's memory from a version that was written down: the wallet's vault of the name that --vault says, or its first one."""
+    first = first_vault(context, unlock)
+    if first is not None and (named := by_vault_name(context, first)) is not None:
+        with contextlib.suppress(WrongWalletError):
+            return bring_back(context, settings, named, root, **how)
+    return bring_back(context, settings, first or unlock, root, **how)
 
 
 def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:

@@ -13,10 +13,12 @@ from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.new_memory import (
     MemoryRequest,
     bring_back,
+    bring_version_back,
     by_vault_name,
     device_passphrase,
     end,
     files_left_alone,
+    first_vault,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -105,9 +107,12 @@ def _bring_back(
 ) -> Memory:
     """The memory. A wallet may know the vault by the name that --vault says, or as `default` where it was its first. Raises NoVaultError
     also where it is not certain that there is none of that name: another one would come back under it."""
-    if (named := by_vault_name(context, unlock)) is not None:
+    if request.root is not None:
+        return bring_version_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
+    first = first_vault(context, unlock)
+    if first is not None and (named := by_vault_name(context, first)) is not None:
         try:
-            return bring_back(context, settings, named, request.root, damaged_ok=request.damaged)
+            return bring_back(context, settings, named, damaged_ok=request.damaged)
         except NoVaultError as error:
             if error.doubt:
                 error.hint = (
@@ -115,7 +120,7 @@ def _bring_back(
                     f"ipfsmem recover --vault {context.namespace} --wallet-vault {FIRST} with the same wallet."
                 )
                 raise
-    return bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
+    return bring_back(context, settings, first or unlock, damaged_ok=request.damaged)
 
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:

@@ -62,7 +62,7 @@ async def find_vault(
     return await _VaultSearch(root, providers, replica, sealed).find()
 
 
-async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *, sealed: bool) -> None:
+async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *, sealed: bool) -> VaultConfig:
     """Look for a wallet's vault, and bring nothing here. Raises what `find_vault` raises, ConfigError."""
     pool = ProviderPool(home.path(configuration.settings()))
     try:
@@ -70,7 +70,7 @@ async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *,
             root = await asyncio.to_thread(unlock.root, twice=False)
             company = Company(scratch, pool.open_all(each_of(provider)), home.progress or no_progress)
             async with company.noticing_the_silent():
-                await find_vault(root, company.members, scratch, sealed=sealed)
+                return await find_vault(root, company.members, scratch, sealed=sealed)
     finally:
         await pool.aclose()
 

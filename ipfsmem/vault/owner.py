@@ -50,6 +50,15 @@ class Unlock(msgspec.Struct, frozen=True):
         number = self.key_number or (vault.key_number if same else None)
         return msgspec.structs.replace(self, vault=self.vault or vault.name, key_number=number)
 
+    def opens(self, vault: VaultConfig | None) -> bool:
+        """Tell whether a vault on this device has this wallet, label and key number, and a passphrase as this has."""
+        return vault is not None and (vault.address, vault.name, vault.key_number, vault.passphrase) == (
+            f"0x{self.signer.address.hex()}",
+            self.label,
+            self.number,
+            self.passphrase is not None,
+        )
+
     def __repr__(self) -> str:
         passphrase = "" if self.passphrase is None else ", with a passphrase"
         return f"Unlock({self.signer!r}, {self.label!r}, {self.number}{passphrase})"

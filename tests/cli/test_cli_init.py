@@ -137,6 +137,59 @@ def test_init_never_brings_another_vault_back_nor_makes_a_second_one_unasked(
         assert not done.json["restored"] or other.ok("read", "tone", "-n", name, "--body").out == f"of {name}\n", case  # fmt: skip
 
 
+#: The vaults that a device may hold already: the options of `init`.
+HERE = {
+    "local": ("notes", "--mode", "local"),
+    "no wallet": ("lone", "--no-wallet", "--unprotected-keys"),
+    "another wallet": ("theirs", "--unprotected-keys", OTHER_KEY),
+    "the wallet": ("bob", "--wallet-vault", "bob", "--unprotected-keys", KEY),
+    "the first one": ("home", "--wallet-vault", "default", "--unprotected-keys", KEY),
+}
+
+
+@pytest.mark.parametrize("labels", [(), ("default",), ("work",)], ids=str)
+def test_init_and_recover_find_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...]
+) -> None:
+    """Next to a vault of another wallet, a second, empty vault was made with 0, and nothing was recovered."""
+    for label in labels:
+        bare.ok("init", "--vault", label, "--wallet-vault", label, "--unprotected-keys", key=KEY)
+        bare.ok("write", "tone", "--vault", label, "--body", f"of {label}")
+        bare.ok("sync", "--vault", label)
+    for here, create in product(HERE, (False, True) if labels == ("default",) else (False,)):
+        copy = shutil.copytree(stick, tmp_path / here / str(create))
+        other = Cli(copy / "home", monkeypatch)
+        name, *options = HERE[here]
+        key = options.pop() if options[-1] in (KEY, OTHER_KEY) else ""
+        where = () if here == "local" else ("--provider", str(copy))
+        other.ok("init", "--vault", name, *options, *where, key=key)
+        asked = ("--vault", "work", "--unprotected-keys", "--provider", str(copy), "--json")
+        done = other("init", *asked, *(["--create"] if create else []), key=KEY)
+        case = (here, create, done)
+        elsewhere = labels == ("default",) and here != "the first one"
+        if elsewhere and not create:
+            assert done.code == 43 and "ipfsmem recover --vault work" in done.err, case
+            assert not (other.home / "work" / "ipfsmem.json").exists(), case
+            back = other.ok("recover", *asked, key=KEY).json["status"]["vault"]["name"]
+            assert back == "default", case
+            assert other.ok("read", "tone", "--vault", "work", "--body").out == "of default\n", case
+            continue
+        assert done.code == 0 and done.json["restored"] is ("work" in labels), case
+        assert elsewhere is ("default" in [one["name"] for one in done.json["vaults"]]), case
+        label = other.ok("status", "--vault", "work", "--json").json["vault"]["name"]
+        assert label == ("default" if here == "local" and not labels else "work"), case
+
+
+def test_init_next_to_the_first_vault_that_its_phrase_brought_back_makes_another_one(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok("recover", "--vault", "home", "--unprotected-keys", stdin=" ".join(words).encode())
+    assert not other.ok("init", "--vault", "work", "--unprotected-keys", "--json", key=KEY).json["restored"]
+    assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == "work"
+
+
 def test_init_of_a_name_that_no_wallet_has_says_how_to_make_a_vault_of_its_own(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

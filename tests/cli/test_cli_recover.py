@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_lab import KEY, Cli, pipe
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 from tests.support.damage_lab import damage_text
 
 
@@ -128,6 +128,25 @@ def test_recover_brings_no_other_vault_back_where_the_named_one_cannot_be_read(
     given = ("--vault", "work", "--wallet-vault", "default", "--unprotected-keys")
     assert "vault      default" in other.ok("recover", *given, key=KEY).out
     assert other.ok("read", "tone", "--vault", "work", "--body").out == "of the first\n"
+
+
+@pytest.mark.parametrize("command", ["recover", "init"])
+@pytest.mark.parametrize("label", ["default", "work"])
+def test_named_version_comes_back_under_another_name(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, command: str
+) -> None:
+    """The keys of the vault `work` do not open a version of the vault `default`, and the other way round."""
+    bare.ok("init", "--vault", "work", "--wallet-vault", label, "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--vault", "work", "--body", f"of {label}")
+    version = bare.ok("sync", "--vault", "work", "--json").json["root"]
+    for here in ("nothing", "another wallet"):
+        other = Cli(tmp_path / here, monkeypatch)
+        if here != "nothing":
+            other.ok("init", "--vault", "theirs", "--unprotected-keys", key=OTHER_KEY)
+        given = ("--vault", "work", "--unprotected-keys", "--root", version)
+        other.ok(command, *given, key=KEY)
+        assert other.ok("read", "tone", "--vault", "work", "--body").out == f"of {label}\n"
+        assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == label
 
 
 def test_recover_of_a_name_that_no_wallet_has_looks_for_default(
