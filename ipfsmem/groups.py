@@ -71,8 +71,8 @@ class Facts(FactMethods, _Group):
     """The facts, procedures and episodes of one scope. Each is a memory file with a category, so `read`, `list` and `recall` find it."""
 
     def keep(self, key: str, *, seen: str | None = None) -> None:
-        """Keep the text of any memory in its history, from which `restore` restores it, before its writer replaces it. Raises
-        NotFoundError, ChangedError."""
+        """Keep the text of any memory in its history, from which `restore` restores it, before its writer replaces it. A pending text is
+        not kept. Raises NotFoundError, ChangedError."""
         with self.keeping(key, seen=seen):
             pass
 

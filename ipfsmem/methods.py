@@ -848,7 +848,7 @@ class ValueMethods:
         return set_.run(self._view(), {"key": key, "value": value, "level": level, "ttl": ttl, "seen": seen})
 
     def delete(self, key: str, *, seen: str | None = None) -> KeyValue:
-        """Delete the value of a key, on every device. `value restore` restores it.
+        """Delete the value of a key, on every device. `value restore` restores it, unless it was pending.
 
         Args:
             key: Its key: 1 to 256 bytes of any characters.

@@ -48,6 +48,8 @@ def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
 
 def _show_value(context: CommandContext, found: KeyValue, asked: Asked) -> None:
     click.echo(_shown(found.value))
+    if not found.own:
+        click.echo(style("pending: ", fg="yellow") + "others proposed this value.", err=True)
     _print_conflicts(found)
 
 
@@ -65,7 +67,10 @@ def _show_list(context: CommandContext, found: ValuePage, asked: Asked) -> None:
 
 
 def _show_deleted(context: CommandContext, gone: KeyValue, asked: Asked) -> None:
-    click.echo(f"{clean(gone.key)} is deleted. `value restore` brings it back.")
+    back = (
+        "`value restore` brings it back." if gone.own else "It was pending, so its history does not keep it."
+    )
+    click.echo(f"{clean(gone.key)} is deleted. {back}")
 
 
 def _ask_clear(context: CommandContext, asked: Asked) -> None:

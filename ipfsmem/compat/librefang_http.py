@@ -434,7 +434,7 @@ def _kv_set(call: Call) -> Answer:
 
 def _kv_delete(call: Call) -> Answer:
     there, key = _there(call), call.path["key"]
-    if there.values.get(key) is not None:
+    if (found := there.values.get(key)) is not None and found.own:
         there.values.delete(key)
     return Answer(None, 204)
 

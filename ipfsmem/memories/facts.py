@@ -496,14 +496,15 @@ class Facts:
 
 
 def keep_shown(memories: MemoryStore, key: str, seen: str | None = None) -> MemoryRecord:
-    """Store the current text of a memory in its history before its writer replaces it. `seen`: only if it is that. Raises
-    NotFoundError, ChangedError."""
+    """Store the current text of a memory in its history before its writer replaces it, unless it is pending. `seen`: only if it is
+    that. Raises NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:
         shown = memories.shown_in_stack(change, key)
         if shown is None:
             raise NotFoundError(f"there is no memory {key}")
         _check_seen(key, shown.seen, seen)
-        keep_in(change, memories, key, shown.data, "deleted")
+        if shown.own:
+            keep_in(change, memories, key, shown.data, "deleted")
     return shown
 
 
@@ -522,14 +523,17 @@ def _remembered(
 
 
 def keep_removed(memories: MemoryStore, key: str, seen: str | None = None) -> list[MemoryRecord]:
-    """Store the texts of a memory, in this scope and in those that lead to it, in their histories before they are removed, and
-    return them, the shown one first. `seen`: only if it is that. Raises NotFoundError, ChangedError."""
+    """Store the own texts of a memory, in this scope and in those that lead to it, in their histories before they are removed, and
+    return them, the shown one first; a pending one alone is returned, and stored nowhere. `seen`: only if it is that. Raises
+    NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:
         found = [one for part in memories.stack() if (one := part.shown_in(change, key)) is not None]
         shown = first_own(found)
         if shown is None:
             raise NotFoundError(f"there is no memory {key}")
         _check_seen(key, shown.seen, seen)
+        if not shown.own:
+            return [shown]
         removed = [shown, *(one for one in found if one.own and one is not shown)]
         for one in reversed(removed):
             keep_in(change, memories.in_scope(one.scope), key, one.data, "deleted")

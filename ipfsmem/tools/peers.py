@@ -165,8 +165,9 @@ def _recall(desk: ToolContext, given: JSON) -> ToolResult:
 
 def _delete(desk: ToolContext, given: JSON) -> ToolResult:
     gone = desk.there(given).values.delete(given["key"])
+    kept = "It stays in the history of the key." if gone.own else "It was pending, so no history keeps it."
     return ToolResult(
-        f"Deleted the value under key '{one_line(gone.key)}'. It stays in the history of the key.",
+        f"Deleted the value under key '{one_line(gone.key)}'. {kept}",
         {"deleted": True, "key": clean_text(gone.key)},
     )
 

@@ -502,12 +502,12 @@ export type KeyValue = {
   readonly conflicts: readonly string[]
 }
 
-/** Earlier values, newest first, after the conflicts. It is a sequence of its `values`. */
+/** Earlier values, newest first, after the conflicts and the pending values. It is a sequence of its `values`. */
 export type EarlierValues = {
   readonly values: readonly EarlierValue[]
 }
 
-/** An earlier value of a key. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC; `why`: `updated`, `deleted`, or replaced when another was `restored`. A concurrent value that is not shown is a `conflict`, with number 0 and the time at which it was written; `resolve` resolves it. */
+/** An earlier value of a key. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC; `why`: `updated`, `deleted`, or replaced when another was `restored`. A concurrent value that is not shown is a `conflict`, which `resolve` resolves, and one that others proposed is `pending`; both have number 0 and the time at which they were written. */
 export type EarlierValue = {
   readonly number: number
   readonly key: string

@@ -22,7 +22,7 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, delete_value, 
     destructive=True,
 )
 def delete(view: View, key: ValueKey, *, seen: SeenValue = None) -> KeyValue:
-    """Delete the value of a key, on every device. `value restore` restores it."""
+    """Delete the value of a key, on every device. `value restore` restores it, unless it was pending."""
     view.opened.ingest_edits()
     found = values_of(view).get(key)
     if found is None:

@@ -12,8 +12,8 @@ from ipfsmem.operations.values.stored import ValueKey, no_value, values_of
 
 class EarlierValue(msgspec.Struct, frozen=True, kw_only=True):
     """An earlier value of a key. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC;
-    `why`: `updated`, `deleted`, or replaced when another was `restored`. A concurrent value that is not shown is a `conflict`, with number 0
-    and the time at which it was written; `resolve` resolves it."""
+    `why`: `updated`, `deleted`, or replaced when another was `restored`. A concurrent value that is not shown is a `conflict`, which
+    `resolve` resolves, and one that others proposed is `pending`; both have number 0 and the time at which they were written."""
 
     number: int
     key: str
@@ -23,7 +23,7 @@ class EarlierValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierValues(Items[EarlierValue], frozen=True, kw_only=True):
-    """Earlier values, newest first, after the conflicts. It is a sequence of its `values`."""
+    """Earlier values, newest first, after the conflicts and the pending values. It is a sequence of its `values`."""
 
     values: tuple[EarlierValue, ...]
 
@@ -56,7 +56,7 @@ def history(view: View, key: ValueKey) -> EarlierValues:
             key=key,
             value=value_of(one.readable),
             until=hlc_ms(one.hlc) if one.hlc else 0,
-            why="conflict",
+            why="conflict" if one.own else "pending",
         )
         for one in values.copies(key)
     ]

@@ -46,10 +46,13 @@ def no_value(key: str) -> NotFoundError:
 
 
 def delete_value(view: View, one: KeyValue, seen: str | None) -> None:
-    """Delete a value; its history keeps it. Raises NotFoundError, ChangedError."""
+    """Delete a value; its history keeps it unless it is pending. Raises NotFoundError, ChangedError."""
     from ipfsmem.memories.facts import keep_removed
     from ipfsmem.parts.forgetting import forget_removed
 
     view.opened.ingest_file(one.memory, view.target)
     removed = keep_removed(view.opened.memories.in_scope(view.target), one.memory, seen)
-    forget_removed(view.opened, removed, "value deleted; it can be restored")
+    own = removed[0].own
+    forget_removed(
+        view.opened, removed, "value deleted; it can be restored" if own else "pending value deleted"
+    )

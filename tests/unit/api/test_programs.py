@@ -70,6 +70,20 @@ def test_librefang_routes_serve_its_values(tmp_path: Path) -> None:
         assert [one.value for one in history] == ["light", "dark"]
 
 
+def test_librefang_delete_leaves_a_pending_value_that_it_does_not_list(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory, Memory.load("bob", "none") as other:
+        other.scope("x").values.set("theme", "theirs")
+        memory.scope(AGENT).bundles.import_(other.scope("x").bundles.export(partial=True), foreign=True)
+
+    async def ask(client: Client) -> None:
+        assert await answered(client, "GET", KV) == (200, {"kv_pairs": []})
+        assert await answered(client, "DELETE", f"{KV}/theme") == (204, None)
+
+    asked(tmp_path, ask, program="librefang")
+    with Memory.load("m", home=tmp_path) as memory:
+        assert memory.scope(AGENT).values.get("theme") is not None
+
+
 def test_token_of_an_agent_reaches_no_agent_that_leads_to_it_or_that_it_leads_to(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         for agent in ("sub", "top"):

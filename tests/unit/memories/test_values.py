@@ -162,6 +162,47 @@ def test_values_that_two_devices_wrote_are_both_shown(memory: Memory) -> None:
     assert memory.values.restore("theme").value == found.value
 
 
+def proposed(value: str) -> bytes:
+    """An export of others with a value of the key `theme`."""
+    with Memory.load("bob", "none") as other:
+        other.scope("x").values.set("theme", value)
+        return other.scope("x").bundles.export(partial=True)
+
+
+@pytest.mark.parametrize("how", ["deleted", "kept"])
+def test_pending_value_goes_into_no_history(memory: Memory, how: str) -> None:
+    """It was shown there unmarked, and another device of the vault restored it as the person's own."""
+    memory.bundles.import_(proposed("theirs"), foreign=True)
+    pending = memory.values.get("theme")
+    assert pending is not None and not pending.own
+    if how == "deleted":
+        assert memory.values.delete("theme", seen=pending.seen) == pending
+        assert memory.values.get("theme") is None
+        (event,) = (one for one in memory.timeline.read() if one["type"] == "forgot")
+        assert event["reason"] == "pending value deleted"
+        with pytest.raises(NotFoundError):
+            memory.values.history("theme")
+    else:
+        memory.facts.keep(pending.memory, seen=pending.seen)
+        assert memory.values.get("theme") == pending and not memory.values.history("theme")
+    with pytest.raises(NotFoundError):
+        memory.values.restore("theme")
+    assert memory.facts.history().facts == ()
+
+
+def test_own_value_is_kept_and_pending_one_next_to_it_is_marked(memory: Memory) -> None:
+    memory.values.set("theme", "mine")
+    memory.bundles.import_(proposed("theirs"), foreign=True)
+    assert [(one.value, one.why) for one in memory.values.history("theme")] == [("theirs", "pending")]
+    assert memory.values.delete("theme").value == "mine"
+    assert [(one.value, one.why) for one in memory.values.history("theme")] == [
+        ("theirs", "pending"),
+        ("mine", "deleted"),
+    ]
+    restored = memory.values.restore("theme")
+    assert restored.own and restored.value == "mine"
+
+
 def test_clear_deletes_by_prefix_level_and_keys(memory: Memory) -> None:
     for key, level in (("a:1", "session"), ("a:2", "user"), ("b:1", "session"), ("b:2", "")):
         memory.values.set(key, "x", level=level)  # type: ignore[arg-type]
