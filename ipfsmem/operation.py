@@ -47,12 +47,6 @@ class Except(msgspec.Struct, frozen=True):
     faces: tuple[Face, ...]
 
 
-class Needed(msgspec.Struct, frozen=True):
-    """The interfaces that require a parameter, although Python does not."""
-
-    faces: tuple[Face, ...]
-
-
 class Cli(msgspec.Struct, frozen=True):
     """A parameter on the command line, where this does not follow from its name and type."""
 
@@ -79,21 +73,14 @@ class Http(msgspec.Struct, frozen=True):
     query: bool = False
     #: Whether an empty text in the query is a value; otherwise the parameter counts as left out.
     empty: bool = False
-
-
-class Header(msgspec.Struct, frozen=True):
-    """The header of a request that gives a parameter: an ETag of a response. A text (`Http.type`) is the ETag itself, else the reading that had it."""
-
-    name: Literal["If-Match"]
-    #: The parameter that is "" if the request has `If-None-Match: *`; "" if it must not.
-    none: str = ""
-
-
-class Reaches(msgspec.Struct, frozen=True):
-    """A parameter that widens the texts that a call works on: to the scope that it names and the one that this leads to, or to the whole
-    memory. A token must be for these too."""
-
-    what: Literal["named", "all"]
+    #: Whether a request must give it, although Python need not.
+    required: bool = False
+    #: Whether the header `If-Match` gives it: the ETag of a response. `new`: the parameter that is "" if the request has `If-None-Match: *`.
+    etag: bool = False
+    new: str = ""
+    #: The texts that a call with it works on too: those of the scope that it names and of the one that this leads to, or the whole memory.
+    #: A token must be for these.
+    reaches: Literal["", "named", "all"] = ""
 
 
 class ForModels(msgspec.Struct, frozen=True):
@@ -109,6 +96,8 @@ class ForModels(msgspec.Struct, frozen=True):
     each: int | None = None
     #: The only values that a model may pass.
     words: tuple[str, ...] = ()
+    #: Whether a model must give it, although Python need not.
+    required: bool = False
 
 
 #: A key; `bundle.keys.check_key` refuses other texts.
@@ -217,18 +206,14 @@ class Parameter:
         self.type = _without_none(hint) if default is None else hint
         self.optional = self.type is not hint
         self._metas = [one for one in extras if isinstance(one, msgspec.Meta)]
-        marks: dict[type, Any] = {type(one): one for one in reversed(extras)}
+        marks: dict[type, Any] = {type(one): one for one in extras}
         self.cli: Cli = marks.get(Cli) or _CLI
         #: Whether it is positional in Python, and an argument of its command.
         self.positional = positional
         self.is_argument = positional and not self.cli.option
         self.models: ForModels = marks.get(ForModels) or _FOR_MODELS
         self.http: Http = marks.get(Http) or _HTTP
-        self.header: Header | None = marks.get(Header)
-        #: What a call that gives it works on too.
-        self.reaches: Reaches | None = marks.get(Reaches)
         self.missing_in: tuple[Face, ...] = marks[Except].faces if Except in marks else ()
-        self.needed_in: tuple[Face, ...] = marks[Needed].faces if Needed in marks else ()
         said: dict[str, Any] = dict.fromkeys(_SAID)
         for meta in reversed(self._metas):
             said |= {name: value for name in _SAID if (value := getattr(meta, name)) is not None}
@@ -258,8 +243,8 @@ class Parameter:
             return self.cli.metavar or self.name.upper()
         if face == "cli":
             return f"--{(self.cli.name or self.name).replace('_', '-')}"
-        if face == "http" and self.header:
-            return self.header.name
+        if face == "http" and self.http.etag:
+            return "If-Match"
         return self.models.name or self.name if face == "mcp" else self.name
 
     def annotated(self) -> Any:

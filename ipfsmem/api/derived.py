@@ -35,7 +35,7 @@ def route_of(op: Operation[..., Any]) -> Route:
     about, query = op.declared.about, query_of(op)
     known = _precondition(op)
     is_document = issubclass(op.answer, Document)
-    may_be_new = known is not None and known.header is not None and bool(known.header.none)
+    may_be_new = known is not None and bool(known.http.new)
     return Route(
         method.lower(),
         path,
@@ -86,13 +86,13 @@ def _in_body(op: Operation[..., Any]) -> list[Declared]:
 
 def _precondition(op: Operation[..., Any]) -> Declared | None:
     """The argument in a header."""
-    return next((one for one in op.parameters("http") if one.header), None)
+    return next((one for one in op.parameters("http") if one.http.etag), None)
 
 
 def _outside_path(op: Operation[..., Any]) -> list[Declared]:
     """The arguments in the query or body."""
     path = op.declared.http
-    return [one for one in op.parameters("http") if f"{{{one.name}}}" not in path and not one.header]
+    return [one for one in op.parameters("http") if f"{{{one.name}}}" not in path and not one.http.etag]
 
 
 def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
@@ -149,9 +149,9 @@ def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) ->
     """Raises Refused if the caller's token is not for the scopes that an argument adds."""
     for one in parameters:
         given = asked[one.name]
-        if one.reaches is None or given in (None, False):
+        if not one.http.reaches or given in (None, False):
             continue
-        if one.reaches.what == "all":
+        if one.http.reaches == "all":
             call.caller.require_all_scopes()
         else:
             named = check_scope(given) if given else ""
@@ -164,14 +164,14 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     given = {**({"key": call.key} if call.key else {}), **call.query, **body}
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
     _admit(call, asked, op.parameters("http"))
-    if any("http" in one.needed_in and asked[one.name] is None for one in op.parameters("http")):
+    if any(one.http.required and asked[one.name] is None for one in op.parameters("http")):
         raise Refused(NO_SEEN)
     status, known = op.declared.status, _precondition(op)
-    if known is not None and known.header is not None:
-        if call.seen or not known.header.none:
+    if known is not None:
+        if call.seen or not known.http.new:
             asked[known.name] = call.seen
         else:
-            asked[known.header.none], status = "", 201
+            asked[known.http.new], status = "", 201
     view = source._view()
     view.remembered = call.remembered()
     result = op.run(view, asked, "http")

@@ -10,7 +10,7 @@ from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.after_revoke import Late, late_writes
 from ipfsmem.memories.memory_records import Conflict, MemoryRecord
 from ipfsmem.memories.writers import Writers
-from ipfsmem.operation import Except, Items, Reaches, View, operation
+from ipfsmem.operation import Except, Http, Items, View, operation
 
 
 class Conflicts(Items[Conflict], frozen=True, kw_only=True):
@@ -41,7 +41,10 @@ def conflicts(
     ] = None,
     *,
     everywhere: Annotated[
-        bool, Meta(description="Of all scopes, as `status` counts them."), Reaches("all"), Except(("cli",))
+        bool,
+        Meta(description="Of all scopes, as `status` counts them."),
+        Http(reaches="all"),
+        Except(("cli",)),
     ] = False,
 ) -> Conflicts:
     """List memories with concurrent edits that could not be merged, or with texts of others that nobody approved.

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.memories.memory_records import Seen
 from ipfsmem.memories.reasons import check_reason
-from ipfsmem.operation import Cli, Except, Header, Key, Reason, View, operation
+from ipfsmem.operation import Cli, Except, Http, Key, Reason, View, operation
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ def forget(
     seen: Annotated[
         Seen | None,
         Meta(description="Forget only this text: a reading, its `token` or its `seen`."),
-        Header("If-Match"),
+        Http(etag=True),
         Except(("cli", "mcp")),
     ] = None,
     if_match: Annotated[

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
-from ipfsmem.operation import Except, Header, Key, Reaches, View, operation
+from ipfsmem.operation import Except, Http, Key, View, operation
 
 
 @operation(
@@ -32,12 +32,12 @@ def promote(
     to: Annotated[
         str,
         Meta(max_length=200, description="The scope to move it to; empty: the default scope."),
-        Reaches("named"),
+        Http(reaches="named"),
     ],
     seen: Annotated[
         Seen | None,
         Meta(description="Move only this text: a reading, its `token` or its `seen`."),
-        Header("If-Match"),
+        Http(etag=True),
         Except(("cli",)),
     ] = None,
     if_match: Annotated[

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.memory_records import SEEN_LEAST, MemoryRecord, Seen
-from ipfsmem.operation import Cli, Except, Header, Http, Key, View, operation
+from ipfsmem.operation import Cli, Except, Http, Key, View, operation
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +49,7 @@ def resolve(
         Meta(
             description="The conflict that you looked at: an item of `conflicts`, its `token` or its `seen`."
         ),
-        Header("If-Match"),
-        Http(type=str),
+        Http(type=str, etag=True),
         Cli(metavar="HASH", help="Hash of the texts that you saw, from `ipfsmem conflicts KEY`."),
     ],
     keep: Annotated[bool, Meta(description="Keep the current text, or the deletion.")] = False,

@@ -10,7 +10,7 @@ from msgspec import Meta
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
-from ipfsmem.operation import Cli, Except, ForModels, Header, Http, Key, View, operation
+from ipfsmem.operation import Cli, Except, ForModels, Http, Key, View, operation
 
 #: Maximum characters of a text that a model writes.
 MAX_BODY = 900_000
@@ -83,7 +83,7 @@ def write(
     seen: Annotated[
         Seen | None,
         Meta(description="Replace only this text: a reading, its `token` or its `seen`."),
-        Header("If-Match", none="if_match"),
+        Http(etag=True, new="if_match"),
         Except(("cli", "mcp")),
     ] = None,
     if_match: Annotated[

@@ -58,7 +58,7 @@ def tool(
         title=declared.title,
         description=declared.for_models,
         parameters=arguments(
-            *(one.called("mcp") for one in given if one.required or "mcp" in one.needed_in),
+            *(one.called("mcp") for one in given if one.required or one.models.required),
             **properties,
             **scope,
         ),

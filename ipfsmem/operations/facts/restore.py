@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.memories.facts import Fact, as_fact
-from ipfsmem.operation import Cli, Except, ForModels, Key, Needed, View, operation
+from ipfsmem.operation import Cli, Except, ForModels, Http, Key, View, operation
 from ipfsmem.operations.facts.stored import facts_of
 
 
@@ -45,7 +45,7 @@ def restore(
             max_length=64,
             description="Restore only if this `seen` is current; empty: only if no text is shown.",
         ),
-        Needed(("http",)),
+        Http(required=True),
         ForModels("The seen value of the answer that showed it.", default=""),
         Except(("cli",)),
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from ipfsmem.facts.categories import Kind
-from ipfsmem.operation import Except, ForModels, Header, Needed, View
+from ipfsmem.operation import Except, ForModels, Http, View
 
 if TYPE_CHECKING:
     from ipfsmem.memories.facts import Facts
@@ -22,9 +22,8 @@ OfKind = Annotated[
 SeenFact = Annotated[
     str | None,
     Meta(max_length=64, description="Change the entry only if this `seen` is current."),
-    Header("If-Match"),
-    Needed(("mcp",)),
-    ForModels("The seen value of the answer that showed it."),
+    Http(etag=True),
+    ForModels("The seen value of the answer that showed it.", required=True),
     Except(("cli",)),
 ]
 

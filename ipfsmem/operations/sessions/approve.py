@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
-from ipfsmem.operation import Except, Header, View, operation
+from ipfsmem.operation import Except, Http, View, operation
 from ipfsmem.operations.sessions.stored import SessionName, memories_of
 
 
@@ -39,7 +39,7 @@ def approve(
     seen: Annotated[
         str | None,
         Meta(description="Approve them only if the session still has this `seen` value."),
-        Header("If-Match"),
+        Http(etag=True),
         Except(("cli",)),
     ] = None,
 ) -> SessionApproved:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import StorageError
 from ipfsmem.memories.reasons import check_reason
-from ipfsmem.operation import Except, Header, Reason, View, operation
+from ipfsmem.operation import Except, Http, Reason, View, operation
 from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
 
 
@@ -50,7 +50,7 @@ def forget(
     seen: Annotated[
         str | None,
         Meta(description="Forget the session only if this `seen` is current."),
-        Header("If-Match"),
+        Http(etag=True),
         Except(("cli",)),
     ] = None,
 ) -> SessionForgotten:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.values import KeyValue
-from ipfsmem.operation import Cli, Needed, View, operation
+from ipfsmem.operation import Cli, Http, View, operation
 from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
 
 
@@ -35,7 +35,7 @@ def restore(
         Cli(option=True, metavar="N", help="Number of the value in `value history`."),
     ] = 1,
     *,
-    seen: Annotated[SeenValue, Needed(("http",))] = None,
+    seen: Annotated[SeenValue, Http(required=True)] = None,
 ) -> KeyValue:
     """Restore an earlier value of a key, the newest unless you give a number; also a deleted value.
 
