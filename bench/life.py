@@ -55,7 +55,7 @@ def graph(ctx: Context) -> None:
         )
         ctx.add(
             "graph: around, depth 3",
-            median(lambda: memory.graph.around(next(each), 3), runs),
+            median(lambda: memory.graph.around(next(each), 3, limit=1_000), runs),
             runs=runs,
             budget_seconds=GRAPH_BUDGET,
         )

@@ -6,11 +6,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.sessions import SessionFacts
-from ipfsmem.methods import FactMethods, SessionMethods, StackMethods, UsageMethods, ValueMethods
+from ipfsmem.methods import (
+    FactMethods,
+    GraphMethods,
+    SessionMethods,
+    StackMethods,
+    UsageMethods,
+    ValueMethods,
+)
 from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
@@ -28,6 +36,7 @@ from ipfsmem.sessions.compaction import (
 
 if TYPE_CHECKING:
     from ipfsmem.memories.sessions_here import AllSessions
+    from ipfsmem.operations.graph.stored import Edge, Node
     from ipfsmem.parts.summaries import ModelSummariser
 
 
@@ -88,6 +97,32 @@ class Facts(FactMethods, _Group):
 
 class Values(ValueMethods, _Group):
     """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
+
+
+class Graph(GraphMethods, _Group):
+    """The graph of one scope. An entity is named by its key or its name."""
+
+    def named(self, names: Iterable[str]) -> list[Node]:
+        """The entities of these names or keys, by key; unknown ones are left out."""
+        from ipfsmem.operations.graph.stored import graph_in, node
+
+        graph = graph_in(self._view())
+        keys = {key for name in names for key in graph.named(name.strip())}
+        return [node(graph.entities[key]) for key in sorted(keys)]
+
+    def touching(self, keys: Iterable[str], *, limit: int) -> list[Edge]:
+        """The relations that begin or end at one of these entities. Raises NotFoundError."""
+        from ipfsmem.operations.graph.stored import edge, graph_in, key_in
+
+        graph = graph_in(self._view())
+        return [edge(one) for one in islice(graph.touching([key_in(graph, key) for key in keys]), limit)]
+
+    def called(self, keys: Iterable[str]) -> dict[str, str]:
+        """The names of entities by key, where a name means this entity and no other; else the key."""
+        from ipfsmem.operations.graph.stored import graph_in
+
+        graph = graph_in(self._view())
+        return {key: graph.called(key) if key in graph.entities else key for key in keys}
 
 
 class Usage(UsageMethods, _Group):

@@ -27,13 +27,12 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Facts, MemoryStack, Sessions, Usage, Values
+    from ipfsmem.groups import Facts, Graph, MemoryStack, Sessions, Usage, Values
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.folders import MemoryFolders
-    from ipfsmem.parts.graph import MemoryGraph
     from ipfsmem.parts.hidden import MemoryHidden
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
@@ -124,11 +123,11 @@ class Memory(MemoryMethods):
         return Values(self._open, self._chosen or "")
 
     @functools.cached_property
-    def graph(self) -> MemoryGraph:
+    def graph(self) -> Graph:
         """What stands in relation to what."""
-        from ipfsmem.parts.graph import MemoryGraph
+        from ipfsmem.groups import Graph
 
-        return MemoryGraph(self._open, self._chosen or "")
+        return Graph(self._open, self._chosen or "")
 
     @functools.cached_property
     def plugins(self) -> MemoryPlugins:

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from ipfsmem.operations.facts.history import EarlierFacts
     from ipfsmem.operations.facts.list import FactPage
     from ipfsmem.operations.forget import Forgotten
+    from ipfsmem.operations.graph.entities import Observations
+    from ipfsmem.operations.graph.entities import ShownEntity
+    from ipfsmem.operations.graph.relations import GraphDrawing
+    from ipfsmem.operations.graph.relations import Subgraph
+    from ipfsmem.operations.graph.stored import Entities
+    from ipfsmem.operations.graph.stored import Node
+    from ipfsmem.operations.graph.stored import Relations
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.recall import Recalled
@@ -905,6 +912,222 @@ class ValueMethods:
         from ipfsmem.operations.values.restore import restore
 
         return restore.run(self._view(), {"key": key, "number": number, "seen": seen})
+
+
+class GraphMethods:
+    """Methods on the graph of one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, kind: str | None = None, *, limit: int = 1000) -> Entities:
+        """List entities: key, kind, name, observations. An entity was created as one, or has a relation.
+
+        Args:
+            kind: Only entities of this kind.
+            limit: Maximum number of results.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+        """
+        from ipfsmem.operations.graph.entities import list_
+
+        return list_.run(self._view(), {"kind": kind, "limit": limit})
+
+    def search(self, query: str, *, limit: int = 20) -> Entities:
+        """List the entities that have the query, or all its words, in their name, kind or observations.
+
+        Args:
+            query: Words to search for.
+            limit: Maximum number of results.
+
+        Raises:
+            UsageError: the query is empty, or an argument is out of bounds.
+        """
+        from ipfsmem.operations.graph.entities import search
+
+        return search.run(self._view(), {"query": query, "limit": limit})
+
+    def get(self, entity: str) -> ShownEntity | None:
+        """Return an entity, or nothing if there is none.
+
+        Args:
+            entity: Key or name of an entity.
+        """
+        from ipfsmem.operations.graph.entities import get
+
+        return get.run(self._view(), {"entity": entity})
+
+    def relations(self, entity: str | None = None, type: str | None = None, *, limit: int | None = None) -> Relations:
+        """List the relations, or those from and to one entity.
+
+        Args:
+            entity: Key or name of an entity; without one, all.
+            type: Only relations of this type.
+            limit: Maximum number of results.
+
+        Raises:
+            NotFoundError: there is no such entity.
+            UsageError: an argument is out of bounds.
+        """
+        from ipfsmem.operations.graph.relations import relations
+
+        return relations.run(self._view(), {"entity": entity, "type": type, "limit": limit})
+
+    def query(self, entity: str, type: str | None = None) -> Entities:
+        """List the entities to which the relations of one entity lead, or those of one type.
+
+        Args:
+            entity: Key or name of an entity.
+            type: Only relations of this type.
+
+        Raises:
+            NotFoundError: there is no such entity.
+        """
+        from ipfsmem.operations.graph.relations import query
+
+        return query.run(self._view(), {"entity": entity, "type": type})
+
+    def path(self, begin: str, end: str) -> Relations | None:
+        """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions.
+
+        Args:
+            begin: Key or name of the entity where the relation begins.
+            end: Key or name of the entity where the relation ends.
+
+        Raises:
+            NotFoundError: there is no such entity.
+        """
+        from ipfsmem.operations.graph.relations import path
+
+        return path.run(self._view(), {"begin": begin, "end": end})
+
+    def around(self, entity: str | None = None, depth: int = 1, *, limit: int = 100) -> Subgraph:
+        """Return the entities near one entity, the nearest first, and the relations among them; without an entity, the whole graph.
+
+        Args:
+            entity: Key or name of an entity; without one, all.
+            depth: Maximum distance in relations.
+            limit: Maximum number of entities.
+
+        Raises:
+            NotFoundError: there is no such entity.
+            UsageError: an argument is out of bounds.
+        """
+        from ipfsmem.operations.graph.relations import around
+
+        return around.run(self._view(), {"entity": entity, "depth": depth, "limit": limit})
+
+    def drawn(self, entity: str | None = None, *, format: Literal['graphml', 'mermaid', 'html'] = 'graphml', depth: int = 2) -> GraphDrawing:
+        """Return the graph as GraphML, as Mermaid or as a page with a picture, or only the entities near one.
+
+        Args:
+            entity: Key or name of an entity; without one, all.
+            format: GraphML, Mermaid, or a page with a picture.
+            depth: Maximum distance in relations.
+
+        Raises:
+            NotFoundError: there is no such entity.
+            UsageError: the format is unknown.
+        """
+        from ipfsmem.operations.graph.relations import drawn
+
+        return drawn.run(self._view(), {"entity": entity, "format": format, "depth": depth})
+
+    def add(self, name: str, kind: str = '', observations: Iterable[str] = ()) -> Node:
+        """Create an entity, or add observations to the existing one of that name.
+
+        Args:
+            name: Name of the entity.
+            kind: Kind of entity: a person, a project.
+            observations: Observations, each one sentence.
+
+        Raises:
+            UsageError: the name or an observation is invalid; nothing was written.
+        """
+        from ipfsmem.operations.graph.entities import add
+
+        return add.run(self._view(), {"name": name, "kind": kind, "observations": observations})
+
+    def observe(self, name: str, observations: Iterable[str]) -> Observations:
+        """Add observations to an existing entity, and return the new ones.
+
+        Args:
+            name: Key or name of an entity.
+            observations: Observations, each one sentence.
+
+        Raises:
+            NotFoundError: there is no such entity.
+            UsageError: an observation is invalid.
+        """
+        from ipfsmem.operations.graph.entities import observe
+
+        return observe.run(self._view(), {"name": name, "observations": observations})
+
+    def unobserve(self, name: str, observations: Iterable[str]) -> Observations:
+        """Remove observations of an entity, and return those that existed. `facts.restore` restores the earlier text.
+
+        Args:
+            name: Key or name of an entity.
+            observations: Observations, each one sentence.
+
+        Raises:
+            NotFoundError: there is no such entity.
+            UsageError: an observation is part of a person's prose, which is not rewritten.
+        """
+        from ipfsmem.operations.graph.entities import unobserve
+
+        return unobserve.run(self._view(), {"name": name, "observations": observations})
+
+    def relate(self, begin: str, type: str, end: str) -> Relations:
+        """Add a relation between two entities, and return it; nothing is returned if it exists already.
+
+        Args:
+            begin: Key or name of the entity where the relation begins.
+            type: Type of the relation, such as works_at.
+            end: Key or name of the entity where the relation ends.
+
+        Raises:
+            NotFoundError: there is no such entity.
+            UsageError: the type is empty.
+        """
+        from ipfsmem.operations.graph.relations import relate
+
+        return relate.run(self._view(), {"begin": begin, "type": type, "end": end})
+
+    def unrelate(self, begin: str, type: str, end: str) -> Relations | None:
+        """Remove a relation between two entities, and return it; nothing is returned if there is none.
+
+        Args:
+            begin: Key or name of the entity where the relation begins.
+            type: Type of the relation, such as works_at.
+            end: Key or name of the entity where the relation ends.
+
+        Raises:
+            UsageError: the relation is part of a person's prose, which is not rewritten.
+        """
+        from ipfsmem.operations.graph.relations import unrelate
+
+        return unrelate.run(self._view(), {"begin": begin, "type": type, "end": end})
+
+    def delete(self, entity: str, *, seen: str | None = None, relations: bool = False) -> Node | None:
+        """Delete an entity on every device; `fact restore` restores it.
+
+        Relations to it stay in their texts, and lead nowhere until it is restored.
+
+        Args:
+            entity: Key or name of an entity.
+            seen: Delete the entity only if this `seen` of its memory is current.
+            relations: Also remove the relations that lead to it.
+
+        Raises:
+            ChangedError: the memory is not as `seen` says; nothing was deleted.
+        """
+        from ipfsmem.operations.graph.entities import delete
+
+        return delete.run(self._view(), {"entity": entity, "seen": seen, "relations": relations})
 
 
 class UsageMethods:

@@ -144,6 +144,11 @@ class Items(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return self._items()[at]
 
 
+def is_absent(result: object) -> bool:
+    """Whether a result says that nothing was there: None, or a false one. An empty sequence is an answer."""
+    return result is None or (not result and not isinstance(result, Items))
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """A result that is a text in a format of its own, such as Markdown. A route returns the text instead of JSON."""
 

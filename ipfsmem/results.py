@@ -1080,10 +1080,3 @@ class Cleared(Answer, frozen=True, kw_only=True):
     memories: int
     sessions: int
     left: list[str]
-
-
-class GraphDrawn(Answer, frozen=True, kw_only=True):
-    """A graph for other programs. `format`: `graphml`, `mermaid` or `html`."""
-
-    format: str
-    text: str

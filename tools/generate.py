@@ -60,6 +60,7 @@ _GROUPS: Final = {
     "sessions": "SessionMethods",
     "facts": "FactMethods",
     "values": "ValueMethods",
+    "graph": "GraphMethods",
     "usage": "UsageMethods",
 }
 _CLASSES: Final = {
@@ -68,6 +69,7 @@ _CLASSES: Final = {
     "SessionMethods": "Methods on the sessions of one scope.",
     "FactMethods": "Methods on the facts of one scope.",
     "ValueMethods": "Methods on the values of one scope.",
+    "GraphMethods": "Methods on the graph of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"

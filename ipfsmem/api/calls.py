@@ -14,12 +14,10 @@ import msgspec
 
 from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
 from ipfsmem.api.problems import said
-from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IpfsmemError, UsageError
-from ipfsmem.graph.graph import MAX_DEPTH
 from ipfsmem.memories.memory_records import SEEN_DIGITS
 from ipfsmem.memories.reasons import MAX_REASON
-from ipfsmem.memories.usage import BYS
 from ipfsmem.memory import Memory
 from ipfsmem.wording import zone_of
 
@@ -158,10 +156,6 @@ def _day(text: str) -> str:
         raise UsageError(f"a day is like 2026-04-14, not {text[:40]!a}") from None
 
 
-def _key_or_nothing(text: str) -> str:
-    return check_key(text) if text else ""
-
-
 def _scope_or_nothing(text: str) -> str:
     return check_scope(text) if text else ""
 
@@ -222,18 +216,6 @@ QUERY: Final[dict[str, Parameter]] = {
     "same": Parameter(_YES, _yes, "It is a backup of this vault."),
     "whole": Parameter(_YES, _yes, "Import everything, or nothing if a part cannot be imported."),
     "dry_run": Parameter(_YES, _yes, "Write nothing; return the changes."),
-    "kind": _text("Only entries of this kind."),
-    "entity": _text("Key or name of an entity."),
-    "begin": _text("Key or name of the entity where it begins."),
-    "end": _text("Key or name of the entity where it ends."),
-    "depth": Parameter(
-        {"type": "integer", "minimum": 0, "maximum": MAX_DEPTH, "default": 1},
-        _number(0, MAX_DEPTH),
-        "Maximum distance in relations.",
-    ),
-    "words": _text("Only entities with all these words."),
-    "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Group by."),
-    "format": _text("Output format."),
 }
 
 

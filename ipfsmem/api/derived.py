@@ -15,7 +15,7 @@ from ipfsmem.api.routes import Route
 from ipfsmem.api.texts import NO_SEEN
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.operation import Document, Operation
+from ipfsmem.operation import Document, Operation, is_absent
 from ipfsmem.operation import Parameter as Declared
 from ipfsmem.operations import INDEX, load
 
@@ -26,6 +26,9 @@ _FORMATS: Final = {
     "markdown": ("text/markdown", "md"),
     "json": ("application/json", "json"),
     "csv": ("text/csv", "csv"),
+    "graphml": ("application/graphml+xml", "graphml"),
+    "mermaid": ("text/vnd.mermaid", "mmd"),
+    "html": ("text/html", "html"),
 }
 
 
@@ -175,7 +178,7 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     view = source._view()
     view.remembered = call.remembered()
     result = op.run(view, asked, "http")
-    if op.declared.absent and not result:
+    if op.declared.absent and is_absent(result):
         raise NotFoundError(op.declared.absent.format(**asked))
     if isinstance(result, Document):
         kind, suffix = _FORMATS[result.format]

@@ -11,33 +11,13 @@ from ipfsmem.device.dreams import Proposed
 from ipfsmem.device.hidden import Hidden
 from ipfsmem.memories.dreams import Outcome, Undoing
 from ipfsmem.parts.dreams import DreamLine
-from ipfsmem.parts.graph import Edge, Node
 from ipfsmem.results import SettingShown
-
-#: Observations of one entity that one call adds.
-_MOST = 200
 
 
 class HideBody(Body, frozen=True, kw_only=True):
     """Memories to leave out of lists, recall and context on this device, or to have in sight again."""
 
     keys: list[str]
-
-
-class EntityBody(Body, frozen=True, kw_only=True):
-    """An entity, or what is to be added to the one of that name. `kind`: a person, a project."""
-
-    name: Annotated[str, msgspec.Meta(min_length=1)]
-    kind: str = ""
-    observations: Annotated[list[str], msgspec.Meta(max_length=_MOST)] = msgspec.field(default_factory=list)
-
-
-class RelationBody(Body, frozen=True, kw_only=True):
-    """How one entity relates to another, each by its key or its name."""
-
-    begin: str
-    type: str
-    end: str
 
 
 class DreamBody(Body, frozen=True, kw_only=True):
@@ -97,24 +77,6 @@ class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The memories that changed sides."""
 
     keys: list[str]
-
-
-class Entities(msgspec.Struct, frozen=True, kw_only=True):
-    """Entities of the graph."""
-
-    entities: list[Node]
-
-
-class Relations(msgspec.Struct, frozen=True, kw_only=True):
-    """Relations of the graph."""
-
-    relations: list[Edge]
-
-
-class EntityDeleted(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity that can be brought back: `POST /v1/facts/{key}/restore`."""
-
-    key: str
 
 
 class Dreamed(msgspec.Struct, frozen=True, kw_only=True):

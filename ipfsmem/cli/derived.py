@@ -12,6 +12,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import Number, WholeNumber
 from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.operation import is_absent
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -60,7 +61,9 @@ def operation_command(
             if printed is not None:
                 _print(context, result, asked, show)
                 printed(context, memory, result, asked)
-        if declared.absent and not result:  # raised here, so that troubles of the memory are told first
+        if declared.absent and is_absent(
+            result
+        ):  # raised here, so that troubles of the memory are told first
             raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
         if printed is None:
             _print(context, result, asked, show)

@@ -260,32 +260,33 @@ class GraphIndex:
             self.add_entity(old.key, "", new)
         return new
 
-    def relate(self, begin: str, type: str, end: str) -> bool:
-        """Add a relation between two entities; False if it exists already. Raises NotFoundError, UsageError."""
+    def relate(self, begin: str, type: str, end: str) -> Relation | None:
+        """Add a relation between two entities; None if it exists already. Raises NotFoundError, UsageError."""
         if not type.strip(BLANKS):
             raise UsageError("a relation has a type, such as works at, and none was said")
         one, other = self._there(begin), self._there(end)
         out = Out(relation_type(type), other.key)
-        if Relation(one.key, out.type, other.key) in self.graph().out(one.key):
-            return False
+        new = Relation(one.key, out.type, other.key)
+        if new in self.graph().out(one.key):
+            return None
         self._edit(one.key, out=lambda old: list(dict.fromkeys((*old.out, out))))
-        return True
+        return new
 
-    def unrelate(self, begin: str, type: str, end: str) -> bool:
-        """Remove a relation; False if there is none."""
+    def unrelate(self, begin: str, type: str, end: str) -> Relation | None:
+        """Remove a relation; None if there is none."""
         graph = self.graph()
         key, other, wanted = graph.find(begin), graph.find(end), relation_type(type)
         if key is None or other is None:
-            return False
+            return None
 
         def kept(one: Entity) -> list[Out]:
             return [out for out in one.out if out.type != wanted or graph.find(out.to) != other]
 
         one = graph.entities[key]
         if len(kept(one)) == len(one.out):
-            return False
+            return None
         self._edit(key, out=kept)
-        return True
+        return Relation(key, wanted, other)
 
     def unobserve(self, name: str, said: Iterable[str]) -> list[str]:
         """Remove observations of an entity; returns those that existed. Raises NotFoundError."""

@@ -19,7 +19,6 @@ from ipfsmem.errors import UsageError
 #: The type of the events.
 KIND: Final = "usage"
 By = Literal["agent", "provider", "model", "day"]
-BYS: Final[tuple[By, ...]] = ("agent", "provider", "model", "day")
 #: Maximum characters of a name, and tokens and millionths of one event.
 MAX_NAME: Final = 200
 MOST: Final = 10**12

@@ -24,14 +24,6 @@ T = TypeVar("T")
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTimeline": {"add": "note", "record": "note"},
-    "MemoryGraph": {
-        "add": "graph add",
-        "observe": "graph add",
-        "unobserve": "graph add",
-        "relate": "graph relate",
-        "unrelate": "graph relate",
-        "delete": "graph delete",
-    },
     "MemoryHidden": {"add": "hide", "bring_back": "hide"},
     "MemoryDreams": {
         "propose": "dream",
@@ -142,7 +134,9 @@ def auditing(
     def ended(result: object) -> None:
         nonlocal outcome
         # A number counts what went: 0 of a scope without memories.
-        if method in _TAKES_AWAY and (result is False or (isinstance(result, msgspec.Struct) and not result)):
+        if method in _TAKES_AWAY and (
+            result is None or result is False or (isinstance(result, msgspec.Struct) and not result)
+        ):
             outcome = NotFoundError.__name__
 
     if _INSIDE.get() or said.get("dry_run") or said.get("preview"):

@@ -20,7 +20,8 @@ from ipfsmem.tools.tool_context import ToolContext, place
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.parts.graph import Edge, MemoryGraph, Node
+    from ipfsmem.groups import Graph
+    from ipfsmem.operations.graph.stored import Edge, Node
 
 #: Entities, relations and observations of one call, and entities that one answer shows; and relations.
 MOST: Final = 200
@@ -57,7 +58,7 @@ def _objects(description: str) -> JSON:
     return {"type": "array", "description": description, "items": {"type": "object"}, "maxItems": MOST}
 
 
-def _graph(desk: ToolContext, given: JSON) -> MemoryGraph:
+def _graph(desk: ToolContext, given: JSON) -> Graph:
     return desk.there(given).graph
 
 
@@ -129,7 +130,7 @@ def _add_observations(desk: ToolContext, given: JSON) -> ToolResult:
     return _done(new, f"{count(new, 'observation')} added.", results=results)
 
 
-def _all_there(graph: MemoryGraph, names: Iterable[str]) -> None:
+def _all_there(graph: Graph, names: Iterable[str]) -> None:
     """Raises NotFoundError, before anything is changed, for the first that is not."""
     for name in names:
         if graph.get(name) is None:
@@ -147,7 +148,7 @@ def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:
                 f"{place(reading)} is a memory that you were not shown, so nothing was deleted",
                 hint="First read the whole text with read_memory, or use forget.",
             )
-    gone = sum(graph.delete(name, relations=True) for name in given["entityNames"])
+    gone = sum(graph.delete(name, relations=True) is not None for name in given["entityNames"])
     return _gone(gone, f"{count(gone, 'entity')} deleted; the person can restore them.")
 
 
@@ -161,19 +162,19 @@ def _delete_observations(desk: ToolContext, given: JSON) -> ToolResult:
 def _delete_relations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
-    gone = sum(graph.unrelate(*one) for one in wanted)
+    gone = sum(graph.unrelate(*one) is not None for one in wanted)
     return _gone(gone, f"{count(gone, 'relation')} deleted.")
 
 
 def _read_graph(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
-    found = graph.all(limit=MOST)
+    found = graph.around(limit=MOST)
     return shown(graph, found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
 
 
 def _search_nodes(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
-    return _nodes(graph, graph.search(given["query"], limit=MOST + 1))
+    return _nodes(graph, [*graph.search(given["query"], limit=MOST + 1)])
 
 
 def _open_nodes(desk: ToolContext, given: JSON) -> ToolResult:
@@ -189,7 +190,7 @@ class Match(NamedTuple):
     end: Node
 
 
-def matches(graph: MemoryGraph, given: JSON) -> list[Match]:
+def matches(graph: Graph, given: JSON) -> list[Match]:
     """The relations that begin at `source`, are of the type `relation` and end at `target`, as far as these are given, in
     `max_depth` steps around the source or else the target. Raises UsageError where none of them is given."""
     source, relation, target = (given.get(name) for name in ("source", "relation", "target"))
@@ -222,9 +223,9 @@ def _query(desk: ToolContext, given: JSON) -> ToolResult:
     graph = _graph(desk, given)
     found = matches(graph, given)[:_EDGES]
     nodes = {node.key: node for one in found for node in (one.begin, one.end)}
-    from ipfsmem.parts.graph import Edge
+    from ipfsmem.operations.graph.stored import Edge
 
-    edges = [Edge(one.begin.key, one.type, one.end.key) for one in found]
+    edges = [Edge(begin=one.begin.key, type=one.type, end=one.end.key) for one in found]
     return shown(
         graph, list(nodes.values())[:MOST], edges, count(len(found), "relation"), more=len(nodes) > MOST
     )
@@ -238,10 +239,10 @@ def _add_entity(desk: ToolContext, given: JSON) -> ToolResult:
 
 def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
     new = _graph(desk, given).relate(given["source"], given["relation"], given["target"])
-    return _done(int(new), "The relation is added." if new else "The relation exists already.")
+    return _done(len(new), "The relation is added." if new else "The relation exists already.")
 
 
-def _nodes(graph: MemoryGraph, found: list[Node]) -> ToolResult:
+def _nodes(graph: Graph, found: list[Node]) -> ToolResult:
     """Entities with every relation that begins or ends at one of them, also where the other end is none of these."""
     nodes = found[:MOST]
     edges = graph.touching([one.key for one in nodes], limit=_EDGES) if nodes else []
@@ -258,7 +259,7 @@ def _gone(number: int, said: str) -> ToolResult:
 
 
 def shown(
-    graph: MemoryGraph, nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False
+    graph: Graph, nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False
 ) -> ToolResult:
     """Entities and relations, quoted. The ends of relations are said by the names by which they are found."""
     edges = list(edges)

@@ -38,7 +38,7 @@ from ipfsmem.wording import count, moment
 if TYPE_CHECKING:
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.memory import Memory
-    from ipfsmem.parts.graph import Node
+    from ipfsmem.operations.graph.stored import Node
 
 #: Characters of one message, bytes that an answer needs around texts, and those of all texts of a proposal that one answer shows.
 _MESSAGE: Final = 4_000

@@ -22,13 +22,12 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values", "usage")
+GROUPS = ("sessions", "facts", "values", "graph", "usage")
 PARTS = (
     "timeline",
     *GROUPS,
     "dreams",
     "hidden",
-    "graph",
     "plugins",
     "versions",
     "bundles",

@@ -21,7 +21,7 @@ def client() -> Iterator[Client]:
 
 def of_python(memory: Memory, entity: str = "", depth: int = 1, limit: int = 1_000) -> Any:
     graph = memory.graph
-    return plain(graph.around(entity, depth, limit=limit) if entity else graph.all(limit=limit))
+    return plain(graph.around(entity, depth, limit=limit))
 
 
 def plain(found: Any) -> Any:

@@ -111,6 +111,20 @@ export type ValuesRestoreBody = {
   readonly seen?: string | null
 }
 
+/** The arguments of graph.add. */
+export type GraphAddBody = {
+  readonly name: string
+  readonly kind?: string
+  readonly observations?: readonly string[]
+}
+
+/** The arguments of graph.relate. */
+export type GraphRelateBody = {
+  readonly begin: string
+  readonly type: string
+  readonly end: string
+}
+
 /** The arguments of usage.add. */
 export type UsageAddBody = {
   readonly provider?: string
@@ -521,6 +535,47 @@ export type ValueKeys = {
   readonly keys: readonly string[]
 }
 
+/** Entities of the graph. It is a sequence of its `entities`. */
+export type Entities = {
+  readonly entities: readonly Node[]
+}
+
+/** An entity: the memory with this key. `kind`: its category. */
+export type Node = {
+  readonly key: string
+  readonly name: string
+  readonly kind: string
+  readonly observations: readonly string[]
+}
+
+/** An entity with the `seen` of its memory, for `delete`. */
+export type ShownEntity = {
+  readonly key: string
+  readonly name: string
+  readonly kind: string
+  readonly observations: readonly string[]
+  readonly seen: string
+}
+
+/** Relations of the graph. It is a sequence of its `relations`. */
+export type Relations = {
+  readonly relations: readonly Edge[]
+}
+
+/** A relation between two entities, by their keys. */
+export type Edge = {
+  readonly begin: string
+  readonly type: string
+  readonly end: string
+}
+
+/** Entities and the relations among them. `more`: there are more than the limit. */
+export type Subgraph = {
+  readonly nodes: readonly Node[]
+  readonly edges: readonly Edge[]
+  readonly more: boolean
+}
+
 /** What was used, added up `by` agent, provider, model or day. It is a sequence of its `totals`. */
 export type UsageTotals = {
   readonly totals: readonly UsageTotal[]
@@ -604,6 +659,16 @@ export type Operations = {
   'values.clear': { method: 'POST', path: '/v1/values/clear', body: ValuesClearBody, answer: ValueKeys }
   'values.sweep': { method: 'POST', path: '/v1/values/sweep', body: undefined, answer: ValueKeys }
   'values.restore': { method: 'POST', path: '/v1/value/restore', body: ValuesRestoreBody, answer: KeyValue }
+  'graph.list': { method: 'GET', path: '/v1/graph/entities', body: undefined, answer: Entities }
+  'graph.search': { method: 'GET', path: '/v1/graph/search', body: undefined, answer: Entities }
+  'graph.get': { method: 'GET', path: '/v1/graph/entities/{entity}', body: undefined, answer: ShownEntity }
+  'graph.relations': { method: 'GET', path: '/v1/graph/relations', body: undefined, answer: Relations }
+  'graph.path': { method: 'GET', path: '/v1/graph/path', body: undefined, answer: Relations }
+  'graph.around': { method: 'GET', path: '/v1/graph', body: undefined, answer: Subgraph }
+  'graph.add': { method: 'POST', path: '/v1/graph/entities', body: GraphAddBody, answer: Node }
+  'graph.relate': { method: 'POST', path: '/v1/graph/relations', body: GraphRelateBody, answer: Relations }
+  'graph.unrelate': { method: 'DELETE', path: '/v1/graph/relations', body: undefined, answer: Relations }
+  'graph.delete': { method: 'DELETE', path: '/v1/graph/entities/{entity}', body: undefined, answer: Node }
   'usage.totals': { method: 'GET', path: '/v1/usage', body: undefined, answer: UsageTotals }
   'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }

@@ -155,6 +155,8 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
             "/v1/graph?scope=secret",
             "/v1/graph/entities",
             "/v1/graph/path?scope=secret&begin=a&end=b",
+            "/v1/graph/search?scope=secret&query=a",
+            "/v1/graph/entities/a?scope=secret",
             "/v1/dream",
             "/v1/dream?scope=work",
             "/v1/dream/proposal?scope=secret",
@@ -268,6 +270,7 @@ LED_PATHS = (
     "/v1/graph/drawing",
     "/v1/graph/entities",
     "/v1/graph/entities/shared",
+    "/v1/graph/search?query=canary",
 )
 
 

@@ -85,21 +85,22 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
 
     entities, relations = "/v1/graph/entities", "/v1/graph/relations"
     for name in ("Ada", "Acme", "Oslo"):
-        await do("post", entities, entities, 201, json={"name": name, "kind": "thing"})
+        await do("post", entities, entities, json={"name": name, "kind": "thing"})
     await do("post", entities, entities, json={"name": "Ada", "observations": ["writes programs"]})
     joined = {"begin": "Ada", "type": "works_at", "end": "acme"}
-    await do("post", relations, relations, 201, json=joined)
-    assert (await do("post", relations, relations, json=joined))["relations"] == [
-        {"begin": "ada", "type": "works_at", "end": "acme"}
-    ]
-    await do("post", relations, relations, 201, json={"begin": "Acme", "type": "in", "end": "Oslo"})
+    added = await do("post", relations, relations, json=joined)
+    assert added["relations"] == [{"begin": "ada", "type": "works_at", "end": "acme"}]
+    assert (await do("post", relations, relations, json=joined))["relations"] == []  # nothing was added
+    await do("post", relations, relations, json={"begin": "Acme", "type": "in", "end": "Oslo"})
     assert len((await do("get", "/v1/graph", "/v1/graph"))["edges"]) == 2
     assert len((await do("get", "/v1/graph?entity=Ada&depth=1", "/v1/graph"))["nodes"]) == 2
     way = await do("get", "/v1/graph/path?begin=Ada&end=Oslo", "/v1/graph/path")
     assert [one["type"] for one in way["relations"]] == ["works_at", "in"]
     await told(client.get("/v1/graph/path?begin=Ada"), 400, "UsageError")
     await told(client.get("/v1/facts?kind=moon"), 400, "UsageError")
-    found = await do("get", entities + "?words=programs", entities)
+    assert (await do("get", "/v1/graph/path?begin=Ada&end=ada", "/v1/graph/path"))["relations"] == []
+    assert [one["key"] for one in (await do("get", f"{entities}?limit=1", entities))["entities"]] == ["acme"]
+    found = await do("get", "/v1/graph/search?query=programs", "/v1/graph/search")
     assert [one["key"] for one in found["entities"]] == ["ada"]
     assert len((await do("get", f"{relations}?entity=Acme&type=in", relations))["relations"]) == 1
     for form, begins in (("graphml", b"<?xml"), ("mermaid", b"flowchart"), ("html", b"<!")):
@@ -112,7 +113,10 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     await do("get", entities + "/Ada", ada)
     stale, now = {"If-Match": f'"{"0" * 16}"'}, {"If-Match": tags[ada]}
     await told(client.delete(entities + "/Ada", headers=stale), 412, "ChangedError")
-    await do("delete", entities + "/Ada", ada, headers=now)
+    await told(client.delete(entities + "/Ada"), 428, "UsageError")
+    gone = await do("delete", entities + "/Ada", ada, headers=now)
+    assert gone["key"] == "ada"
+    await told(client.delete(entities + "/Ada", headers=now), 404, "NotFoundError")
     await do("post", f"{facts}/ada/restore", one + "/restore", json={"seen": ""})
     await do("get", entities + "/Ada", ada)
 

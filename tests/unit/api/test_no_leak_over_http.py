@@ -22,7 +22,7 @@ from tests.unit.memories.test_no_leak import KEYS, SCOPES, TALKS, WORDS, filled,
 TOKEN = "a token for some scopes"
 #: What stands in the place of each part of a path, and of each parameter that has to be given.
 IN_PATH = {"key": KEYS, "session": TALKS, "entity": [f"entity {key}" for key in KEYS], "name": SCOPES[1:]}
-NEEDED = {"begin": "entity a", "end": "entity d", "key": "value:a"}
+NEEDED = {"begin": "entity a", "end": "entity d", "key": "value:a", "query": "tea"}
 #: The bodies of what is asked by a body.
 BODIES: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],

@@ -17,7 +17,7 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import memory_key, value_file
 from ipfsmem.graph.entity import entity_of, relation_type
 from ipfsmem.memory import Memory
-from ipfsmem.parts.graph import Subgraph
+from ipfsmem.operations.graph.relations import Subgraph
 
 TARGET = Path(__file__).parents[3] / "fixtures" / "vectors" / "graph.json"
 ABOUT = (

@@ -153,18 +153,18 @@ def test_graph_of_led_scope_is_read_changed_and_deleted(memory: Memory, scope: s
     path = part.graph.path("Bob", "Acme")
     assert path is not None and len(path) == 2
     assert [one.name for one in part.graph.search("tea")] == ["Ada"]
-    assert part.graph.observe("Ada", ["plays chess"]) == ["plays chess"]
+    assert part.graph.observe("Ada", ["plays chess"]).observations == ("plays chess",)
     ada = part.graph.get("Ada")
     assert ada is not None and ada.observations == ("likes tea", "plays chess")
     assert [one.text for one in part.facts.history(ada.key)]
     assert [one.type for one in part.graph.relations("Ada")] == ["works_at", "knows"]
     assert part.graph.unrelate("Ada", "works at", "Acme") and len(part.graph.relations("Ada")) == 1
     assert part.graph.delete("Acme") and part.graph.delete("Ada", relations=True)
-    assert [one.name for one in part.graph.list()] == ["Bob"] and part.graph.relations() == []
+    assert [one.name for one in part.graph.list()] == ["Bob"] and not part.graph.relations()
     part.facts.restore(ada.key)
     assert part.graph.get("Ada") is not None
     memory.scopes.redirect("sub", None)
-    assert [one.name for one in sub.graph.list()] == []
+    assert not sub.graph.list()
 
 
 def test_graph_and_facts_of_nested_scopes_are_read_through_each(memory: Memory) -> None:

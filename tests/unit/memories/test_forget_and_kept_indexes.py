@@ -11,6 +11,7 @@ import pytest
 from ipfsmem.device import derived_file, recall_image
 from ipfsmem.memories import graph, kept_heads, search_index
 from ipfsmem.memory import Memory
+from ipfsmem.operations.graph.stored import graph_in
 
 SECRET = b"zebrax"
 
@@ -40,7 +41,7 @@ def make_index_anew(memory: Memory) -> None:
 
 
 def ask_graph_and_close(memory: Memory) -> None:
-    memory.graph._graph()
+    graph_in(memory.graph._view())
 
 
 def list_scope(memory: Memory) -> None:

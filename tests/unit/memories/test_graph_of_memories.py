@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, PEERS, toolset
-from tests.support.hints import Refused, hinted
+from tests.support.hints import hinted
 from tests.support.meanwhile import meanwhile
 from tests.support.tools_lab import Model, others
 
@@ -46,7 +46,7 @@ def test_what_is_taken_away_comes_back_and_a_persons_text_is_not_written_anew(me
     memory.graph.add("Bob", "person", ["likes tea", "is tall"])
     memory.graph.add("Acme")
     memory.graph.relate("bob", "works at", "acme")
-    assert memory.graph.unobserve("Bob", ["is tall", "never said"]) == ["is tall"]
+    assert memory.graph.unobserve("Bob", ["is tall", "never said"]).observations == ("is tall",)
     assert memory.graph.unrelate("bob", "works_at", "acme") and not memory.graph.unrelate(
         "bob", "works_at", "acme"
     )
@@ -82,6 +82,22 @@ def test_nothing_of_another_scope_of_others_or_hidden_is_in_it(memory: Memory) -
     assert joined(memory) == {("mine", "links_to", "acme")}
 
 
+def test_entity_gives_no_seen_of_a_text_that_is_hidden_here(memory: Memory) -> None:
+    """Whoever is shown the entity of a scope that leads here deletes nothing else."""
+    memory.scope("sub").graph.add("Ada", "person", ["likes tea"])
+    top = memory.scope("top")
+    top.graph.add("Ada", "person", ["likes coffee"])
+    memory.scopes.redirect("sub", "top")
+    first = top.graph.get("Ada")
+    assert first is not None and first.observations == ("likes coffee",) and first.seen
+    top.hidden.add(["ada"])
+    shown = top.graph.get("Ada")
+    assert shown is not None and shown.observations == ("likes tea",) and shown.seen == ""
+    with pytest.raises(ChangedError):
+        top.graph.delete("Ada", seen=shown.seen)
+    assert [one.key for one in top.hidden.list()] == ["ada"]
+
+
 def test_wrong_questions_are_refused(memory: Memory) -> None:
     memory.graph.add("Acme")
     for call in (lambda: memory.graph.around("acme", 99), lambda: memory.graph.list(limit=0), lambda: memory.graph.search(" "), lambda: memory.graph.add("a\nb"), lambda: memory.graph.add("x", observations=[" "])):  # fmt: skip
@@ -90,9 +106,9 @@ def test_wrong_questions_are_refused(memory: Memory) -> None:
     for call in (lambda: memory.graph.path("acme", "nobody"), lambda: memory.graph.relate("acme", "x", "nobody"), lambda: memory.graph.observe("nobody", ["x"])):  # fmt: skip
         with pytest.raises(NotFoundError):
             call()
-    with Refused("Formats: VALUE."):
-        memory.graph.drawn("pdf")  # type: ignore[arg-type]
-    assert "Acme" in memory.graph.drawn("mermaid")
+    with pytest.raises(UsageError, match="format must be graphml, mermaid or html"):
+        memory.graph.drawn(format="pdf")  # type: ignore[arg-type]
+    assert "Acme" in memory.graph.drawn(format="mermaid").text
     assert [one.key for one in memory.graph.list()] == ["acme"]
 
 
@@ -217,7 +233,7 @@ def test_what_another_process_writes_meanwhile_is_kept(
     meanwhile(monkeypatch, "write", lambda: graph.observe("Bob", ["is kind"]))
     assert graph.unrelate("bob", "works at", "acme")
     meanwhile(monkeypatch, "write", lambda: graph.relate("bob", "knows", "acme"))
-    assert graph.unobserve("Bob", ["is kind"]) == ["is kind"]
+    assert graph.unobserve("Bob", ["is kind"])
     meanwhile(monkeypatch, "write", lambda: graph.relate("bob", "owns", "acme"))
     assert graph.relate("bob", "owns", "acme")
     bob = graph.get("Bob")

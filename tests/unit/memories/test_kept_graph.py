@@ -13,6 +13,7 @@ from ipfsmem.errors import StorageError
 from ipfsmem.memories import graph as graphs
 from ipfsmem.memories.graph import GraphIndex
 from ipfsmem.memory import Memory
+from ipfsmem.operations.graph.stored import graph_in
 from tests.support.device_lab import Lab, lab_in
 from tests.support.effort import cases
 
@@ -43,7 +44,7 @@ def fresh(memory: Memory, scope: str = "") -> Any:
 
 
 def kept(memory: Memory) -> Any:
-    return shown(memory.graph._graph())
+    return shown(graph_in(memory.graph._view()))
 
 
 KEYS = ("a", "b", "c", "d")

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Facts, MemoryStack, Sessions, Usage, Values
+from ipfsmem.groups import Facts, Graph, MemoryStack, Sessions, Usage, Values
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.dreams import MemoryDreams
-from ipfsmem.parts.graph import MemoryGraph
 from ipfsmem.parts.hidden import MemoryHidden
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.tools import toolset
@@ -99,20 +98,20 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "history": lambda values: [asked(values.history, f"value:{key}") for key in KEYS],
     },
     MemoryHidden: {"list": lambda hidden: hidden.list()},
-    MemoryGraph: {
+    Graph: {
         "list": lambda graph: graph.list(),
         "relations": lambda graph: graph.relations(),
         "search": lambda graph: [graph.search(word) for word in (*WORDS, "entity")],
         "query": lambda graph: [asked(graph.query, f"entity {key}") for key in KEYS],
         "get": lambda graph: [graph.get(f"entity {key}") for key in KEYS],
-        "seen": lambda graph: [graph.seen(f"entity {key}") for key in KEYS],
         "path": lambda graph: [asked(graph.path, "entity a", f"entity {key}") for key in KEYS],
         "named": lambda graph: graph.named([*KEYS, *(f"entity {key}" for key in KEYS)]),
-        "touching": lambda graph: [asked(graph.touching, [f"entity {key}"]) for key in KEYS],
+        "touching": lambda graph: [
+            asked(lambda key: graph.touching([key], limit=50), f"entity {key}") for key in KEYS
+        ],
         "called": lambda graph: graph.named(graph.called(one.key for one in graph.list()).values()),
-        "around": lambda graph: [asked(graph.around, f"entity {key}", 5) for key in KEYS],
-        "all": lambda graph: graph.all(),
-        "drawn": lambda graph: [graph.drawn(form) for form in FORMATS],
+        "around": lambda graph: [graph.around(), *(asked(graph.around, f"entity {key}", 5) for key in KEYS)],
+        "drawn": lambda graph: [graph.drawn(format=form) for form in FORMATS],
     },
     Sessions: {
         "list": lambda sessions: sessions.list(),
@@ -148,7 +147,7 @@ WRITING: dict[type, set[str]] = {
     Facts: {"add", "edit", "delete", "restore", "keep", "keeping"},
     Values: {"set", "delete", "clear", "sweep", "restore"},
     MemoryHidden: {"add", "bring_back"},
-    MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
+    Graph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
     Sessions: {
         "create",
         "conversation",
@@ -167,7 +166,7 @@ PARTS: dict[type, str] = {
     Facts: "facts",
     Values: "values",
     MemoryHidden: "hidden",
-    MemoryGraph: "graph",
+    Graph: "graph",
     Sessions: "sessions",
     Usage: "usage",
     MemoryDreams: "dreams",
@@ -384,7 +383,6 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
                 Values: {"history"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
                 Usage: {"budgets"},
-                MemoryGraph: {"seen"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},
             }
             for name in rows.keys() - silent.get(part, set()):

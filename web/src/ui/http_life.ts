@@ -61,7 +61,8 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
   }
 
   async entities(scope: string, words: string): Promise<readonly Entity[]> {
-    return (await this.#get('graph/entities', { scope, words, limit: 1000 }))['entities'] as Entity[]
+    const found = words ? this.#get('graph/search', { scope, query: words, limit: 1000 }) : this.#get('graph/entities', { scope, limit: 1000 })
+    return (await found)['entities'] as Entity[]
   }
 
   async graph(scope: string, how: { entity?: string; depth?: number; limit?: number }): Promise<Graph> {

@@ -1,0 +1,1 @@
+"""The operations on the graph: its entities, and the relations between them."""

@@ -1,0 +1,228 @@
+"""The operations on the relations of the graph: list, follow and draw them, add and remove one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.graph.drawing import Format
+from ipfsmem.graph.graph import MAX_DEPTH, MOST
+from ipfsmem.operation import Cli, Document, Http, View, operation
+from ipfsmem.operations.graph.stored import (
+    Begin,
+    Edge,
+    End,
+    Entities,
+    Named,
+    Node,
+    OfEntity,
+    OfType,
+    Relations,
+    RelationType,
+    edge,
+    graph_in,
+    index_of,
+    key_in,
+    listed,
+    node,
+)
+
+if TYPE_CHECKING:
+    from ipfsmem.graph.graph import Relation
+
+Depth = Annotated[
+    int,
+    Meta(ge=0, le=MAX_DEPTH, description="Maximum distance in relations."),
+    Cli(option=True, metavar="N"),
+]
+
+
+class Subgraph(msgspec.Struct, frozen=True, kw_only=True):
+    """Entities and the relations among them. `more`: there are more than the limit."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    more: bool
+
+
+class GraphDrawing(Document, frozen=True, kw_only=True):
+    """A graph for other programs, or a page with a picture."""
+
+    format: Format
+
+
+@operation(
+    name="graph.relations",
+    summary="List relations",
+    right="read",
+    about="target",
+    raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
+    command="graph relations",
+    http="GET /v1/graph/relations",
+    idempotent=True,
+)
+def relations(
+    view: View,
+    entity: OfEntity = None,
+    type: Annotated[OfType, Cli(option=True)] = None,
+    *,
+    limit: Annotated[
+        int | None,
+        Meta(ge=1, le=MOST, description="Maximum number of results."),
+        Cli(metavar="N"),
+        Http(default=100),
+    ] = None,
+) -> Relations:
+    """List the relations, or those from and to one entity."""
+    from ipfsmem.graph.entity import relation_type
+
+    graph = graph_in(view)
+    if entity is None:
+        found = graph.relations()
+    else:
+        key = key_in(graph, entity)
+        found = list(dict.fromkeys([*graph.out(key), *graph.into(key)]))
+    wanted = None if type is None else relation_type(type)
+    return Relations(relations=tuple([edge(one) for one in found if wanted in (None, one.type)][:limit]))
+
+
+@operation(
+    name="graph.query",
+    summary="List the targets of an entity's relations",
+    right="read",
+    about="target",
+    raises=("NotFoundError: there is no such entity.",),
+    command="graph query",
+    idempotent=True,
+)
+def query(view: View, entity: Named, type: OfType = None) -> Entities:
+    """List the entities to which the relations of one entity lead, or those of one type."""
+    from ipfsmem.graph.entity import relation_type
+
+    graph = graph_in(view)
+    wanted = None if type is None else relation_type(type)
+    keys = dict.fromkeys(one.end for one in graph.out(key_in(graph, entity)) if wanted in (None, one.type))
+    return Entities(entities=tuple(node(graph.entities[key]) for key in keys))
+
+
+@operation(
+    name="graph.path",
+    summary="Find a shortest path between two entities",
+    right="read",
+    about="target",
+    raises=("NotFoundError: there is no such entity.",),
+    absent="no relations lead from {begin:.60} to {end:.60}",
+    command="graph path",
+    http="GET /v1/graph/path",
+    idempotent=True,
+)
+def path(view: View, begin: Begin, end: End) -> Relations | None:
+    """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions."""
+    graph = graph_in(view)
+    found = graph.path(key_in(graph, begin), key_in(graph, end))
+    return None if found is None else Relations(relations=tuple(map(edge, found)))
+
+
+@operation(
+    name="graph.around",
+    summary="List the relations around an entity",
+    right="read",
+    about="target",
+    raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
+    command="graph around",
+    http="GET /v1/graph",
+    idempotent=True,
+)
+def around(
+    view: View,
+    entity: OfEntity = None,
+    depth: Depth = 1,
+    *,
+    limit: Annotated[
+        int, Meta(ge=1, le=MOST, description="Maximum number of entities."), Cli(metavar="N")
+    ] = 100,
+) -> Subgraph:
+    """Return the entities near one entity, the nearest first, and the relations among them; without an entity, the whole graph."""
+    graph = graph_in(view)
+    if entity is not None:
+        keys, more = graph.around(key_in(graph, entity), depth, limit)
+    else:
+        every = [one.key for one in listed(graph)]
+        keys, more = every[:limit], len(every) > limit
+    return Subgraph(
+        nodes=tuple(node(graph.entities[key]) for key in keys),
+        edges=tuple(map(edge, graph.relations(keys))),
+        more=more,
+    )
+
+
+@operation(
+    name="graph.drawn",
+    summary="Export the graph to other formats or a picture",
+    right="read",
+    about="target",
+    raises=("NotFoundError: there is no such entity.", "UsageError: the format is unknown."),
+    command="graph export",
+    http="GET /v1/graph/drawing",
+    idempotent=True,
+)
+def drawn(
+    view: View,
+    entity: OfEntity = None,
+    *,
+    format: Annotated[Format, Meta(description="GraphML, Mermaid, or a page with a picture.")] = "graphml",
+    depth: Depth = 2,
+) -> GraphDrawing:
+    """Return the graph as GraphML, as Mermaid or as a page with a picture, or only the entities near one."""
+    from ipfsmem.graph.drawing import drawn as draw
+
+    graph = graph_in(view)
+    keys = [one.key for one in around.work(view, entity, depth, limit=MOST).nodes]
+    text = draw(format, [graph.entities[key] for key in keys], graph.relations(keys))
+    return GraphDrawing(format=format, text=text)
+
+
+@operation(
+    name="graph.relate",
+    summary="Add a relation",
+    right="write",
+    about="target",
+    raises=("NotFoundError: there is no such entity.", "UsageError: the type is empty."),
+    audit="graph relate",
+    command="graph relate",
+    http="POST /v1/graph/relations",
+)
+def relate(view: View, begin: Begin, type: RelationType, end: End) -> Relations:
+    """Add a relation between two entities, and return it; nothing is returned if it exists already."""
+    return _changed(view, index_of(view).relate, begin, type, end)
+
+
+@operation(
+    name="graph.unrelate",
+    summary="Remove a relation",
+    right="write",
+    about="target",
+    raises=("UsageError: the relation is part of a person's prose, which is not rewritten.",),
+    absent="there is no relation {type:.60} from {begin:.60} to {end:.60}",
+    audit="graph relate",
+    command="",
+    http="DELETE /v1/graph/relations",
+    destructive=True,
+)
+def unrelate(view: View, begin: Begin, type: RelationType, end: End) -> Relations | None:
+    """Remove a relation between two entities, and return it; nothing is returned if there is none."""
+    return _changed(view, index_of(view).unrelate, begin, type, end) or None
+
+
+def _changed(
+    view: View, change: Callable[[str, str, str], Relation | None], begin: str, type: str, end: str
+) -> Relations:
+    view.opened.ingest_edits()
+    found = change(begin, type, end)
+    if found is None:
+        return Relations(relations=())
+    view.opened.render_file(found.begin, view.target)
+    return Relations(relations=(edge(found),))
