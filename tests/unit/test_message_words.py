@@ -1,8 +1,10 @@
-"""Errors, hints, notices and progress use the field's nouns, and none of the phrases that `test_document_words.py` bans."""
+"""Errors, hints, notices and progress, and the texts of the page, use the field's nouns, and none of the phrases that `test_document_words.py` bans."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,9 @@ REWORDED = {
     r"\bthere was no room\b": "too many, too long",
     r"\bfor ever\b|, for good\b": "permanently",
 }
+WEB = Path(__file__).parents[2] / "web" / "src"
+#: The literals of TypeScript, and the text between the tags of a template.
+LITERAL = re.compile(r"""'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`|>([^<>{}`]*)<""")
 PHRASES = {re.compile(phrase, re.I if phrase.islower() else 0): instead for phrase, instead in {**BANNED, **REPLACED, **REWORDED}.items()}  # fmt: skip
 
 
@@ -48,6 +53,22 @@ def stumbles(text: str) -> list[str]:
     ]
 
 
+def page_texts() -> Iterator[tuple[str, str]]:
+    """The texts of the browser client and its page, each with its file; not its code, nor the fence, which is a text to models."""
+    for path in sorted(WEB.rglob("*.ts")):
+        code = re.sub(r"^\s*(//|\*|/\*).*$|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.M)
+        for found in LITERAL.finditer(code):
+            text = re.sub(
+                r"\$\{[^{}]*\}|<[^<>]*>", " ", next(group for group in found.groups() if group is not None)
+            )
+            if (
+                path.name != "fence.ts"
+                and len(text.split()) >= 3
+                and not re.search(r"=>|html|\$\{|const ", text)
+            ):
+                yield path.relative_to(WEB).as_posix(), text
+
+
 def test_message_has_no_banned_phrase() -> None:
     found = {
         where: said
@@ -55,6 +76,12 @@ def test_message_has_no_banned_phrase() -> None:
         if len(text.split()) >= 3 and not where.startswith(APART) and (said := stumbles(text))
     }
     assert found == {}
+
+
+def test_page_text_has_no_banned_phrase() -> None:
+    read = list(page_texts())
+    assert len(read) > 400
+    assert [(where, said) for where, text in read if (said := stumbles(text))] == []
 
 
 @pytest.mark.parametrize(

@@ -178,4 +178,4 @@ def test_who_asks_to_be_let_in_takes_no_keys_away_and_locks_nothing_for_ever(
         said = play("asked", {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)})
     assert said["said"].startswith("this browser keeps a memory")
     assert said["again"] == "opened"
-    assert said["locked"].startswith("nothing was locked") and said["kept"]
+    assert said["locked"].startswith("not locked") and said["kept"]

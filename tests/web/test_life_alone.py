@@ -32,8 +32,8 @@ def opened(tmp_path: Path, url: str, memory: Memory, look: Callable[[Page], Awai
         async with hosted(folder) as address:
             await page.goto(address)
             await page.fill("[name=words]", words_of(memory))
-            await page.fill("[aria-label='What lets this browser write to place 1']", PEER_TOKEN)
-            await page.click("button:has-text('Open with the words')")
+            await page.fill("[aria-label='Token for writing to provider 1']", PEER_TOKEN)
+            await page.click("button:has-text('Open with the recovery phrase')")
             await page.wait_for_selector(".row")
             await look(page)
             await page.evaluate("location.hash = '#/vault'")
@@ -138,15 +138,13 @@ def test_what_dreams_did_is_told_and_taken_back_and_where_a_proposal_is_said(
     async def look(page: Page) -> None:
         nonlocal outcome
         await see(page, "dreams", ".empty:has-text('No dream has changed anything')")
-        assert await page.is_visible("text=stays on the device that dreamed")
-        assert await page.locator("button:has-text('Look through')").count() == 0
+        assert await page.is_visible("text=stays on the device that made it")
+        assert await page.locator("button:has-text('Scan the memories')").count() == 0
         outcome = memory.dreams.run().outcome
         await memory.sync()
         await page.evaluate("location.hash = '#/vault'")
         await page.click("button:has-text('Sync now')")
-        await see(
-            page, "dreams", ".versions li:has-text('1 memory changed, 1 taken away, by rules, on python')"
-        )
+        await see(page, "dreams", ".versions li:has-text('1 memory changed, 1 deleted, by rules, on python')")
         await page.click(".versions a:has-text('trip')")
         await page.click("button:has-text('Edit')")
         await page.fill("textarea", "We go by foot.")

@@ -81,7 +81,7 @@ def test_a_memory_without_a_wallet_is_opened_by_its_words_and_none_is_made_witho
         assert mine.read("place") is not None
     with pytest.raises(ClientError, match="nothing could bring"):
         client.ask({**how, "as": "nobody"})
-    with pytest.raises(ClientError, match="never the first key"):
+    with pytest.raises(ClientError, match="cannot be the first key"):
         client.ask({**how, "as": "words first", "words": made["words"]})
     # Who cannot be asked may hold the memory of this wallet.
     with pytest.raises(ClientError, match="no provider that keeps names answered"):

@@ -79,7 +79,7 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
         with opener(tmp_path)() as other:
             other.write("tone", "Theirs again.", name="Renamed")
         await page.wait_for_selector(".editor .side pre:has-text('Theirs again.')")
-        await page.click("button:has-text('Go on with mine')")
+        await page.click("button:has-text('Continue with mine')")
         await page.click("button:has-text('Save')")
         await page.wait_for_selector(".memory > .prose:has-text('Mine.')")
         with opener(tmp_path)() as other:
@@ -120,14 +120,14 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
         await page.evaluate("location.hash = '#/conflicts'")
         await page.click(".side:has-text('Monday') button:has-text('Take this')")
         await page.wait_for_selector(".clash:has-text('plan')", state="detached")
-        await page.click(".side:has-text('by foot') button:has-text('Edit from this')")
+        await page.click(".side:has-text('by foot') button:has-text('Edit this text')")
         await page.fill(".own textarea", "We go by train.")
         with opener(tmp_path)() as other:
             other.write("trip", "We go by boat.", seen=trip)
         await page.wait_for_selector(".own .problem")
         assert await page.is_disabled("button:has-text('Replace all')")
         assert await page.is_visible(".side:has-text('by boat')")
-        await page.click(".own button:has-text('Go on with mine')")
+        await page.click(".own button:has-text('Continue with mine')")
         await page.click("button:has-text('Replace all')")
         await page.wait_for_selector(".empty:has-text('No conflicts')")
         with opener(tmp_path)() as other:
@@ -160,7 +160,7 @@ def test_what_is_being_typed_outlives_another_memory_another_view_and_the_end_of
         await page.wait_for_selector(".memory > .prose:has-text('Friday')")
         assert await page.is_visible(".row:has-text('Tone') .kind:has-text('draft')")
         await shown.go("conflicts", ".clash")
-        await page.click(".side:has-text('by foot') button:has-text('Edit from this')")
+        await page.click(".side:has-text('by foot') button:has-text('Edit this text')")
         await page.fill(".own textarea", "We go by train.")
         await shown.go("memories/tone", "textarea")
         assert await page.input_value("textarea") == "Half a thought."
@@ -197,7 +197,7 @@ def test_what_is_being_typed_outlives_another_memory_another_view_and_the_end_of
         await page.wait_for_selector(".editor textarea")
         assert "code=" not in page.url and await page.input_value("textarea") == "Perhaps on Monday."
         await page.click("button:has-text('Cancel')")
-        await page.click("button:has-text('Throw away')")
+        await page.click("button:has-text('Discard my text')")
         await page.wait_for_selector(".memory > .prose:has-text('Friday')")
         assert await page.locator(".kind:has-text('draft')").count() == 0
 

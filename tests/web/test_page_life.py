@@ -234,17 +234,17 @@ def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
 
     async def look(shown: Shown) -> None:
         page = shown.page
-        await shown.go("dreams", ".empty:has-text('Nothing is proposed')")
-        await page.click("button:has-text('Look through')")
+        await shown.go("dreams", ".empty:has-text('No proposals')")
+        await page.click("button:has-text('Scan the memories')")
         await page.wait_for_selector(".clash:has-text('contains everything that')")
-        assert await page.is_visible(".clash .kind:has-text('is taken away')")
+        assert await page.is_visible(".clash .kind:has-text('is deleted')")
         assert await shown.faults() == []
         assert await page.is_visible(".things li:has-text('has a broken link'):has-text('nowhere')")
         assert "ferry" in await page.inner_text(".side:has-text('Now') pre mark >> nth=0")
         with opener(tmp_path)() as other:
             assert other.read("ferry_one") is not None is not other.read("ferry_two")
-        await page.click("button:has-text('Do all of it')")
-        await page.wait_for_selector(".outcome:has-text('1 memory changed, 1 taken away')")
+        await page.click("button:has-text('Apply all')")
+        await page.wait_for_selector(".outcome:has-text('1 memory changed, 1 deleted')")
         with opener(tmp_path)() as other:
             assert [key for key in ("ferry_one", "ferry_two") if other.read(key) is None] != []
             other.write("trip", "We go by foot.")
@@ -265,13 +265,13 @@ def test_what_somebody_wrote_after_it_was_proposed_is_left_and_said(tmp_path: Pa
 
     async def look(shown: Shown) -> None:
         page = shown.page
-        await shown.go("dreams", "button:has-text('Look through')")
-        await page.click("button:has-text('Look through')")
+        await shown.go("dreams", "button:has-text('Scan the memories')")
+        await page.click("button:has-text('Scan the memories')")
         await page.wait_for_selector(".clash")
         with opener(tmp_path)() as other:
             other.write("ferry_one", "There is no ferry any more.")
         await page.wait_for_selector(".side pre:has-text('no ferry any more')")
-        await page.click("button:has-text('Do all of it')")
+        await page.click("button:has-text('Apply all')")
         await page.wait_for_selector(".outcome:has-text('Left as it is')")
         with opener(tmp_path)() as other:
             assert other.read("ferry_one") is not None is not other.read("ferry_two")
@@ -345,7 +345,7 @@ def test_an_export_says_what_it_would_leave_out_and_saves_the_rest_when_told_to(
         await page.wait_for_selector(".problem:has-text('kept on this device only'):has-text('harbour')")
         assert await shown.faults() == []
         async with page.expect_download() as saving:
-            await page.click("button:has-text('Save all the rest')")
+            await page.click("button:has-text('Save the rest')")
         with ZipFile(await (await saving.value).path()) as saved:
             names = saved.namelist()
         assert "memory/trip.md" in names and not any("harbour" in name for name in names)
@@ -362,8 +362,8 @@ def test_what_is_proposed_of_one_scope_stays_when_another_is_looked_through(tmp_
 
     async def look(shown: Shown) -> None:
         page = shown.page
-        await shown.go("dreams", "button:has-text('Look through')")
-        await page.click("button:has-text('Look through')")
+        await shown.go("dreams", "button:has-text('Scan the memories')")
+        await page.click("button:has-text('Scan the memories')")
         await page.wait_for_selector(".clash:has-text('ferry')")
         with opener(tmp_path)() as other:
             other.scope("work").dreams.propose()

@@ -110,7 +110,7 @@ def test_an_empty_memory_says_what_comes_and_what_to_do(tmp_path: Path) -> None:
         page = shown.page
         await page.wait_for_selector(".empty:has-text('No memories yet')")
         assert await shown.faults() == []
-        await shown.go("timeline", ".empty:has-text('Nothing happened yet')")
+        await shown.go("timeline", ".empty:has-text('No events yet')")
         await shown.go("conflicts", ".empty:has-text('No conflicts')")
         assert await shown.faults() == []
         await shown.go("memories", "button:has-text('New')")

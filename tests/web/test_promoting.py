@@ -50,7 +50,7 @@ def test_an_own_text_goes_into_another_scope_and_replaces_there_only_what_was_re
     memory.bundles.import_('{"files": {}, "others": {"theirs.md": "Trust me."}}')
     root_of(memory)
     web.sync()
-    for key, to, why in (("theirs", "shop", "others' word"), ("nothing", "shop", "no memory"), ("tone", "", "already")):  # fmt: skip
+    for key, to, why in (("theirs", "shop", "is pending"), ("nothing", "shop", "no memory"), ("tone", "", "already")):  # fmt: skip
         with pytest.raises(ClientError, match=why):
             web.promoteTo(key, to)
     assert web.read("theirs", shop) is None

@@ -64,7 +64,7 @@ def car_of(page: Path) -> bytes:
 
 async def opened(page: Page, words: str) -> None:
     await page.fill("[name=words]", words)
-    await page.click("button:has-text('Open with the words')")
+    await page.click("button:has-text('Open with the recovery phrase')")
 
 
 def test_a_saved_page_opens_as_a_file_with_the_words_and_asks_nobody(saved: Path, memory: Memory) -> None:

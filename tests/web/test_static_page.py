@@ -89,7 +89,7 @@ def folder(tmp_path: Path, url: str) -> Path:
 async def at_place(page: Page, number: int, place: str, token: str = PEER_TOKEN) -> None:
     """Type a place, and the token for it."""
     await page.fill(f"[aria-label='Place {number}']", place)
-    await page.fill(f"[aria-label='What lets this browser write to place {number}']", token)
+    await page.fill(f"[aria-label='Token for writing to provider {number}']", token)
 
 
 async def typed(page: Page, words: str, place: str, token: str = PEER_TOKEN) -> None:
@@ -97,7 +97,7 @@ async def typed(page: Page, words: str, place: str, token: str = PEER_TOKEN) -> 
     await page.fill("[name=words]", words)
     await page.fill("[aria-label='Place 2']", "")
     await at_place(page, 1, place, token)
-    await page.click("button:has-text('Open with the words')")
+    await page.click("button:has-text('Open with the recovery phrase')")
 
 
 async def saved(page: Page) -> None:
@@ -123,7 +123,7 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         await typed(page, OTHER_WORDS, f"peer:{url}")
         await page.wait_for_selector(".problem:has-text('no vault that this key signed for')")
         await typed(page, "one two", f"peer:{url}")
-        await page.wait_for_selector(".problem:has-text('recovery words are 24, not 2')")
+        await page.wait_for_selector(".problem:has-text('24 words required (got 2)')")
         await page.check("input[type=checkbox]")
         await typed(page, words_of(memory), f"peer:{url}")
         await page.click(".row:has-text('Tone')")
@@ -195,10 +195,10 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
         await page.evaluate("location.hash = '#/context'")
         await page.wait_for_selector("pre.block:has-text('Tone')")
         await page.evaluate("location.hash = '#/vault'")
-        await page.wait_for_selector("text=Something here is published nowhere yet.")
-        await page.wait_for_selector(".notices:has-text('Nothing could be sent')")
+        await page.wait_for_selector("text=You have unsynced changes.")
+        await page.wait_for_selector(".notices:has-text('Nothing could be published')")
         await page.click("button:has-text('Sync now')")
-        said = page.locator("[role=status]:has-text('Nothing could be sent')")
+        said = page.locator("[role=status]:has-text('Nothing could be published')")
         assert "up to date" not in await said.inner_text()
         cars.append(await download(page, "Save as CAR"))
         await memory.sync()
@@ -214,7 +214,7 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
         await page.fill("textarea", "Be kinder.")
         await saved(page)
         await page.evaluate("location.hash = '#/browser'")
-        await page.click("button:has-text('Add a place')")
+        await page.click("button:has-text('Add a provider')")
         await at_place(page, 3, f"peer:{url}")
         await page.click("button:has-text('Use these')")
         await page.wait_for_selector("[role=status]:has-text('published')")
@@ -266,7 +266,7 @@ def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_ever
         await page.evaluate("location.hash = '#/browser'")
         await page.click("button:has-text('Lock now')")
         for one in (page, other):
-            await one.wait_for_selector("h1:has-text('Open your memory')")
+            await one.wait_for_selector("h1:has-text('Open your vault')")
 
     played(play, folder)
     root_of(memory)
@@ -309,7 +309,7 @@ def test_a_browser_that_has_no_room_shows_what_it_brought_no_longer_and_says_why
         quota = {"origin": address, "quotaSize": 300_000}
         await wire.send("Storage.overrideQuotaForOrigin", quota)
         await typed(page, words_of(memory), f"peer:{url}")
-        await page.wait_for_selector(".problem:has-text('no room left')")
+        await page.wait_for_selector(".problem:has-text('no storage left')")
         assert await page.evaluate("window.seen")
         assert await page.locator(".row").count() == 0
 
@@ -331,7 +331,7 @@ def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str)
     async def play(page: Page, address: str) -> None:
         for name in ("one", "two"):
             await page.goto(f"{address}/{name}/")
-            await page.wait_for_selector("h1:has-text('Open your memory')")
+            await page.wait_for_selector("h1:has-text('Open your vault')")
             await page.evaluate("navigator.serviceWorker.ready")
             await until(page, "navigator.serviceWorker.controller?.state === 'activated'")
         assert await page.evaluate("caches.keys().then(all => all.length)") == 2
@@ -350,18 +350,18 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
         await page.evaluate("location.hash = '#/browser'")
         await page.click("button:has-text('Add a passkey')")
         await page.fill("unlock-form [name=words]", OTHER_WORDS)
-        await page.click("button:has-text('Open with the words')")
-        await page.wait_for_selector(".problem:has-text('do not open what is kept in this browser')")
+        await page.click("button:has-text('Open with the recovery phrase')")
+        await page.wait_for_selector(".problem:has-text('do not unlock the vault in this browser')")
         await page.fill("unlock-form [name=words]", words_of(memory))
-        await page.click("button:has-text('Open with the words')")
+        await page.click("button:has-text('Open with the recovery phrase')")
         await page.click("button:has-text('Make the passkey now')")
         await page.wait_for_selector(".things code")
 
         await page.goto(address)  # it was not to stay open
-        await page.wait_for_selector("h1:has-text('Open your memory')")
+        await page.wait_for_selector("h1:has-text('Open your vault')")
         assert await page.locator(".place").count() == 0  # where it is, this browser keeps
         await page.fill("[name=words]", OTHER_WORDS)
-        await page.click("button:has-text('Open with the words')")
+        await page.click("button:has-text('Open with the recovery phrase')")
         await page.wait_for_selector(".problem:has-text('keeps a memory that these keys do not open')")
         await page.click("button:has-text('Open with the passkey')")
         await page.click(".row:has-text('Tone')")
@@ -375,7 +375,7 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
         await page.click("button:has-text('Take it away')")
         await page.wait_for_selector(".things code", state="detached")
         await page.click("button:has-text('Lock now')")
-        await page.wait_for_selector("h1:has-text('Open your memory')")
+        await page.wait_for_selector("h1:has-text('Open your vault')")
         assert await page.locator("button:has-text('passkey')").count() == 0
         await page.click("summary:has-text('Nothing opens it')")
         await page.click("button:has-text('Delete it in this browser')")
@@ -406,7 +406,7 @@ def test_where_a_memory_is_is_told_while_the_browser_still_publishes(
         await page.wait_for_selector(".row:has-text('Tone')")
         await page.evaluate("location.hash = '#/browser'")
         assert await page.input_value("[aria-label='Place 1']") == f"peer:{url}"
-        await page.click("button:has-text('Show where this memory is')")
+        await page.click("button:has-text('Show the link to this vault')")
         link = await page.input_value("textarea.link")
         told = link.partition("#join=ipfsmem:memory:")[2]
         assert f"peer:{url}".encode() in base64.urlsafe_b64decode(told + "=" * (-len(told) % 4))
@@ -427,7 +427,7 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         await typed(page, words_of(memory), f"peer:{url}")
         await page.wait_for_selector(".row:has-text('Tone')")
         await page.evaluate("location.hash = '#/browser'")
-        await page.click("button:has-text('Show where this memory is')")
+        await page.click("button:has-text('Show the link to this vault')")
         link = await page.input_value("textarea.link")
 
         assert page.context.browser is not None
@@ -437,11 +437,11 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         await phone.wait_for_selector("joining-form [name=pointer]")
         assert "join" not in phone.url
         await phone.fill("[name=label]", "phone")
-        await phone.click("button:has-text('Ask to be let in')")
+        await phone.click("button:has-text('Request access')")
         request = await phone.input_value("textarea.request")
         words = await phone.inner_text(".six")
-        await phone.click("button:has-text('It let me in: open')")
-        await phone.wait_for_selector(".problem:has-text('was not let in yet')")
+        await phone.click("button:has-text('I was added: open')")
+        await phone.wait_for_selector(".problem:has-text('is not a member yet')")
         await typed(
             phone, OTHER_WORDS, f"peer:{url}"
         )  # which belong to no memory: what was asked for waits all the same
@@ -465,10 +465,10 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         assert await page.input_value("[name=request]") == request
         assert await page.inner_text(".clash .six") == words and len(words.split()) == 6
         await page.fill(".clash [name=words]", words_of(memory))
-        await page.click(".clash button:has-text('Open with the words')")
-        await page.wait_for_selector("[role=status]:has-text('phone belongs to the memory now')")
+        await page.click(".clash button:has-text('Open with the recovery phrase')")
+        await page.wait_for_selector("[role=status]:has-text('phone is a member of the vault now')")
 
-        await phone.click("button:has-text('It let me in: open')")
+        await phone.click("button:has-text('I was added: open')")
         await phone.click(".row:has-text('Tone')")
         await phone.click("button:has-text('Edit')")
         await phone.fill("textarea", "From a phone.")
@@ -481,7 +481,7 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
         await phone.wait_for_selector("text=Everything here is published.")
         await phone.evaluate("location.hash = '#/browser'")
         await phone.click("button:has-text('Lock now')")
-        await phone.wait_for_selector(".problem:has-text('Nothing was locked')")
+        await phone.wait_for_selector(".problem:has-text('Not locked')")
 
     camera = (
         "--use-fake-device-for-media-stream",
@@ -515,11 +515,11 @@ def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
             await summary.click()
         await page.fill("[aria-label='Place 1']", f"peer:{url}")
         await looked_at("the door")
-        await page.click("button:has-text('Open with the words')")
+        await page.click("button:has-text('Open with the recovery phrase')")
         await typed(page, words_of(memory), f"peer:{url}")
         await page.wait_for_selector(".row:has-text('Tone')")
         await page.evaluate("location.hash = '#/browser'")
-        await page.click("button:has-text('Show where this memory is')")
+        await page.click("button:has-text('Show the link to this vault')")
         await page.click("button:has-text('Add a passkey')")
         await page.wait_for_selector("svg.qr")
         await looked_at("this browser")
@@ -560,7 +560,7 @@ def test_a_key_of_pinata_that_is_typed_into_the_page_publishes_there_and_a_route
             await page.fill("textarea", "Kept at Pinata.")
             await saved(page)
             await page.evaluate("location.hash = '#/browser'")
-            await page.click("button:has-text('Add a place')")
+            await page.click("button:has-text('Add a provider')")
             await at_place(page, 2, "pinata", "not a key")
             await page.click("button:has-text('Use these')")
             await page.wait_for_selector("[role=status]:has-text('pinata answered 401')")
@@ -588,7 +588,7 @@ _IN_FIREFOX = """(async () => {
   await until(() => document.querySelector("[aria-label='Place 2']"))
   type("[aria-label='Place 1']", PLACE)
   type("[aria-label='Place 2']", '')
-  const token = "[aria-label='What lets this browser write to place 1']"
+  const token = "[aria-label='Token for writing to provider 1']"
   await until(() => document.querySelector(token))
   type(token, TOKEN)
   document.querySelector('[name=words]').value = WORDS

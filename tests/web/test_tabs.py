@@ -79,13 +79,11 @@ def test_tabs_write_at_once_crash_and_lose_their_storage_and_nothing_is_lost(
             devtools = await context.new_cdp_session(left)
             await devtools.send("Storage.clearDataForOrigin", {"origin": home, "storageTypes": "all"})
             said = await left.evaluate("memory.write('lost', 'x').then(() => 'written', message)")
-            assert "threw away what it kept" in said
+            assert "deleted the data of this vault" in said
             while not answers.empty():
                 answers.get()
             await tab("writes", key="three", n=1)
-            assert (
-                "this memory is locked" in (await asyncio.to_thread(answers.get, timeout=PATIENCE))["error"]
-            )
+            assert "this vault is locked" in (await asyncio.to_thread(answers.get, timeout=PATIENCE))["error"]
             anew = await tab("writes", key="four", n=3, words=words)
             await done(anew, 3)
             assert await anew.evaluate(COUNT, "left_") == await anew.evaluate(COUNT, "right_") == n

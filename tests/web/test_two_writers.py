@@ -154,7 +154,7 @@ def test_a_device_without_the_wallet_is_let_in_by_its_public_keys(
         "label": "guest", "words": shown["words"],
     }  # fmt: skip
     assert len(shown["words"]) == 6
-    with pytest.raises(ClientError, match="not let in yet"):
+    with pytest.raises(ClientError, match="not a member yet"):
         client.open("guest", **how)
     client.ask({"do": "letIn", "as": "desk", "text": shown["text"], "words": words})
     guest = client.open("guest", **how)

@@ -15,7 +15,7 @@ import { sync } from './sync/syncing.ts'
 /** `damaged`: how many of its blocks are not what they were; what stood in them is missing. */
 export type OpenedCopy = { readonly memory: Memory; readonly root: string; readonly damaged: number }
 
-const ANOTHER = 'Take another copy of it, or of an earlier day.'
+const ANOTHER = 'Use another copy of this file, or one of an earlier day.'
 
 /** Open the version in a CAR with the keys of its wallet or words. `MemoryError` where they do not open it, or too much of it is damaged. */
 export async function openCopy(car: Bytes, root: RootKeys, world: World = theWorld): Promise<OpenedCopy> {

@@ -219,7 +219,7 @@ export class Memory {
   places(): { readonly name: string; readonly can: readonly string[] }[] {
     return this.#providers.map(({ name, reader, keeper, names }) => ({
       name,
-      can: [...(reader || keeper ? ['reads'] : []), ...(keeper ? ['keeps what is sent'] : []), ...(names ? ['tells where names lead'] : [])]
+      can: [...(reader || keeper ? ['reads'] : []), ...(keeper ? ['stores uploads'] : []), ...(names ? ['tells where names lead'] : [])]
     }))
   }
 
@@ -570,7 +570,7 @@ export class Memory {
     if (seen === undefined) return this.#ownDots(name)
     if (typeof seen !== 'string') {
       const said = seen as { readonly key?: unknown; readonly scope?: unknown }
-      if (typeof said.key === 'string' && (said.key !== key || said.scope !== scope)) throw new MemoryError('usage', `what was seen is another memory than ${name.slice(2)}`)
+      if (typeof said.key === 'string' && (said.key !== key || said.scope !== scope)) throw new MemoryError('usage', `seen is of another memory than ${name.slice(2)}`)
       return 'token' in seen ? seen.token : seen
     }
     if (seen.length < LEAST_SEEN) throw new MemoryError('usage', `seen must have at least ${LEAST_SEEN} hex digits`)
@@ -669,7 +669,7 @@ const WORDS = () => import('@scure/bip39/wordlists/english.js')
 
 function requestBytes(text: string): Bytes {
   const given = text.trim()
-  if (!given.startsWith(REQUEST)) throw new MemoryError('usage', 'this is no request of a device', `It begins with ${REQUEST}`)
+  if (!given.startsWith(REQUEST)) throw new MemoryError('usage', 'not a request of a device', `It begins with ${REQUEST}`)
   return fromBase64url(given.slice(REQUEST.length))
 }
 

@@ -20,11 +20,11 @@ export type { Spec }
 export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const { at, token = null } = typeof spec === 'string' ? { at: spec } : spec
   if (at === 'pinata') {
-    if (token === null) throw new MemoryError('usage', 'Pinata is only written to, and that takes a key', 'The JWT of a key with org:files:read and org:files:write, of app.pinata.cloud, API Keys.')
+    if (token === null) throw new MemoryError('usage', 'Pinata only stores data, and requires a key', 'The JWT of a key with org:files:read and org:files:write, of app.pinata.cloud, API Keys.')
     return pinata(token, fetch)
   }
   const [, kind, url] = /^(peer|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
-  if (url === undefined) throw new MemoryError('usage', `${at} is no provider that this program knows`, 'For instance peer:https://example.org, gateway:https://..., routing:https://...')
+  if (url === undefined) throw new MemoryError('usage', `unknown provider ${at}`, 'For instance peer:https://example.org, gateway:https://..., routing:https://...')
   if (kind === 'peer' && token !== null) return peer(url, token, fetch)
   // Without a token a peer lets pages of other origins read as they read a gateway and a router.
   if (kind === 'peer') return readOnly(at, gateway(url, fetch), router(url, fetch))
@@ -90,7 +90,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
     const given = at === null ? null : asProviders(at)
     const opener = root !== null ? openerOfRoot(root) : create?.recovery != null ? openerOfRoot(create.recovery) : passkey
     const staying = opener === null ? await unlockedDevice(db, world) : null
-    if (staying === null && opener === null) throw new MemoryError('locked', 'this memory is locked', 'Unlock it with the wallet, the recovery words or the passkey.')
+    if (staying === null && opener === null) throw new MemoryError('locked', 'this vault is locked', 'Unlock it with the wallet, the recovery phrase or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
     return await keeping.exclusively('open', async () => {
       const { device, takeBack } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, takeBack: null }

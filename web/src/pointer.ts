@@ -24,6 +24,6 @@ export function pointerOf(text: string): Whereabouts {
     need(Array.isArray(at) && at.length <= MOST_PLACES && at.every(one => typeof one === 'string' && one.length <= 512), 'format')
     return { vault: said.vault, anchor: said.anchor, at: at as string[] }
   })
-  if (found === null) throw new MemoryError('usage', 'this is no text that says where a memory is', `It begins with ${START}, and stands on a device that has the memory, under This browser.`)
+  if (found === null) throw new MemoryError('usage', 'not a link to a vault', `It begins with ${START}; a device that has the vault shows it under This browser.`)
   return found
 }

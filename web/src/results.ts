@@ -18,7 +18,7 @@ export type Reading = {
   readonly token: Token
   /** 16 hex digits that stand for the token, as every other face has them. */
   readonly seen: string
-  /** Whether it was put together of what several devices wrote at once. */
+  /** Whether it was put together of concurrent edits of several devices. */
   readonly merged: boolean
   /** Names of texts beside it, for `conflicts`. */
   readonly conflicts: readonly string[]

@@ -64,7 +64,7 @@ export function readBlob(source: string, { lenient = false } = {}): Blob {
   need(isObject(value), 'format', 'the export is not a JSON object')
   const members = spansOf(json)
   const inside = (name: string): string => members.find(one => one.name === name)?.text ?? ''
-  for (const one of [json, inside('files'), inside('others')]) need(!hasNameTwice(one), 'format', 'a name stands twice in the export')
+  for (const one of [json, inside('files'), inside('others')]) need(!hasNameTwice(one), 'format', 'a name occurs twice in the export')
   const version = value.version === undefined ? BLOB_VERSION : value.version
   const wrong = version === BLOB_VERSION ? [] : ['an export of another version']
   need(wrong.length === 0 || typeof version !== 'string', 'format', 'an export of another version')

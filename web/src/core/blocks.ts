@@ -104,7 +104,7 @@ export class Blocks {
     need(node.fanout !== null && node.fanout > 0n && node.fanout <= 1024n && depth < MOST_DEPTH, 'format', 'a shard of another form')
     const digits = Number(node.fanout - 1n).toString(16).length
     for (const link of node.links) {
-      need(link.name.length >= digits, 'format', 'a link of a shard without its place')
+      need(link.name.length >= digits, 'format', 'a link of a shard without its prefix')
       const cid = asVersion1(link.cid).text
       if (link.name.length > digits) found.push([link.name.slice(digits), cid])
       else this.#shard(unixfs(this.get(cid).data), found, depth + 1)

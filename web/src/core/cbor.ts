@@ -64,7 +64,7 @@ export function parseCbor(data: Bytes): Cbor {
     const out = new Map<string, Cbor>()
     for (let n = 0n; n < size; n++) {
       const name = value(depth + 1)
-      need(typeof name === 'string' && !out.has(name), 'format', 'a name that is no text, or twice')
+      need(typeof name === 'string' && !out.has(name), 'format', 'a name that is not text, or occurs twice')
       out.set(name, value(depth + 1))
     }
     return out

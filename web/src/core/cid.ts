@@ -48,7 +48,7 @@ function fromBits(text: string, base: readonly [string, number]): Bytes {
   let bits = 0
   for (const letter of text) {
     const digit = base[0].indexOf(letter)
-    need(digit >= 0, 'format', 'a letter that is no digit')
+    need(digit >= 0, 'format', 'an invalid digit')
     value = ((value << base[1]) | digit) & 0xffff
     bits += base[1]
     if (bits >= 8) out.push((value >> (bits -= 8)) & 255)
@@ -71,7 +71,7 @@ function fromNumber(text: string, alphabet: string): Bytes {
   let value = 0n
   for (const letter of text) {
     const digit = alphabet.indexOf(letter)
-    need(digit >= 0, 'format', 'a letter that is no digit')
+    need(digit >= 0, 'format', 'an invalid digit')
     value = value * BigInt(alphabet.length) + BigInt(digit)
   }
   const zeros = [...text].findIndex(letter => letter !== alphabet[0])

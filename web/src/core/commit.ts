@@ -92,7 +92,7 @@ export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promi
   need(it.ring === hex(sha256(keyring)), 'format', 'it names another ring')
   const dev = it.dev as string
   const member = ring.said.members.get(dev)
-  need(member !== undefined && member.role !== 'reader', 'member', `${dev} is no member who may write`)
+  need(member !== undefined && member.role !== 'reader', 'member', `${dev} is not a member with write access`)
   need(await signedBy([member.sign], join('ipfsmem/v1/commit', [0], json), base64url(signature)), 'signature', 'not signed by its device')
   const lacking: string[] = []
   const seen = new Map<string, Seen>()

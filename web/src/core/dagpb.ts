@@ -52,7 +52,7 @@ function readLink(raw: Bytes): PbLink {
   const found = new Map<number, bigint | Bytes>()
   let last = 0
   for (const [number, wire, value] of protobuf(raw)) {
-    need(number > last && number <= 3 && wire === (number === 3 ? 0 : 2), 'format', 'an unknown field, or one out of its place')
+    need(number > last && number <= 3 && wire === (number === 3 ? 0 : 2), 'format', 'an unknown field, or a field out of order')
     last = number
     found.set(number, value)
   }

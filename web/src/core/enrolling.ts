@@ -96,9 +96,9 @@ export async function newRing(
 
 function needAdmin(ring: Ring, signer: Signer): void {
   const me = idOf(signer.public)
-  need(!ring.said.asked.has(me), 'member', 'these keys were revoked: they do not open this memory any more')
+  need(!ring.said.asked.has(me), 'member', 'these keys were revoked: they no longer open this vault')
   const known = ring.said.members.get(me)
-  need(known?.role === 'admin' && known.sign === hex(signer.public), 'member', 'these keys are not an admin of this memory')
+  need(known?.role === 'admin' && known.sign === hex(signer.public), 'member', 'these keys are not those of an admin of this vault')
 }
 
 /** `since`, or the least clock past the enrolments of an id that this one must outdo. */
@@ -119,7 +119,7 @@ export async function enrol(ring: Ring, signer: Signer, one: Enrollee, how: Enro
   const view = ring.said
   const id = idOf(fromHex(one.sign))
   const isRoot = view.roots.includes(hex(signer.public))
-  need(isRoot || how.role !== 'admin', 'member', 'only the first wallet or the words shown at the beginning can enrol an admin')
+  need(isRoot || how.role !== 'admin', 'member', 'only the first wallet or the first recovery phrase can enrol an admin')
   need(!view.asked.has(id) && !view.revoked.has(id), 'member', `${id} was revoked permanently: it needs a new key`)
   for (const other of view.members.values()) {
     need(other.box !== one.box || other.family === id, 'member', `the box key of ${id} is that of ${other.id}: it needs its own`)

@@ -179,7 +179,7 @@ export type Assigning = {
 export function assignScopes(theirs: readonly string[], { maps = {}, live = [], own = [], forgotten = [], same = false }: Assigning): Map<string, string> {
   for (const [source, target] of Object.entries(maps)) {
     need(theirs.includes(source), 'format', `there is no scope ${source} in the import`)
-    need(target === '' || isScope(target), 'format', `${target} is no name of a scope`)
+    need(target === '' || isScope(target), 'format', `${target} is not a scope name`)
   }
   const chosen = new Map([...theirs].sort(byCodePoints).map(scope => [scope, maps[scope] ?? scope]))
   for (const [scope, here] of chosen) {

@@ -123,11 +123,11 @@ function checkValue(name: EntryName, dot: Dot, value: unknown, published: boolea
   need(Array.isArray(b) && b.length <= MOST_BASES && b.every(one => isHex(one, 16)), 'format', 'not a list of bases')
   need(new Set(b).size === b.length, 'format', 'a base twice')
   need(b.length === 0 || (isLive && isMemory), 'format', 'bases where there are none')
-  need(isLive ? isHex(body, 32) : body === null, 'format', 'a body where there is none')
+  need(isLive ? isHex(body, 32) : body === null, 'format', 'an unexpected body')
   if (name.kind === 't') need(isLive && name.dev === dot.dev, 'format', "a segment forgotten, or another device's")
   if (loc !== undefined) location(loc)
   if (base !== undefined) {
-    need(b.length > 0, 'format', 'a base beside no list of bases')
+    need(b.length > 0, 'format', 'a base without a list of bases')
     location(base)
   }
   if (of !== undefined) need((of === 'foreign' || isHex(of, 8)) && of !== dot.dev, 'format', 'not an author')

@@ -621,7 +621,7 @@ function end(records: ReadonlyMap<string, IpnsRecord>, start: string): string {
     const record = records.get(name)
     need(record !== undefined, 'format', 'records that do not lead on')
     const to = targetOf(record)
-    need(to !== null, 'format', 'a record that leads nowhere')
+    need(to !== null, 'format', 'a record without a target')
     if (to.cid !== null) return to.cid
     name = to.name
   }

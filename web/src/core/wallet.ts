@@ -147,7 +147,7 @@ export async function keysOfSecret(source: KeySource): Promise<RootKeys> {
 /** The 32 bytes that 24 recovery words are. */
 export function secretOfWords(words: string): Bytes {
   const given = words.toLowerCase().split(/[\s\x1c-\x1f\x85]+/).filter(Boolean)
-  need(given.length === 24, 'words', `recovery words are 24, not ${given.length}`)
+  need(given.length === 24, 'words', `recovery phrase: 24 words required (got ${given.length})`)
   const wrong = given.findIndex(word => !wordlist.includes(word))
   need(wrong < 0, 'words', `word ${wrong + 1} is none of the list`)
   try {

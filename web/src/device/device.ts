@@ -45,7 +45,7 @@ export const rowSealOf = (key: CryptoKey, chance: World['chance']): RowSeal => (
   async open(sealed) {
     const iv = sealed.slice(0, NONCE)
     const row = await crypto.subtle.decrypt({ name: 'AES-GCM', iv: iv as BufferSource }, key, sealed.slice(NONCE) as BufferSource).catch(() => null)
-    need(row !== null, 'open', 'what this device kept does not open: it was changed, or belongs to another device')
+    need(row !== null, 'open', 'the data of this device cannot be decrypted: it was changed, or belongs to another device')
     return new Uint8Array(row)
   }
 })

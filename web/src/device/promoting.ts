@@ -34,7 +34,7 @@ export async function promoteTo(shown: Shown, change: Writing, key: string, scop
   if (scope === to) throw new MemoryError('usage', `${here} is in that scope already`)
   const one = shown.readIn(key, scope)
   if (one === null) throw new MemoryError('not found', `there is no memory ${here}`)
-  if (!one.own) throw new MemoryError('usage', `${here} is others' word`, 'Make it your own first.')
+  if (!one.own) throw new MemoryError('usage', `${here} is pending`, 'Make it your own first.')
   if (one.conflicts.length > 0) throw new MemoryError('usage', `${here} has several texts, and only one would be taken along`, 'Settle that first.')
   const file = headOf(utf8(one.text))
   if (isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session'))) throw new MemoryError('usage', `${here} cannot be moved alone: it is a part of a session, whose other parts record which messages are approved`)

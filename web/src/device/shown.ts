@@ -125,7 +125,7 @@ export class Shown {
   /** All memories that are shown, by key. `scopes`: those read, each key from the first that has it; null: all scopes, each by itself. */
   list(scopes: readonly string[] | null, { type, tag, since, sessions = false }: Filters = {}): (Listed & { readonly part: boolean })[] {
     const from = since === undefined ? null : instant(since)
-    if (since !== undefined && from === null) throw new MemoryError('usage', `${since} is no date`, 'For instance 2026-11-22 or 2026-11-22T17:30:00Z.')
+    if (since !== undefined && from === null) throw new MemoryError('usage', `${since} is not a date`, 'For instance 2026-11-22 or 2026-11-22T17:30:00Z.')
     const isGone = new Map<string, boolean>()
     const found = new Map<string, { place: number; listed: Listed & { part: boolean } }>()
     for (const { name, scope, key } of this.memories(scopes)) {
@@ -236,12 +236,12 @@ export const tokenHash = (token: Token): string => hex(sha256(utf8([...new Set(t
 export const notFetched = (name: string): MemoryError => new MemoryError('not found', `${name.slice(2)} is known but its text is not fetched yet`, 'Try again after a sync.')
 
 export function checkScope(scope: string): void {
-  if (scope !== '' && !isScope(scope)) throw new MemoryError('usage', `${scope} is no name of a scope`, 'Small letters, digits, - and _, at most 64.')
+  if (scope !== '' && !isScope(scope)) throw new MemoryError('usage', `${scope} is not a scope name`, 'Small letters, digits, - and _, at most 64.')
 }
 
 export function entryName(key: string, scope: string): string {
   needText('key', key)
-  if (!isKey(key)) throw new MemoryError('usage', `${key} is no key of a memory`, 'Small letters, digits, - and _, at most 64.')
+  if (!isKey(key)) throw new MemoryError('usage', `${key} is not a valid key`, 'Small letters, digits, - and _, at most 64.')
   checkScope(scope)
   return scope === '' ? `m/${key}` : `m/${scope}/${key}`
 }

@@ -34,7 +34,7 @@ export class Writing {
     need(ring !== null, 'none', 'this device has not read its memory yet: sync first')
     const key = ring.sealing
     if (key === null || ring.plain) {
-      throw new MemoryError('member', 'nothing can be written now', ring.plain ? 'This client only reads plain memories.' : 'A device with the wallet must sync once.')
+      throw new MemoryError('member', 'writing is not possible now', ring.plain ? 'This client only reads plain memories.' : 'A device with the wallet must sync once.')
     }
     this.#key = key
     this.#n = kept.n

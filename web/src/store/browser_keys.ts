@@ -160,7 +160,7 @@ export async function addOpener(db: Database, by: Opener, added: Opener, world: 
   if (seeds === null) throw new MemoryError('locked', 'these keys do not open the memory in this browser', 'Use the wallet, words or passkey that opened it here before.')
   await wrap(db, added, seeds, world)
   const again = await unwrap(db, added)
-  need(again !== null && sameSecret(seeds, again), 'open', 'what was wrapped does not open')
+  need(again !== null && sameSecret(seeds, again), 'open', 'the wrapped keys cannot be decrypted')
   seeds.fill(0)
 }
 
@@ -172,7 +172,7 @@ export async function forgetDevice(db: Database): Promise<void> {
 /** The device is locked from the next opening on. Refused where nothing would open it again, as in a browser that was let in without the wallet. */
 export async function lock(db: Database): Promise<void> {
   if ((await openersOf(db)).length === 0 && (await hasDevice(db))) {
-    throw new MemoryError('usage', 'nothing was locked: no wallet, words or passkey would open what this browser keeps again, as it was let in without them', 'To take the memory off this browser, sync, then delete what it keeps of this page in its settings.')
+    throw new MemoryError('usage', 'not locked: this browser was added without a wallet, a recovery phrase or a passkey, so none of them could unlock its data', 'To take the memory off this browser, sync, then delete what it keeps of this page in its settings.')
   }
   await db.delete('keys', STAYING)
 }

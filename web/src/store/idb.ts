@@ -46,8 +46,8 @@ const own = (data: Bytes): Bytes => (data.byteLength === data.buffer.byteLength 
 /** What a browser did to the storage, for people; any other error as it is. */
 function said(error: unknown): unknown {
   const name = error instanceof DOMException ? error.name : ''
-  if (name === 'QuotaExceededError') return new MemoryError('storage', 'this browser has no room left for it, so nothing was written', 'Make room on this disk, or sync and clear what other pages keep.')
-  if (name === 'InvalidStateError' || name === 'NotFoundError') return new MemoryError('storage', 'this browser threw away what it kept of this memory, so nothing was written', 'Load the page again: what was synced comes back with your wallet or words.')
+  if (name === 'QuotaExceededError') return new MemoryError('storage', 'this browser has no storage left, so nothing was written', 'Free space on this disk, or sync and clear the data of other pages.')
+  if (name === 'InvalidStateError' || name === 'NotFoundError') return new MemoryError('storage', 'this browser deleted the data of this vault, so nothing was written', 'Load the page again: synced texts come back with your wallet or recovery phrase.')
   return error
 }
 

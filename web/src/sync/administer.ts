@@ -21,7 +21,7 @@ export async function administer(run: Run, ring: Ring, root: RootKeys): Promise<
   }
   if (how.enrollee !== undefined) {
     grown = await enrol(grown, signer, how.enrollee, { role: 'writer', since: nextClock(kept.clock, world.now()), chance: world.chance })
-    run.say('let-in', `${how.enrollee.label} belongs to the memory now`)
+    run.say('let-in', `${how.enrollee.label} is a member of the vault now`)
   }
   return grown
 }

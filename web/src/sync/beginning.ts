@@ -30,8 +30,8 @@ export type BeginHow = {
 /** Make a new memory on this device, durable when this is done. A sync publishes it, with the keys that this gives. */
 export async function begin(replica: Replica, providers: readonly Provider[], { root, recovery }: BeginHow): Promise<RootKeys> {
   if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet or a recovery phrase nothing could bring this vault back')
-  if (root !== null && root.check === null) throw new MemoryError('usage', 'recovery words are never the first key of a memory', 'Give a wallet, or none and the words.')
-  if (recovery !== null && recovery.check !== null) throw new MemoryError('usage', 'what is to be the recovery words are no keys of words')
+  if (root !== null && root.check === null) throw new MemoryError('usage', 'a recovery phrase cannot be the first key of a vault', 'Pass a wallet, or no wallet and the recovery phrase.')
+  if (recovery !== null && recovery.check !== null) throw new MemoryError('usage', 'the keys of the recovery phrase are not derived from words')
   const { device, world } = replica
   const isWallet = root !== null
   const first = root ?? (await keysOfSecret({ secret: world.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 }))
@@ -70,7 +70,7 @@ async function checkNone(replica: Replica, providers: readonly Provider[], root:
     await find(run)
   } catch (error) {
     if (!(error instanceof Refused) || error.kind !== 'none') throw error
-    if (run.silent.size > 0) throw new MemoryError('provider', `nothing was made: ${[...run.silent].join(', ')} did not answer, and may hold the memory of this wallet`, 'Try again when all answer.')
+    if (run.silent.size > 0) throw new MemoryError('provider', `nothing was made: ${[...run.silent].join(', ')} did not answer, and may hold the vault of this wallet`, 'Try again when all answer.')
     return
   }
   throw new MemoryError('usage', 'this wallet has a memory there already, so no second one was made', 'Open it; or sign for another vault or key number.')

@@ -56,7 +56,7 @@ export async function find(run: Run): Promise<Found> {
         ring = await reader.ringOf(fromHex(pointer.vault, 16), fromHex(pointer.anchor, 32))
         continue
       }
-      if (root === null) throw new MemoryError('none', 'this device does not belong to a memory yet', 'Open it with the wallet or the recovery words.')
+      if (root === null) throw new MemoryError('none', 'this device is not a member of a vault yet', 'Open it with the wallet or the recovery phrase.')
       if (roots.length === 0 && !isListed) {
         isListed = true
         await list(run, pins, pinName(root.head))
@@ -68,7 +68,7 @@ export async function find(run: Run): Promise<Found> {
     ring = await reader.growByNames(ring)
     if (ring.mark === before) ring = await reader.growByLists(ring)
     if (ring.mark !== before) continue
-    if (ring.shut) throw new MemoryError('member', 'this device was not let in yet', 'Show its request to a device that has the wallet, then try again.')
+    if (ring.shut) throw new MemoryError('member', 'this device is not a member yet', 'Show its request to a device that has the wallet, then try again.')
     const heads = [...ring.said.members.values()].filter(one => reader.rootOfDevice(fromHex(one.sign)) !== null)
     const first = [...ring.said.members.values()].find(one => one.sign === ring?.said.first)
     if (heads.length === 0 && first?.anchor && pins[pinName(fromHex(first.anchor))] === undefined) {

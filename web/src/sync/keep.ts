@@ -75,7 +75,7 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
       if (found.reader.follow(head) === kept.announcing.root) announcing = kept.announcing
       else if (await isKnownAt(run, found, head)) change.announcing = null
       // Another device led the anchor elsewhere since, and only the root may lead it on.
-      else run.say('not-announced', 'other devices do not know this device yet: sync once more with the wallet or the recovery words')
+      else run.say('not-announced', 'other devices do not know this device yet: sync once more with the wallet or the recovery phrase')
     }
     if (announcing !== null) moved.push(ipnsName(fromHex(announcing.head)), ...(announcing.also ?? []))
   }
@@ -168,12 +168,12 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
   const { device, world, kept } = replica
   const member = ring.said.members.get(device.id)
   if (member === undefined || member.role === 'reader') {
-    run.say('not-a-writer', 'this device may read this memory and not write it: nothing was published')
+    run.say('not-a-writer', 'this device may read this vault but not write to it: nothing was published')
     return null
   }
   const key = ring.sealing
   if (key === null) {
-    run.say('cannot-publish', 'nothing was published: no key may seal now, a device with the wallet must sync once')
+    run.say('cannot-publish', 'nothing was published: no sealing key is valid now; sync once on a device with the wallet')
     return null
   }
   const state = { entries: joined.entries, seen: new Map(joined.seen) }

@@ -96,14 +96,14 @@ function answerOf(name: string, text: string): Record<string, unknown> {
   } catch {
     // said below
   }
-  throw new ProviderError(name, false, `${name} answered something that is no answer: is there an ipfsmem server at that address?`)
+  throw new ProviderError(name, false, `${name} returned an unknown answer: is there an ipfsmem server at that address?`)
 }
 
 function blocksOf(name: string, car: Bytes): readonly Block[] {
   try {
     return readCar(car).blocks
   } catch (error) {
-    if (error instanceof Refused) throw new ProviderError(name, true, `${name} answered a CAR that is none: ${error.message}`)
+    if (error instanceof Refused) throw new ProviderError(name, true, `${name} returned an invalid CAR: ${error.message}`)
     throw error
   }
 }

@@ -50,7 +50,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     const all = (Array.isArray(files) ? files : []).flatMap(one => entryOf(one) ?? [])
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }
-  const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'let go of a version' })
+  const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'release a version' })
   /** The CID of an upload once it is processed. */
   const settled = async (entry: Entry): Promise<string> => {
     let { cid } = entry
@@ -86,7 +86,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
       const cid = await settled(entry)
       if (cid === root) return
       await drop(entry.id)
-      throw new ProviderError(name, true, `pinata made ${cid} of what is ${root}; nothing points at it`)
+      throw new ProviderError(name, true, `pinata stored ${root} as ${cid}; nothing refers to it`)
     },
     async pin(root) {
       if ((await listed({ cid: root })).length === 0) throw new ProviderError(name, false, 'pinata does not list the version yet')

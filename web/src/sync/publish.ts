@@ -29,7 +29,7 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
     }
   }
   if (run.keepers.length === 0 || has.size === 0) {
-    run.say('not-sent', 'nothing could be sent: what was written waits on this device, or goes out as a file')
+    run.say('not-sent', 'nothing could be published: unsynced changes wait on this device; sync, or export them as a file')
     if (announcing !== null) run.say('not-announced', NOT_ANNOUNCED)
     return { sent, taken: false }
   }
@@ -71,7 +71,7 @@ async function place(run: Run, keeper: Keeper, root: string, name: string, isSta
   const holes = new Set<string>()
   const tree = treeOf(root, replica.blocks, old, holes)
   const there = await keeper.has([...tree, ...holes])
-  if (![...holes].every(cid => there.has(cid))) throw new ProviderError(keeper.name, true, `${keeper.name} was not given what is published: a part of it is neither here nor there; the next sync asks for it again`)
+  if (![...holes].every(cid => there.has(cid))) throw new ProviderError(keeper.name, true, `${keeper.name} did not receive the published data: one part is missing both here and there; the next sync requests it again`)
   const lacking = [...tree].filter(cid => !there.has(cid))
   // Children before parents: the tree was walked from its top.
   const blocks = lacking.reverse().map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])

@@ -157,7 +157,7 @@ export class Run {
       this.brought.add(cid)
     }
     const left = missing.length - found.size
-    if (left > 0) this.say('missing', `no provider gives ${left} ${left === 1 ? 'part' : 'parts'} of this memory now; each sync asks again`)
+    if (left > 0) this.say('missing', `no provider gives ${left} ${left === 1 ? 'part' : 'parts'} of this vault now; each sync requests them again`)
   }
 }
 

@@ -69,28 +69,28 @@ function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
   const { heads, verdicts } = reading
   const own = found.reader.rootOfDevice(device.signer.public)
   if (own !== null && own !== kept.commit?.root && ['damaged', 'unread'].includes(verdicts[own] ?? '')) {
-    throw new MemoryError('provider', "what this device's own name leads to cannot be read now, so nothing was published", 'Try again later.')
+    throw new MemoryError('provider', "the data under this device's own name cannot be read now, so nothing was published", 'Try again later.')
   }
   for (const head of heads) {
     const pair = head.seen.get(device.id)
     if (pair !== undefined && !kept.pairs.some(([n, r]) => n === pair.n && r === pair.r)) {
       throw new MemoryError(
         'copied',
-        'what this device keeps was put back or copied: others know of writes of it that it does not know',
-        'Remove this device here and open the memory anew; export first what was written here since.'
+        'the data of this device was restored from a backup or copied: other devices know writes that this device lacks',
+        'Export the newer texts of this device, then remove this device here and open the vault again.'
       )
     }
   }
   const { asked } = found.ring.said
   if (asked.has(found.ring.said.families.get(device.id) ?? device.id)) {
-    throw new MemoryError('member', 'this device was removed from the memory', 'Open the memory anew with the wallet or the recovery words.')
+    throw new MemoryError('member', 'this device was removed from the vault', 'Open the vault again with the wallet or the recovery phrase.')
   }
 }
 
 function tell(run: Run, reading: VaultReading): void {
   for (const verdict of Object.values(reading.verdicts)) {
-    if (verdict === 'damaged' || verdict === 'unread') run.say('damaged', 'a newest version of another device cannot be read whole now; newer texts may stand in it')
+    if (verdict === 'damaged' || verdict === 'unread') run.say('damaged', 'a newest version of another device cannot be read completely now; it may contain newer texts')
     else if (verdict === 'held') run.say('held', 'two copies of one device wrote at once; what one of them wrote is not shown yet')
-    else if (verdict.startsWith('refused')) run.say('refused', 'a version was refused, for not all in it was signed by who may')
+    else if (verdict.startsWith('refused')) run.say('refused', 'a version was refused: not all of its commits are signed by members with write access')
   }
 }

@@ -116,7 +116,7 @@ export class MemoryApp extends LitElement {
       if (asked !== this.#asked) return
       this.opened = opened
       if (this.shut !== null && !opened.locked) this.revision++
-      this.shut = opened.locked ? new Refusal('PassphraseError', 'this memory is locked', `Unlock it on this machine: ipfsmem --vault ${opened.namespace} unlock. This page goes on by itself then.`, 423) : null
+      this.shut = opened.locked ? new Refusal('PassphraseError', 'this vault is locked', `Unlock it on this machine: ipfsmem --vault ${opened.namespace} unlock. This page then continues automatically.`, 423) : null
       if (this.shut !== null) this.#later(asked)
       else await this.#around()
     } catch (error) {
@@ -202,9 +202,9 @@ export class MemoryApp extends LitElement {
     const typed = ended ? this.#drafts.texts() : []
     return html`<main class="shut">${sign(locked ? LOCK : refusal.status === 0 ? PLUG : DOOR)}
       <h1>${locked ? 'Locked' : refusal.status === 0 ? 'Not reached' : ended ? 'Open it from your terminal' : 'It does not open'}</h1>
-      <p>${ended && refusal.kind !== 'CodeError' ? 'This page was let in by an ipfsmem ui that has ended. Run it again, and paste its link here.' : refusal.hint || sentence(refusal.message)}</p>${ended ? html`<pre>ipfsmem ui</pre>
+      <p>${ended && refusal.kind !== 'CodeError' ? 'The ipfsmem ui that opened this page has ended. Run it again, and paste its link here.' : refusal.hint || sentence(refusal.message)}</p>${ended ? html`<pre>ipfsmem ui</pre>
         <form class="again" @submit=${this.#again}><input aria-label="The link that ipfsmem ui printed" placeholder="http://127.0.0.1:8790/#code=…" autocomplete="off" spellcheck="false"><button>Open</button></form>` : nothing}
-      ${typed.length ? html`<section class="typed" aria-label="What you were writing"><p>What you were writing is kept in this tab until then.</p>
+      ${typed.length ? html`<section class="typed" aria-label="Unsaved text"><p>Your unsaved text stays in this tab until then.</p>
         ${typed.map(one => html`<label><span dir="auto">${one.name}</span><textarea readonly rows="6" dir="auto" .value=${one.text}></textarea></label>`)}</section>` : nothing}</main>`
   }
 
@@ -215,7 +215,7 @@ export class MemoryApp extends LitElement {
     const known = this.opened!
     const shut = this.shut !== null
     // What is being typed outlives a lock: the views stay, and nothing of them is shown.
-    return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>To the content</a>
+    return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>Skip to content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
         ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
         <nav aria-label="Views">${VIEWS.map(([name, words]) => ((name === 'vault' || name === 'conflicts') && !known.whole) ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
@@ -224,7 +224,7 @@ export class MemoryApp extends LitElement {
           <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
       </header>
       ${this.step?.exit_code ? html`<div class="offline" role="alert"><strong>The last sync was not complete:</strong> <span dir="auto">${sentence(this.step.said || 'the sync was not complete')}</span> <a href="#/vault">Look</a></div>` : nothing}
-      ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not answer. What you see may be old; this page tries again by itself.</div>`}
+      ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not respond. The shown data may be outdated; retrying automatically.</div>`}
       <main id="content" tabindex="-1" @go=${(event: CustomEvent<string>) => this.#go('memories', event.detail)}>${this.#view(place)}</main></div>`
   }
 

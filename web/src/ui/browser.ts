@@ -88,30 +88,30 @@ export class BrowserView extends View {
 
   #passkey(): TemplateResult | typeof nothing {
     if (this.own.passkey === null) return nothing
-    return html`<h3>Passkeys</h3><p class="faint">A passkey opens the memory in this browser in the place of the wallet or the words. No other device knows of it.</p>
+    return html`<h3>Passkeys</h3><p class="faint">A passkey opens the vault in this browser instead of the wallet or the recovery phrase. No other device knows it.</p>
       <ul class="things">${this.passkeys.map(id => html`<li class="line"><code>${id.slice(0, 12)}…</code><button class="quiet" @click=${() => void this.#drop(id)}>Take it away</button></li>`)}</ul>
       ${this.make !== null ? html`<button class="main" @click=${() => void this.#makePasskey()} ?disabled=${this.busy}>Make the passkey now</button>`
-      : this.proving ? html`<p>First show that this memory is yours.</p><unlock-form .take=${async (root: RootKeys) => { this.make = await this.own.passkey!(root) }}></unlock-form>`
+      : this.proving ? html`<p>First prove that this vault is yours.</p><unlock-form .take=${async (root: RootKeys) => { this.make = await this.own.passkey!(root) }}></unlock-form>`
       : html`<button @click=${() => (this.proving = true)}>Add a passkey</button>`}`
   }
 
   #another(): TemplateResult {
     const { guest } = this
     return html`<h3>Another device</h3>
-      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()), true)) ?? '' }}>Show where this memory is</button></div>`
-      : html`<p class="faint">Open this there. It holds public keys and places, and no secret.</p>${qrCode(this.link, 'A link to where this memory is')}<label class="way">As text<textarea class="link" readonly rows="3" .value=${this.link}></textarea></label>`}
-      <label class="way">What it shows, to be let in without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
+      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()), true)) ?? '' }}>Show the link to this vault</button></div>`
+      : html`<p class="faint">Open this there. It contains public keys and providers, and no secret.</p>${qrCode(this.link, 'A link to this vault')}<label class="way">As text<textarea class="link" readonly rows="3" .value=${this.link}></textarea></label>`}
+      <label class="way">The request it shows, to add it without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
       <qr-scanner .read=${(text: string) => void this.#read(text)}></qr-scanner>
-      ${guest === null ? nothing : html`<div class="clash"><h3 dir="auto">${guest.label}</h3><p>Let it in only if it shows these six words too:</p><p class="six">${guest.words.join(' ')}</p>
+      ${guest === null ? nothing : html`<div class="clash"><h3 dir="auto">${guest.label}</h3><p>Add it only if it shows the same six words:</p><p class="six">${guest.words.join(' ')}</p>
         <unlock-form .take=${(root: RootKeys) => this.#letIn(guest.request, root)}></unlock-form></div>`}`
   }
 
   protected override render(): TemplateResult {
     return html`<section class="page" aria-busy=${this.busy}><h2>This browser</h2>${this.problem()}<p class="faint" role="status">${this.said}</p>
-      <h3>Places</h3><p class="faint">Where your memory is looked for and kept.</p>
+      <h3>Providers</h3><p class="faint">Providers where your vault is stored.</p>
       ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, next => (this.typed = next(this.typed ?? [])))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
       ${this.#passkey()}${this.#another()}
-      <h3>Lock</h3><div class="line"><span class="faint">What is shown goes, and the wallet, the words or a passkey open it again.</span><button @click=${() => void this.attempt(() => asked(() => this.own.lock()), true)}>Lock now</button></div>
+      <h3>Lock</h3><div class="line"><span class="faint">The shown texts are removed; the wallet, the recovery phrase or a passkey opens the vault again.</span><button @click=${() => void this.attempt(() => asked(() => this.own.lock()), true)}>Lock now</button></div>
     </section>`
   }
 }

@@ -50,18 +50,18 @@ export class ConflictsView extends View {
     const own = this.own?.key === place ? this.own : null
     const since = own !== null && own.seen !== clash.seen
     const sides = [
-      { by: clash.by, title: clash.forgotten ? 'Forgotten' : 'Shown now', text: clash.text, choice: { keep: true } as Choice, words: clash.forgotten ? 'Leave it forgotten' : 'Keep this' },
+      { by: clash.by, title: clash.forgotten ? 'Forgotten' : 'Shown now', text: clash.text, choice: { keep: true } as Choice, words: clash.forgotten ? 'Keep it deleted' : 'Keep this' },
       ...clash.copies.map(copy => ({ by: copy.by, title: 'Beside it', text: copy.text, choice: { take: copy.file } as Choice, words: 'Take this' }))
     ]
     return html`<article class="clash"><h3 dir="auto">${clash.key}${clash.scope ? html` <span class="faint">in ${clash.scope}</span>` : nothing}</h3>
       <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>
-        <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was forgotten, while somebody wrote.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides.map(one => one.text).filter(text => text !== side.text)))}</pre>
+        <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was deleted while somebody edited it.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides.map(one => one.text).filter(text => text !== side.text)))}</pre>
         ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.acting || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
-          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => this.#write({ key: place, text: side.text!, seen: clash.seen })}>Edit from this</button>`}</div>` : nothing}
+          ${side.text === null ? nothing : html`<button class="quiet" @click=${() => this.#write({ key: place, text: side.text!, seen: clash.seen })}>Edit this text</button>`}</div>` : nothing}
       </section>`)}</div>
       ${own !== null ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); if (!since) void this.#settle({ ...clash, seen: own.seen }, { text: own.text }) }}>
-        ${since ? html`<div class="problem" role="alert"><strong>Something came since you began.</strong> It is shown above; nothing was replaced.
-          <button type="button" @click=${() => this.#write({ ...own, seen: clash.seen })}>Go on with mine</button></div>` : nothing}
+        ${since ? html`<div class="problem" role="alert"><strong>Another edit arrived since you began.</strong> It is shown above; nothing was replaced.
+          <button type="button" @click=${() => this.#write({ ...own, seen: clash.seen })}>Continue with mine</button></div>` : nothing}
         <label>Your text, header and all<textarea .value=${own.text} @input=${(event: Event) => this.#write({ ...own, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>
         <div class="actions end"><button type="button" class="quiet" @click=${() => this.#write(null)}>Cancel</button><button class="main" ?disabled=${this.acting || since}>Replace all with this</button></div></form>` : nothing}
     </article>`
@@ -71,9 +71,9 @@ export class ConflictsView extends View {
   #left(): TemplateResult | typeof nothing {
     const own = this.own
     if (own === null || this.found === null || this.found.some(one => placeOf(one) === own.key)) return nothing
-    return html`<article class="clash"><div class="problem" role="alert"><strong>It was settled elsewhere while you wrote.</strong> Nothing was replaced; your text is here still.</div>
+    return html`<article class="clash"><div class="problem" role="alert"><strong>It was resolved elsewhere while you were writing.</strong> Nothing was replaced; your text is still here.</div>
       <textarea readonly aria-label="What you wrote" .value=${own.text} dir="auto"></textarea>
-      <div class="actions end"><button class="quiet" @click=${() => this.#write(null)}>Throw it away</button></div></article>`
+      <div class="actions end"><button class="quiet" @click=${() => this.#write(null)}>Discard it</button></div></article>`
   }
 
   protected override render(): TemplateResult {

@@ -41,13 +41,13 @@ export class ContextView extends View {
     const share = made === null ? 0 : Math.round((100 * made.tokens) / this.tokens)
     return html`<section class="page" aria-busy=${this.busy}><h2>What the agent sees</h2>
       <div class="tools">
-        <input type="search" aria-label="A question, as the agent's user would ask it" placeholder="A question, or nothing for the start of a session" .value=${this.query} @input=${(event: Event) => { this.query = (event.target as HTMLInputElement).value; this.#soon() }}>
+        <input type="search" aria-label="A question of the agent's user" placeholder="A question, or empty for the start of a session" .value=${this.query} @input=${(event: Event) => { this.query = (event.target as HTMLInputElement).value; this.#soon() }}>
         <label class="inline">At most<input type="number" min="200" max="200000" step="100" .value=${String(this.tokens)} @change=${(event: Event) => { this.tokens = Math.max(200, Number((event.target as HTMLInputElement).value) || 2000); void this.#load() }}> tokens</label>
         <select aria-label="Layout" @change=${(event: Event) => { this.layout = (event.target as HTMLSelectElement).value; void this.#load() }}>${LAYOUTS.map(([value, words]) => html`<option value=${value} ?selected=${value === this.layout}>${words}</option>`)}</select>
       </div>${this.problem()}
       ${made === null ? nothing : html`<p class="count" role="status"><strong>${many(made.tokens, 'token')}</strong> (${share} % of the room) · ${many(made.shown.length, 'memory', 'memories')} with text · ${made.listed} named${made.leftOut ? ` · ${made.leftOut} had no room in the index` : ''}</p>
         <meter class="room" min="0" max=${this.tokens} value=${made.tokens} aria-label="Tokens that are used"></meter>
-        ${made.secrets.length ? html`<div class="problem" role="alert"><strong>Something secret seems to stand in it.</strong> ${made.secrets.join('; ')}</div>` : nothing}
+        ${made.secrets.length ? html`<div class="problem" role="alert"><strong>It seems to contain a secret.</strong> ${made.secrets.join('; ')}</div>` : nothing}
         ${made.skipped.length ? html`<p class="faint">Fit the question and had no room: ${made.skipped.join(', ')}</p>` : nothing}
         <pre class="block" dir="auto" tabindex="0" aria-label="The text that the agent is given">${made.text}</pre>`}
     </section>`

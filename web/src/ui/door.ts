@@ -43,7 +43,7 @@ export class MemoryDoor extends LitElement {
 
   async #take(root: RootKeys): Promise<void> {
     const at = this.isNew ? placesOf(this.typed) : null
-    if (at !== null && at.length === 0) throw new Refusal('usage', 'no place is named where this memory is found', 'For instance routing:https://… with gateway:https://…, or peer:https://…', 400)
+    if (at !== null && at.length === 0) throw new Refusal('usage', 'no provider is named for this vault', 'For instance routing:https://… with gateway:https://…, or peer:https://…', 400)
     await this.enter({ at, keepAt: true, root, stay: this.stay, label: label() })
   }
 
@@ -58,18 +58,18 @@ export class MemoryDoor extends LitElement {
   }
 
   protected override render(): TemplateResult {
-    return html`<main class="door"><h1>Open your memory</h1>
-      <p class="faint">It is brought here encrypted, and opened in this browser. No server reads it.</p>
+    return html`<main class="door"><h1>Open your vault</h1>
+      <p class="faint">It is downloaded encrypted, and opened in this browser. No server can read it.</p>
       ${this.failed === null ? nothing : html`<div class="problem" role="alert"><strong>${sentence(this.failed.message)}</strong> ${this.failed.hint}</div>`}
       ${this.passkeys.length ? html`<button class="main way" @click=${this.#passkey}>Open with the passkey</button>` : nothing}
       <unlock-form .take=${(root: RootKeys) => this.#take(root)} .twice=${this.isNew}></unlock-form>
       ${this.isNew ? html`<fieldset class="way"><legend>Where it is</legend>
         ${placeRows(this.typed, next => (this.typed = next(this.typed)))}</fieldset>` : nothing}
       <label class="way check"><input type="checkbox" .checked=${this.stay} @change=${(event: Event) => (this.stay = (event.target as HTMLInputElement).checked)}>
-        <span>Stay open in this browser. <span class="faint">Whoever copies its profile from this disk can read the memory then.</span></span></label>
-      ${this.isNew ? html`<details class="way" ?open=${this.pointer !== ''}><summary>Without the wallet: be let in by a device that has it</summary>
+        <span>Stay open in this browser. <span class="faint">Anyone who copies its profile from this disk can then read the vault.</span></span></label>
+      ${this.isNew ? html`<details class="way" ?open=${this.pointer !== ''}><summary>Without the wallet: be added by a device that has it</summary>
         <joining-form .pointer=${this.pointer} .label=${label()} .ask=${this.ask} .enter=${this.enter}></joining-form></details>`
-      : html`<details class="way"><summary>Nothing opens it any more</summary><p class="faint">What is kept in this browser is deleted: what it has not published yet is lost. The memory itself stays where it is, and opens here anew.</p>
+      : html`<details class="way"><summary>Nothing opens it any more</summary><p class="faint">The data in this browser is deleted, and its unpublished texts are lost. The vault itself stays at its providers, and can be opened here again.</p>
         <button class=${this.sure ? 'danger' : ''} @click=${() => (this.sure ? void this.forget() : (this.sure = true))}>${this.sure ? 'Yes, delete it here' : 'Delete it in this browser'}</button></details>`}</main>`
   }
 }

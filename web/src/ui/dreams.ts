@@ -8,7 +8,7 @@ import { empty, many, moment, sentence, View } from './view.ts'
 
 /** Keys that are named of what a dream changed. */
 const NAMED = 12
-const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'has a broken link', 'stale-line': 'has a line in its index that leads nowhere', alike: 'is similar to', contradiction: 'may contradict', faded: 'has faded' }
+const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'has a broken link', 'stale-line': 'has an index line with a dead link', alike: 'is similar to', contradiction: 'may contradict', faded: 'has faded' }
 
 export class DreamsView extends View {
   static override properties = { ...View.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
@@ -80,7 +80,7 @@ export class DreamsView extends View {
   #step(step: DreamStep): TemplateResult {
     return html`<article class="clash"><h3 dir="auto">${sentence(step.why)}</h3>${step.changes.map(one => {
       const now = this.now.get(one.key) ?? null
-      return html`<h4 dir="auto"><a href=${`#/memories/${encodeURIComponent(one.key)}`}>${one.key}</a> ${one.text === null ? html`<span class="kind warns">is taken away</span>` : nothing}</h4>
+      return html`<h4 dir="auto"><a href=${`#/memories/${encodeURIComponent(one.key)}`}>${one.key}</a> ${one.text === null ? html`<span class="kind warns">is deleted</span>` : nothing}</h4>
         <div class="sides">${now === null ? nothing : html`<section class="side"><header><strong>Now</strong></header><pre dir="auto" tabindex="0" aria-label=${`Now, ${one.key}`}>${one.text === null ? now : marked(now, others([one.text]))}</pre></section>`}
         ${one.text === null ? nothing : html`<section class="side"><header><strong>Then</strong></header><pre dir="auto" tabindex="0" aria-label=${`Then, ${one.key}`}>${marked(one.text, others([now]))}</pre></section>`}</div>`
     })}</article>`
@@ -94,20 +94,20 @@ export class DreamsView extends View {
 
   #proposed(dreaming: DreamingClient): TemplateResult {
     const one = this.proposal
-    if (one === null || (!one.steps.length && !one.found.length)) return empty('Nothing is proposed', 'A look through all memories finds what is said twice, what has had its time, and links that lead nowhere. It changes nothing before you say so.')
+    if (one === null || (!one.steps.length && !one.found.length)) return empty('No proposals', 'A scan of all memories finds duplicates, outdated texts and dead links. It changes nothing without your approval.')
     const scope = this.place.scope
     const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
     const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
     return html`<div class="line above"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'Nothing to tidy up.'}</p>
-      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => dreaming.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} taken away.`)}>Do all of it</button>` : nothing}</div>
+      ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => dreaming.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} deleted.`)}>Apply all</button>` : nothing}</div>
       ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
   }
 
   #past(): TemplateResult | typeof nothing {
-    if (!this.past.length) return this.life.dreaming ? nothing : empty('No dream has changed anything', 'When one tidies up, on whatever device of yours, what it changed appears here.')
+    if (!this.past.length) return this.life.dreaming ? nothing : empty('No dream has changed anything', 'Changes that a dream makes on any of your devices appear here.')
     const scope = this.place.scope
-    return html`<h3>${this.life.dreaming ? 'What was done on this device' : 'What was done'}</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} ${one.undone ? html`<span class="kind">taken back</span> ` : nothing}<span class="faint" dir="auto">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} taken away, by ${one.by}${one.on ? `, on ${one.on}` : ''}</span>${this.#changed(one.keys ?? [])}</div>
-      ${one.undone ? nothing : one.back === 0 ? html`<span class="faint">Nothing of it can be taken back here</span>`
+    return html`<h3>${this.life.dreaming ? 'Dreams of this device' : 'What was done'}</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} ${one.undone ? html`<span class="kind">taken back</span> ` : nothing}<span class="faint" dir="auto">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} deleted, by ${one.by}${one.on ? `, on ${one.on}` : ''}</span>${this.#changed(one.keys ?? [])}</div>
+      ${one.undone ? nothing : one.back === 0 ? html`<span class="faint">It cannot be undone here</span>`
       : this.mayWrite ? html`<button ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.dreams.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
   }
 
@@ -122,7 +122,7 @@ export class DreamsView extends View {
     if (state === null) return ''
     const last = state.worked ? `Last done ${moment(state.worked)}.` : ''
     const failed = state.failed ? `The last one failed ${moment(state.failed)} (${state.failure}).` : ''
-    const itself = state.enabled && state.chosen ? `It begins by itself${state.waitsFor ? `, but not yet: ${state.waitsFor}` : ' when it is time'}.` : ''
+    const itself = state.enabled && state.chosen ? `It starts automatically${state.waitsFor ? `, but not yet: ${state.waitsFor}` : ' when it is time'}.` : ''
     return [last, failed, itself].filter(Boolean).join(' ')
   }
 
@@ -131,8 +131,8 @@ export class DreamsView extends View {
     const under = this.looking || this.state?.underWay
     return html`<section class="page wide" aria-busy=${this.busy}><div class="line"><h2>Tidy up</h2>${dreaming ? html`<div class="actions">
         ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => dreaming.abortDream(), true)}>Stop</button>` : nothing}
-        ${this.mayWrite ? html`<button @click=${() => void this.#dream(dreaming)} ?disabled=${under}>${under ? 'Looking…' : 'Look through the memories'}</button>` : nothing}</div>` : nothing}</div>
-      ${dreaming ? nothing : html`<p class="faint">What a dream only proposes stays on the device that dreamed: look at it there, with <code>ipfsmem ui</code> or <code>ipfsmem dream show</code>.</p>`}
+        ${this.mayWrite ? html`<button @click=${() => void this.#dream(dreaming)} ?disabled=${under}>${under ? 'Looking…' : 'Scan the memories'}</button>` : nothing}</div>` : nothing}</div>
+      ${dreaming ? nothing : html`<p class="faint">A proposal stays on the device that made it: view it there, with <code>ipfsmem ui</code> or <code>ipfsmem dream show</code>.</p>`}
       ${this.problem()}${this.#state() ? html`<p class="faint">${this.#state()}</p>` : nothing}
       ${this.said ? html`<p role="status" class="outcome">${this.said}</p>` : nothing}
       ${this.ready ? html`${dreaming ? this.#proposed(dreaming) : nothing}${this.#past()}` : nothing}</section>`

@@ -50,7 +50,7 @@ export class GraphView extends View {
 
   #picture(graph: Graph): TemplateResult {
     const { spots, lines, left } = placed(graph, this.chosen)
-    const words = this.chosen ? `What is near to ${spots[0]?.name ?? this.chosen}` : 'The graph'
+    const words = this.chosen ? `Neighbours of ${spots[0]?.name ?? this.chosen}` : 'The graph'
     const shapes: SVGTemplateResult[] = lines.map(one => svg`<line x1=${one.x1} y1=${one.y1} x2=${one.x2} y2=${one.y2}><title>${one.words}</title></line>`)
     return html`<figure class="picture"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label=${words}>${shapes}
       ${spots.map(one => svg`<a href=${link(one.key)} aria-label=${`${one.name}, ${one.kind}`} aria-current=${one.key === this.chosen ? 'true' : nothing} class=${one.key === this.chosen ? 'spot chosen' : 'spot'}>
@@ -61,7 +61,7 @@ export class GraphView extends View {
   #relations(graph: Graph): TemplateResult {
     const names = new Map(graph.nodes.map(one => [one.key, one.name]))
     const mine = graph.edges.filter(one => one.begin === this.chosen || one.end === this.chosen)
-    if (!mine.length) return html`<p class="faint">Nothing is related to it.</p>`
+    if (!mine.length) return html`<p class="faint">No relations.</p>`
     return html`<ul class="things relations">${mine.map(one => {
       const away = one.begin === this.chosen
       const other = away ? one.end : one.begin
@@ -79,14 +79,14 @@ export class GraphView extends View {
       ${this.problem()}<p class="lead" dir="auto">${one.kind}</p>
       ${one.observations.length ? html`<ul class="observations">${one.observations.map(said => html`<li dir="auto">${said}</li>`)}</ul>` : nothing}
       <h3>Related</h3>${this.#relations(this.near)}
-      <div class="bar picture-bar"><h3>Around it</h3><label class="inline">Relations away<select aria-label="Relations away" @change=${(event: Event) => (this.depth = Number((event.target as HTMLSelectElement).value))}>
+      <div class="bar picture-bar"><h3>Neighbours</h3><label class="inline">Relations away<select aria-label="Relations away" @change=${(event: Event) => (this.depth = Number((event.target as HTMLSelectElement).value))}>
         ${[1, 2, 3].map(depth => html`<option value=${depth} ?selected=${depth === this.depth}>${depth}</option>`)}</select></label></div>
       ${this.#picture(this.near)}</article>`
   }
 
   #all(): TemplateResult {
     if (this.near === null) return html`<div class="memory" aria-busy=${this.busy}></div>`
-    if (!this.near.nodes.length) return empty('No graph yet', 'A memory that links to another, such as “works at [[acme]]” in a list, is an entity with a relation. What your agents add appears here.')
+    if (!this.near.nodes.length) return empty('No graph yet', 'A memory that links to another, such as “works at [[acme]]” in a list, is an entity with a relation. Relations that your agents add appear here.')
     return html`<div class="memory"><h2>The graph</h2><p class="lead">Choose an entity, here or in the list.</p>${this.#picture(this.near)}</div>`
   }
 

@@ -63,14 +63,14 @@ export class JoiningForm extends LitElement {
     return html`${this.failed === null ? nothing : html`<div class="problem" role="alert"><strong>${sentence(this.failed.message)}</strong> ${this.failed.hint}</div>`}
       ${this.request === null ? html`<form @submit=${this.#begin}>
         <label>Where it is<textarea name="pointer" rows="3" .value=${this.pointer} placeholder="ipfsmem:memory:…" autocomplete="off" spellcheck="false" required></textarea></label>
-        <label>What this browser is called<input name="label" .value=${this.label} autocomplete="off"></label>
-        <p class="faint">Its keys are made here and stay here, so it stays open: whoever copies this browser’s profile can read the memory.</p>
-        <div class="actions end"><button class="main" ?disabled=${this.busy}>Ask to be let in</button></div></form>`
+        <label>Name of this browser<input name="label" .value=${this.label} autocomplete="off"></label>
+        <p class="faint">Its keys are created and stay here, so it stays unlocked: anyone who copies this browser’s profile can read the vault.</p>
+        <div class="actions end"><button class="main" ?disabled=${this.busy}>Request access</button></div></form>`
       : html`<p>Show this to the device that has the wallet, under <strong>This browser</strong>. Both show the same six words:</p>
         <p class="six">${this.request.words.join(' ')}</p>
         ${qrCode(this.request.text, 'The request of this browser')}
         <label>Or as text<textarea class="request" readonly rows="4" .value=${this.request.text}></textarea></label>
-        <div class="actions end"><button class="main" ?disabled=${this.busy} @click=${this.#open}>It let me in: open</button></div>`}`
+        <div class="actions end"><button class="main" ?disabled=${this.busy} @click=${this.#open}>I was added: open</button></div>`}`
   }
 }
 customElements.define('joining-form', JoiningForm)

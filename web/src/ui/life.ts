@@ -60,7 +60,7 @@ export interface DreamsClient {
 /** Dreaming itself. */
 export interface DreamingClient {
   dreamState(scope: string): Promise<DreamState>
-  /** Look through the memories; changes none. */
+  /** Scan the memories; changes none. */
   dream(scope: string): Promise<Proposal>
   /** What was proposed and not done yet; null when there is nothing. */
   proposal(scope: string): Promise<Proposal | null>

@@ -195,7 +195,7 @@ export class LocalClient implements MemoryClient {
     const found: Finding[] = []
     const say = (text: string, hint: string): void => void found.push({ level: 'warning', text, hint })
     if (notFetched > 0) say(`${notFetched} of ${memories} memories are known and their texts are not here`, 'A sync asks for them again.')
-    if (unpublished && this.how.right !== 'read') say('something here is where no other device finds it', 'Sync, or save what is waiting as a file.')
+    if (unpublished && this.how.right !== 'read') say('unsynced changes are on this device only', 'Sync, or save the unsynced changes as a file.')
     if ((await this.how.persisted()) === false) say('this browser may drop what it keeps here when it runs short of space', 'Allow it to keep data, and sync often.')
     if (found.length === 0) found.push({ level: 'ok', text: `all ${memories} memories are here and open`, hint: '' })
     return found
@@ -245,5 +245,5 @@ export class LocalClient implements MemoryClient {
 
 const NOTHING = { what: '', scope: '', key: '', doing: '', done: 0, total: 0, locked: false }
 
-const changed = (key: string): Refusal => new Refusal('changed', `${key} was changed meanwhile`, 'Nothing was replaced. Look at it again.', 412)
+const changed = (key: string): Refusal => new Refusal('changed', `${key} was changed meanwhile`, 'Nothing was replaced. Review it again.', 412)
 

@@ -50,7 +50,7 @@ class Hurried extends Tokenizer {
   }
 
   #look(): void {
-    if (performance.now() > this.#until) throw new RangeError('this text takes too long')
+    if (performance.now() > this.#until) throw new RangeError('this text takes too long to format')
   }
 }
 

@@ -134,7 +134,7 @@ export class MemoriesView extends View {
     return html`<li role="option" id="row-${at}" data-at=${at} aria-selected=${chosen} aria-posinset=${at + 1} aria-setsize=${this.lines.length}
         class=${chosen ? 'row chosen' : 'row'} @click=${() => this.#choose(line.key)}>
       <span class="title" dir="auto">${line.name || line.key}</span>
-      <span class="when">${line.score === null ? day(line.updated) : html`<span title="How well it fits, beside the others"><span class="unseen">fits </span>${line.score.toFixed(2)}</span>`}</span>
+      <span class="when">${line.score === null ? day(line.updated) : html`<span title="Score, relative to the other results"><span class="unseen">fits </span>${line.score.toFixed(2)}</span>`}</span>
       <span class="about" dir="auto">${line.description || (line.name ? line.key : '')}</span>
       <span class="marks">${this.place.drafts.memory(this.place.namespace, this.place.scope, line.key) === null ? nothing : html`<span class="kind warns">draft</span>`}
         ${line.conflicts ? html`<span class="kind warns">conflict</span>` : nothing}
@@ -174,8 +174,8 @@ export class MemoriesView extends View {
         ${this.lines.length || !this.#loaded ? html`<ul class="rows" role="listbox" tabindex="0" aria-label="Memories" aria-activedescendant=${at >= 0 ? `row-${at}` : nothing}
             @keydown=${this.#keyed} @scroll=${(event: Event) => (this.top = (event.target as HTMLElement).scrollTop)}>
           <li class="space" role="presentation"></li>${shown.map((line, index) => this.#row(line, first + index))}</ul>`
-        : this.found !== null ? empty('Nothing fits', 'Try other words, or another scope.')
-        : empty('No memories yet', this.mayWrite ? 'What your agents learn appears here. You can also write one yourself.' : 'What your agents learn appears here.')}
+        : this.found !== null ? empty('No results', 'Try other words, or another scope.')
+        : empty('No memories yet', this.mayWrite ? 'Memories that your agents write appear here. You can also write one yourself.' : 'Memories that your agents write appear here.')}
       </section>
       <section class="detail" aria-label="Memory">
         ${open ? html`<memory-detail .place=${this.place} .key=${this.making ? '' : this.chosen} @made=${(event: CustomEvent<string>) => this.#choose(event.detail)}
@@ -183,7 +183,7 @@ export class MemoriesView extends View {
             @close=${() => { this.making = false; this.#choose('') }}></memory-detail>`
         : this.#loaded && !this.total && this.found === null && !this.type && !this.place.scope && !this.place.client.alone ? html`<div class="empty"><h3>Let an agent remember here</h3>
             <p>Connect the program that you use, for instance:</p><pre>ipfsmem --vault ${this.place.namespace} connect claude-code</pre></div>`
-        : empty('Choose a memory', 'Its text, its history and what you may do with it appear here.')}
+        : empty('Choose a memory', 'Its text, history and actions appear here.')}
       </section></div>`
   }
 

@@ -217,7 +217,7 @@ export class MemoryDetail extends View {
   }
 
   #absent(): TemplateResult {
-    return html`${empty('Not here', 'It was forgotten, or never written. Its history says whether it can be brought back.')}
+    return html`${empty('Not here', 'It was deleted, or never written. Its history shows whether it can be restored.')}
       <div class="actions middle"><button @click=${this.#history}>History</button></div>`
   }
 
@@ -230,7 +230,7 @@ export class MemoryDetail extends View {
         ${tags ? html`<div><dt>Tags</dt><dd dir="auto">${tags.replace(/^\[|\]$/g, '')}</dd></div>` : nothing}
         ${updated ?? created ? html`<div><dt>Changed</dt><dd>${updated ?? created}</dd></div>` : nothing}
         ${Object.entries(others).map(([field, value]) => html`<div><dt dir="auto">${field}</dt><dd dir="auto">${value}</dd></div>`)}
-        ${shown.merged ? html`<div><dt>Merged</dt><dd>of what several devices wrote at once</dd></div>` : nothing}
+        ${shown.merged ? html`<div><dt>Merged</dt><dd>of concurrent edits of several devices</dd></div>` : nothing}
       </dl>
       ${shown.body.trim() ? this.#body(shown) : html`<p class="prose faint">No text.</p>`}`
   }
@@ -247,9 +247,9 @@ export class MemoryDetail extends View {
     const draft = this.draft
     return html`<form class="editor" @submit=${this.#save} @keydown=${this.#keyed}>
       ${this.stale ? html`<div class="problem" role="alert"><strong>It was ${this.theirs === null ? 'forgotten' : 'changed'} elsewhere while you edited.</strong> Nothing was replaced.
-        <button type="button" @click=${this.#keepMine}>Go on with mine</button> <button type="button" class="quiet" @click=${this.#takeTheirs}>${this.theirs === null ? 'Leave it forgotten' : 'Take theirs'}</button></div>` : nothing}
-      ${this.theirs !== null && (this.stale || this.theirs === this.shown) ? html`<section class="side"><header><strong>Theirs</strong> <span class="faint">what is there now; yours is below</span></header>
-        <pre dir="auto" tabindex="0" aria-label="What is there now">${this.theirs.text}</pre></section>` : nothing}
+        <button type="button" @click=${this.#keepMine}>Continue with mine</button> <button type="button" class="quiet" @click=${this.#takeTheirs}>${this.theirs === null ? 'Keep it deleted' : 'Take theirs'}</button></div>` : nothing}
+      ${this.theirs !== null && (this.stale || this.theirs === this.shown) ? html`<section class="side"><header><strong>Theirs</strong> <span class="faint">the current text; yours is below</span></header>
+        <pre dir="auto" tabindex="0" aria-label="Current text">${this.theirs.text}</pre></section>` : nothing}
       <div class="fields">
         <label>Name<input .value=${draft.name} @input=${(event: Event) => this.#change({ name: valueOf(event) })} dir="auto" autocomplete="off"></label>
         ${this.key ? nothing : html`<label>Key<input .value=${this.newKey} placeholder=${keyOf(draft.name) || 'a-short-name'} pattern="[a-z0-9][a-z0-9_\\-]{0,63}" title="a to z, 0 to 9, - and _"
@@ -260,9 +260,9 @@ export class MemoryDetail extends View {
       </div>
       <div class="beside">
         <label class="source"><span>Text (Markdown)</span><textarea .value=${draft.body} @input=${(event: Event) => this.#change({ body: valueOf(event) })} dir="auto" spellcheck="true"></textarea></label>
-        <div class="preview"><span class="label">Preview</span>${draft.body.trim() ? html`<prose-text class="prose" dir="auto" aria-live="off" .text=${draft.body}></prose-text>` : html`<p class="faint">What you write appears here.</p>`}</div>
+        <div class="preview"><span class="label">Preview</span>${draft.body.trim() ? html`<prose-text class="prose" dir="auto" aria-live="off" .text=${draft.body}></prose-text>` : html`<p class="faint">The formatted text appears here.</p>`}</div>
       </div>
-      <div class="actions end"><button type="button" class=${this.sure ? 'danger' : 'quiet'} @click=${this.#cancel} @blur=${() => (this.sure = false)}>${this.sure ? 'Throw away what I wrote' : 'Cancel'}</button>
+      <div class="actions end"><button type="button" class=${this.sure ? 'danger' : 'quiet'} @click=${this.#cancel} @blur=${() => (this.sure = false)}>${this.sure ? 'Discard my text' : 'Cancel'}</button>
         <button class="main" title="Ctrl+Enter" aria-keyshortcuts="Control+Enter" ?disabled=${this.busy || this.stale}>Save</button></div>
     </form>`
   }
@@ -273,7 +273,7 @@ export class MemoryDetail extends View {
         ${one.sha256 !== null && one.now !== 'shown' ? html`<div class="actions">
           <button @click=${() => void this.#show(one.sha256!)} aria-expanded=${this.past?.sha256 === one.sha256}>Look</button>
           ${this.mayWrite ? html`<button @click=${() => void this.#restore(one.sha256!)}>Bring back</button>` : nothing}</div>` : nothing}
-        ${this.past !== null && this.past.sha256 === one.sha256 ? html`<pre dir="auto" tabindex="0" aria-label="The text of that time; marked is what is not so now">${this.shown === null ? this.past.text : marked(this.past.text, others([this.shown.text]))}</pre>` : nothing}
+        ${this.past !== null && this.past.sha256 === one.sha256 ? html`<pre dir="auto" tabindex="0" aria-label="The text of that revision; differences from the current text are marked">${this.shown === null ? this.past.text : marked(this.past.text, others([this.shown.text]))}</pre>` : nothing}
       </li>`)}</ol>`
   }
 

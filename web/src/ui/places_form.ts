@@ -18,7 +18,7 @@ export function placeRows(typed: readonly Typed[], change: (next: (typed: readon
   const value = (event: Event): string => (event.target as HTMLInputElement).value
   return html`${typed.map((one, i) => html`<div class="place">
       <input aria-label="Place ${i + 1}" placeholder="peer:https://…" .value=${one.at} @input=${(event: Event) => put(i, { at: value(event) })} autocomplete="off" spellcheck="false">
-      ${takesToken(one.at) ? html`<input type="password" aria-label="What lets this browser write to place ${i + 1}" placeholder="token, to write there" .value=${one.token} @input=${(event: Event) => put(i, { token: value(event) })} autocomplete="off">` : nothing}</div>`)}
-    <button type="button" class="quiet" @click=${() => change(now => [...now, { at: '', token: '' }])}>Add a place</button>
-    <p class="faint">A token is kept in this browser alone, sealed under a key that no script reads, and is never a part of the memory.</p>`
+      ${takesToken(one.at) ? html`<input type="password" aria-label="Token for writing to provider ${i + 1}" placeholder="token, for writing" .value=${one.token} @input=${(event: Event) => put(i, { token: value(event) })} autocomplete="off">` : nothing}</div>`)}
+    <button type="button" class="quiet" @click=${() => change(now => [...now, { at: '', token: '' }])}>Add a provider</button>
+    <p class="faint">A token is stored only in this browser, sealed under a key that no script can read, and never in the vault.</p>`
 }

@@ -90,7 +90,7 @@ export class QrScanner extends LitElement {
   }
 
   protected override render(): TemplateResult {
-    return html`${this.on ? html`<video class="camera" muted playsinline aria-label="What the camera sees"></video><button type="button" class="quiet" @click=${() => this.#end()}>Close the camera</button>`
+    return html`${this.on ? html`<video class="camera" muted playsinline aria-label="Camera picture"></video><button type="button" class="quiet" @click=${() => this.#end()}>Close the camera</button>`
       : html`<button type="button" class="quiet" @click=${() => void this.#start()}>Read its QR code with the camera</button>`}
       ${this.failed ? html`<p class="faint" role="alert">${sentence(this.failed)} Copy the text instead.</p>` : ''}`
   }

@@ -52,11 +52,11 @@ class RescuePage extends LitElement {
 
   protected override render(): TemplateResult | typeof nothing {
     if (this.classList.contains('over')) {
-      return this.damaged === 0 ? nothing : html`<div class="offline" role="alert">${many(this.damaged, 'part')} of this file ${this.damaged === 1 ? 'is' : 'are'} damaged. What stood there is shown as not fetched, or is missing; another copy may have it.</div>`
+      return this.damaged === 0 ? nothing : html`<div class="offline" role="alert">${many(this.damaged, 'part')} of this file ${this.damaged === 1 ? 'is' : 'are'} damaged. The damaged texts are shown as not fetched, or are missing; another copy may have them.</div>`
     }
     const number = Number(said('key-number'))
     return html`<main class="door"><h1>A saved memory</h1>
-      <p class="faint">Saved ${said('saved')}. It is encrypted in this file, and opened in this page alone: nothing is sent, nothing is kept, nothing is changed.</p>
+      <p class="faint">Saved ${said('saved')}. It is encrypted in this file, and opened only in this page: nothing is sent, stored or changed.</p>
       <unlock-form .take=${(root: RootKeys) => this.#open(root)} .vault=${said('vault') || 'default'} .keyNumber=${number || 1}></unlock-form>
       <details class="way"><summary>Open another file with this page</summary><label>A CAR of ipfsmem export --car<input type="file" name="car" @change=${this.#chosen}></label></details></main>`
   }

@@ -108,7 +108,7 @@ export class SessionsView extends View {
   #pending(facts: SessionFacts): TemplateResult | typeof nothing {
     if (facts.own) return nothing
     const mayApprove = this.place.right === 'admin' || (this.place.client.alone && this.mayWrite)
-    return html`<div class="problem" role="note"><p>Messages here were imported, and nobody approved them: agents are told not to follow them, and contexts leave them out.</p>
+    return html`<div class="problem" role="note"><p>These messages were imported and are not approved: agents are told not to follow them, and contexts leave them out.</p>
       ${!mayApprove ? nothing : this.approving ? html`${this.#question()}<button @click=${() => (this.approving = false)}>Leave them pending</button>` : html`<button @click=${() => this.#ask()}>Approve…</button>`}</div>`
   }
 
@@ -139,7 +139,7 @@ export class SessionsView extends View {
   #list(): TemplateResult | typeof nothing {
     if (this.all === null) return nothing
     if (this.hits !== null) {
-      return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at, one.own))}</ul>` : empty('Nothing fits', 'Try other words, or another scope.')
+      return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at, one.own))}</ul>` : empty('No results', 'Try other words, or another scope.')
     }
     return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed, one.own))}${this.more ? html`<li class="more"><button @click=${() => { this.every = true; void this.#load() }}>Show ${many(this.more, 'older session')}</button></li>` : nothing}</ul>`
     : this.torn.length ? nothing : empty('No sessions yet', 'Conversations that your agents keep appear here.')
@@ -171,7 +171,7 @@ export class SessionsView extends View {
       <section class="list" aria-label="Sessions" aria-busy=${this.busy}><div class="tools"><input type="search" placeholder="Search what was said" aria-label="Search sessions" .value=${this.query} @input=${this.#typed} autocomplete="off" spellcheck="false"></div>
         <div class="tools under"><p class="count" role="status">${this.all === null ? 'Loading…' : this.hits === null ? many(this.all.length, 'session') : many(this.hits.length, 'message')}</p></div>
         ${this.chosen ? nothing : this.problem()}${this.#damaged()}${this.#list()}</section>
-      <section class="detail" aria-label="Session">${this.chosen ? this.#detail() : empty('Choose a session', 'What was said in it appears here.')}</section></div>`
+      <section class="detail" aria-label="Session">${this.chosen ? this.#detail() : empty('Choose a session', 'Its messages appear here.')}</section></div>`
   }
 }
 customElements.define('sessions-view', SessionsView)

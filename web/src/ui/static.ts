@@ -119,7 +119,7 @@ async function withKeys<T>(work: (db: Awaited<ReturnType<typeof openDatabase>>) 
 
 async function newPasskey(root: RootKeys): Promise<() => Promise<void>> {
   const by = openerOfRoot(root)
-  if (!(await withKeys(openersOf)).includes(by.name)) throw new Refusal('usage', 'these keys do not open what is kept in this browser', 'Use the wallet or the words that opened it here before.', 400)
+  if (!(await withKeys(openersOf)).includes(by.name)) throw new Refusal('usage', 'these keys do not unlock the vault in this browser', 'Use the wallet or the recovery phrase that opened it here before.', 400)
   return async () => {
     const added = await makePasskey(theWorld.chance, 'ipfsmem')
     await withKeys(db => addOpener(db, by, added, theWorld))

@@ -63,7 +63,7 @@ export class TimelineView extends View {
         : html`<button class="day l${level}" title=${words} aria-label=${words} aria-pressed=${this.day === day} @click=${() => this.#pick(day)}></button>`
       })}</div>
       ${this.day ? html`<p class="filter">${this.day} <button class="quiet" @click=${() => this.#pick(this.day)}>Show all days</button></p>` : nothing}
-      ${this.ready && !this.events.length ? empty('Nothing happened yet', 'What agents note, and what is forgotten or brought back, appears here.') : nothing}
+      ${this.ready && !this.events.length ? empty('No events yet', 'Events that agents note, deletes and restores appear here.') : nothing}
       ${byDay(this.events).map(([day, events]) => html`<h3 class="date">${day}</h3><ol class="events">${events.map(one => html`<li>
         <time datetime=${one.at}>${clock(one.at)}</time><span class="kind">${one.type}</span><span dir="auto">${one.about ? html`<a href="#/memories/${one.about}">${one.about}</a>${one.said ? ' · ' : ''}` : nothing}${one.said}</span></li>`)}</ol>`)}
       ${this.next === null ? nothing : html`<button @click=${this.#more} ?disabled=${this.acting}>Show more</button>`}

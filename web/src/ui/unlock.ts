@@ -80,8 +80,8 @@ export class UnlockForm extends LitElement {
     return html`${this.failed === null ? nothing : html`<div class="problem" role="alert"><strong>${sentence(this.failed.message)}</strong> ${this.failed.hint}</div>`}
       <p class="faint" role="status">${this.busy}</p>
       ${this.wallets.map(one => html`<button class="main way" ?disabled=${off} @click=${() => this.#wallet(one)}>${one.icon === null ? nothing : html`<img src=${one.icon} alt="" width="18" height="18">`} Open with ${one.name}</button>`)}
-      <form class="way" @submit=${this.#words}><label>Recovery words<textarea name="words" rows="3" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="24 words" required></textarea></label>
-        <div class="actions end"><button class=${this.wallets.length ? '' : 'main'} ?disabled=${off}>Open with the words</button></div></form>
+      <form class="way" @submit=${this.#words}><label>Recovery phrase<textarea name="words" rows="3" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="24 words" required></textarea></label>
+        <div class="actions end"><button class=${this.wallets.length ? '' : 'main'} ?disabled=${off}>Open with the recovery phrase</button></div></form>
       <details class="way"><summary>With a wallet’s key file</summary><form @submit=${this.#file}>
         <label>Key file<input type="file" name="keyfile" required></label>
         <label>Its passphrase<input type="password" name="filepass" autocomplete="off" required></label>

@@ -54,17 +54,17 @@ export class UsageView extends View {
     const sum = totals.reduce((all, one) => ({ name: '', uses: all.uses + one.uses, input: all.input + one.input, output: all.output + one.output, cost: all.cost + one.cost }))
     const cells = (one: Total): TemplateResult => html`<td>${one.uses.toLocaleString()}</td><td>${one.input.toLocaleString()}</td><td>${one.output.toLocaleString()}</td><td>${dollars(one.cost)}</td>`
     return html`<div class="table" tabindex="0" role="region" aria-label="Usage"><table><thead><tr><th scope="col">${BYS.find(([by]) => by === this.by)![1]}</th><th scope="col">Uses</th><th scope="col">Tokens in</th><th scope="col">Tokens out</th><th scope="col">US dollars</th><th scope="col"><span class="unseen">Share</span></th></tr></thead>
-      <tbody>${totals.map(one => html`<tr><th scope="row" dir="auto">${one.name || '(not said)'}</th>${cells(one)}<td><meter min="0" max=${most} value=${one.cost} aria-label=${`Cost of ${one.name || 'what was not said'}, beside the others`}></meter></td></tr>`)}</tbody>
+      <tbody>${totals.map(one => html`<tr><th scope="row" dir="auto">${one.name || '(not said)'}</th>${cells(one)}<td><meter min="0" max=${most} value=${one.cost} aria-label=${`Cost of ${one.name || 'an unknown model'}, relative to the others`}></meter></td></tr>`)}</tbody>
       <tfoot><tr><th scope="row">${many(totals.length, 'row')}</th>${cells(sum)}<td></td></tr></tfoot></table></div>`
   }
 
   protected override render(): TemplateResult {
-    return html`<section class="page" aria-busy=${this.busy}><h2>Usage</h2><p class="faint">What programs noted of their models, on any device. It is no bill.</p>${this.problem()}
+    return html`<section class="page" aria-busy=${this.busy}><h2>Usage</h2><p class="faint">Model usage reported by your agents, on all devices. Estimates, not an invoice.</p>${this.problem()}
       ${this.totals === null ? nothing : html`<div class="cards">${this.budgets.map(one => this.#budget(one))}</div>
       <div class="tools"><select aria-label="Add up by" @change=${(event: Event) => (this.by = (event.target as HTMLSelectElement).value as By)}>${BYS.map(([by, words]) => html`<option value=${by} ?selected=${by === this.by}>By ${words.toLowerCase()}</option>`)}</select>
         <select aria-label="Since" @change=${(event: Event) => (this.span = Number((event.target as HTMLSelectElement).value))}>${SPANS.map(([days, words]) => html`<option value=${days} ?selected=${days === this.span}>${words}</option>`)}</select>
         <button @click=${() => void this.#save()} ?disabled=${!this.totals.length}>Save as CSV</button></div>
-      ${this.totals.length ? this.#table(this.totals) : empty('Nothing was noted', 'Programs note what they use with ipfsmem usage add, or over HTTP; a model with note_usage.')}`}</section>`
+      ${this.totals.length ? this.#table(this.totals) : empty('Nothing is recorded', 'Programs note what they use with ipfsmem usage add, or over HTTP; a model with note_usage.')}`}</section>`
   }
 }
 customElements.define('usage-view', UsageView)

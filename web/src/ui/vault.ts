@@ -73,7 +73,7 @@ export class VaultView extends View {
 
   #asked(format: Format, said: string): TemplateResult {
     return html`<div class="problem" role="alert"><strong dir="auto">${said}</strong>
-      <button @click=${() => void this.#export(format, true)}>Save all the rest</button> <button class="quiet" @click=${() => (this.lacks = null)}>Save nothing</button></div>`
+      <button @click=${() => void this.#export(format, true)}>Save the rest</button> <button class="quiet" @click=${() => (this.lacks = null)}>Cancel</button></div>`
   }
 
   #findings(all: readonly Finding[]): TemplateResult {
@@ -85,7 +85,7 @@ export class VaultView extends View {
 
   protected override render(): TemplateResult {
     const state = this.state
-    return html`<section class="page" aria-busy=${this.busy}><h2>This memory</h2>${this.problem()}
+    return html`<section class="page" aria-busy=${this.busy}><h2>This vault</h2>${this.problem()}
       ${state === null ? nothing : html`
       <div class="cards">
         <a class="card" href="#/memories"><strong>${state.memories.toLocaleString()}</strong><span>${state.memories === 1 ? 'memory' : 'memories'}</span></a>
@@ -93,19 +93,19 @@ export class VaultView extends View {
         <a class="card" href="#/conflicts"><strong>${state.conflicts.toLocaleString()}</strong><span>${state.conflicts === 1 ? 'conflict' : 'conflicts'}</span></a>
         <div class="card"><strong>${MODES[state.mode]?.[0] ?? state.mode}</strong><span>${MODES[state.mode]?.[1] ?? ''}</span></div>
       </div>
-      ${state.notices.length ? html`<ul class="notices" aria-label="What you should know">${state.notices.map(one => html`<li dir="auto">${sentence(one)}</li>`)}</ul>` : nothing}
-      ${state.published ? html`<h3>Sync</h3><div class="line"><span>${state.unpublished ? 'Something here is published nowhere yet.' : this.step?.exit_code ? 'The last sync was not complete.' : 'Everything here is published.'}</span>
+      ${state.notices.length ? html`<ul class="notices" aria-label="Notices">${state.notices.map(one => html`<li dir="auto">${sentence(one)}</li>`)}</ul>` : nothing}
+      ${state.published ? html`<h3>Sync</h3><div class="line"><span>${state.unpublished ? 'You have unsynced changes.' : this.step?.exit_code ? 'The last sync was not complete.' : 'Everything here is published.'}</span>
         ${this.mayWrite ? html`<button class="main" @click=${this.#sync} ?disabled=${this.#runs}>${this.#runs ? 'Syncing…' : 'Sync now'}</button>` : nothing}</div>
         <p class="faint" role="status">${this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
-        <h3>Where it is kept</h3>
+        <h3>Providers</h3>
         <ul class="things">${this.providers.map(one => html`<li><div><strong>${one.name}</strong> ${one.problem ? html`<span class="kind warns">not reached</span>` : nothing}</div><div class="faint">${one.problem ? sentence(one.problem) : one.can}${one.at === null ? '' : ` · published ${moment(one.at)}`}</div>${one.problem ? nothing : one.limits.map(limit => html`<div class="faint">${sentence(limit)}</div>`)}</li>`)}</ul>
-        ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem --vault ${state.namespace} provider add SPEC</code></p>`}
+        ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">No provider yet. Add one: <code>ipfsmem --vault ${state.namespace} provider add SPEC</code></p>`}
         <h3>Devices and members</h3>
         <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${memberSaid(one)}</div></li>`)}</ul>
-        ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem --vault ${state.namespace} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init --vault NEW</code></p>`}
+        ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem --vault ${state.namespace} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is stored only on this disk. For a vault that syncs with your other devices: <code>ipfsmem init --vault NEW</code></p>`}
       <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Check this device’s copy.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
       ${this.findings === null ? nothing : this.#findings(this.findings)}
-      <h3>Take it with you</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device that can send takes it in with ipfsmem sync --car.' : ''}</p>
+      <h3>Export</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device with a provider publishes it with ipfsmem sync --car.' : ''}</p>
       <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>
       ${this.lacks === null ? nothing : this.#asked(this.lacks.format, this.lacks.said)}`}
     </section>`
@@ -115,14 +115,14 @@ customElements.define('vault-view', VaultView)
 
 const MODES: Readonly<Record<string, readonly [string, string]>> = {
   'encrypted-ipfs': ['Encrypted', 'here and where it is published'],
-  ipfs: ['Public', 'everyone can read what is published'],
+  ipfs: ['Public', 'anyone can read the published data'],
   local: ['Local', 'plain files on this disk'],
   none: ['Passing', 'gone with this process']
 }
 
 /** What kinds of member are called, and what they may do. */
-const KINDS: Readonly<Record<string, string>> = { device: 'Device', wallet: 'Wallet', words: 'Recovery words' }
-const ROLES: Readonly<Record<string, string>> = { admin: 'lets in and out', writer: 'reads and writes', reader: 'reads' }
+const KINDS: Readonly<Record<string, string>> = { device: 'Device', wallet: 'Wallet', words: 'Recovery phrase' }
+const ROLES: Readonly<Record<string, string>> = { admin: 'adds and removes members', writer: 'reads and writes', reader: 'reads' }
 
 function memberSaid(one: Member): string {
   const published = one.kind !== 'device' || one.heard === undefined ? '' : one.heard === null ? 'published nothing yet' : `last published ${moment(one.heard)}`
@@ -131,5 +131,5 @@ function memberSaid(one: Member): string {
 
 function worst(findings: readonly Finding[]): string {
   const wrong = findings.filter(one => one.level !== 'ok').length
-  return wrong === 0 ? 'Everything is sound.' : `${many(wrong, 'thing')} to look at.`
+  return wrong === 0 ? 'No problems found.' : `${many(wrong, 'thing')} to look at.`
 }

@@ -50,7 +50,7 @@ async function ask<T>(provider: EthereumProvider, method: string, params: readon
     return (await provider.request({ method, params })) as T
   } catch (error) {
     const { code, message } = error as { code?: unknown; message?: unknown }
-    if (code === 4001) throw new MemoryError('usage', 'the wallet was asked and the answer was no', 'Nothing was made or changed. Ask again when you are ready.')
+    if (code === 4001) throw new MemoryError('usage', 'the wallet was asked and the answer was no', 'Nothing was created or changed. Try again when you are ready.')
     throw new MemoryError('usage', `the wallet could not do it: ${typeof message === 'string' ? message.slice(0, 200) : 'it did not say why'}`)
   }
 }
@@ -87,7 +87,7 @@ export async function keysOfWallet(provider: EthereumProvider, how: WalletAsk): 
     secret.fill(0)
     return keys
   } catch (error) {
-    if (error instanceof Refused) throw new MemoryError('usage', error.message, 'Choose the account that made this memory, or use the recovery words.')
+    if (error instanceof Refused) throw new MemoryError('usage', error.message, 'Choose the account that created this vault, or use the recovery phrase.')
     throw error
   }
 }

@@ -16,7 +16,7 @@ const MOST_ROUNDS = 10_000_000
 const lower = (value: unknown): unknown =>
   isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name.toLowerCase(), lower(one)])) : value
 
-const noKeyFile = (why: string): MemoryError => new MemoryError('usage', `this is no key file that can be read: ${why}`, 'It is the file that ipfsmem init --new-wallet made, or an export of a wallet.')
+const noKeyFile = (why: string): MemoryError => new MemoryError('usage', `unreadable key file: ${why}`, 'It is the file that ipfsmem init --new-wallet made, or an export of a wallet.')
 
 /** The keys of a vault that a key file's account signs for. `file`: its text. `MemoryError` where it is none, or the passphrase is another. */
 export async function keysOfKeyFile(file: string, passphrase: string, how: WalletAsk): Promise<RootKeys> {
@@ -37,8 +37,8 @@ async function opened(file: string, passphrase: string, progress: ((share: numbe
   try {
     parts = partsOf(lower(JSON.parse(file)), passphrase, progress)
   } catch (error) {
-    if (error instanceof SyntaxError) throw noKeyFile('it is no JSON')
-    if (error instanceof Refused) throw noKeyFile(error.message || 'a value of it has another form')
+    if (error instanceof SyntaxError) throw noKeyFile('it is not JSON')
+    if (error instanceof Refused) throw noKeyFile(error.message || 'one of its values has an unexpected type')
     throw error
   }
   const { iv, ciphertext, mac, derive } = parts
@@ -46,7 +46,7 @@ async function opened(file: string, passphrase: string, progress: ((share: numbe
   if (!sameSecret(keccak_256(join(derived.subarray(16, 32), ciphertext)), mac)) throw new MemoryError('usage', 'the passphrase of this key file is wrong', "It is the key file's own, not that of a device.")
   const key = await crypto.subtle.importKey('raw', derived.slice(0, 16) as BufferSource, 'AES-CTR', false, ['decrypt'])
   const secret = new Uint8Array(await crypto.subtle.decrypt({ name: 'AES-CTR', counter: iv as BufferSource, length: 128 }, key, ciphertext as BufferSource))
-  if (!secp256k1.utils.isValidSecretKey(secret)) throw noKeyFile('what is in it is no key of a wallet')
+  if (!secp256k1.utils.isValidSecretKey(secret)) throw noKeyFile('it does not contain the key of a wallet')
   return secret
 }
 

@@ -51,12 +51,12 @@ export async function usePasskey(ids: readonly string[], chance: (size: number) 
     })
     .catch(declined)
   const opener = openerOf(used)
-  if (opener === null) throw new MemoryError('usage', 'this passkey gives no secret to wrap keys with', 'Another one may; or unlock with the wallet or the words.')
+  if (opener === null) throw new MemoryError('usage', 'this passkey does not return a secret for wrapping keys', 'Try another passkey, or unlock with the wallet or the recovery phrase.')
   return opener
 }
 
 function declined(error: unknown): never {
-  throw new MemoryError('usage', `the passkey was not used: ${error instanceof Error ? error.message : error}`, 'Unlock with the wallet or the words.')
+  throw new MemoryError('usage', `the passkey was not used: ${error instanceof Error ? error.message : error}`, 'Unlock with the wallet or the recovery phrase.')
 }
 
 export const passkeyIds = (openers: readonly string[]): string[] => openers.flatMap(one => (one.startsWith('passkey ') ? [one.slice(8)] : []))
