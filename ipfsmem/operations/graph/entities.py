@@ -227,10 +227,11 @@ def delete(
     key = graph.find(entity.strip())
     if key is None:
         return None
-    for one in graph.into(key) if relations else ():
-        with contextlib.suppress(UsageError):  # a person's prose is not rewritten
-            index_of(view).unrelate(one.begin, one.type, key)
-            render_entity(view, one.begin)
     removed = keep_removed(view.opened.memories.in_scope(view.target), key, seen)
+    for one in graph.into(key) if relations else ():
+        if one.begin != key:  # an entity's own relations go with its text
+            with contextlib.suppress(UsageError):  # a person's prose is not rewritten
+                index_of(view).unrelate(one.begin, one.type, key)
+                render_entity(view, one.begin)
     forget_removed(view.opened, removed, "deleted; it can be restored")
     return node(graph.entities[key])

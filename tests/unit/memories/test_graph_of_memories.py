@@ -241,6 +241,23 @@ def test_what_another_process_writes_meanwhile_is_kept(
     assert joined(memory) == {("bob", "knows", "acme"), ("bob", "owns", "acme")}
 
 
+def test_refused_delete_of_an_entity_keeps_the_relations_to_it(memory: Memory) -> None:
+    for name in ("Ada", "Bob"):
+        memory.graph.add(name, "person")
+    memory.graph.relate("bob", "knows", "ada")
+    memory.graph.relate("ada", "knows", "ada")
+    seen = shown.seen if (shown := memory.graph.get("ada")) else ""
+    memory.graph.observe("ada", ["likes tea"])
+    with pytest.raises(ChangedError):
+        memory.graph.delete("ada", seen=seen, relations=True)
+    assert joined(memory) == {("bob", "knows", "ada"), ("ada", "knows", "ada")}
+    seen = shown.seen if (shown := memory.graph.get("ada")) else ""
+    assert memory.graph.delete("ada", seen=seen, relations=True)
+    assert joined(memory) == set() and memory.read("ada") is None and not list(memory.conflicts())
+    bob = memory.read("bob")
+    assert bob is not None and "ada" not in bob.file.body
+
+
 def test_what_is_written_while_an_entity_is_deleted_stays(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
