@@ -458,8 +458,8 @@ class Memory(MemoryMethods):
         from ipfsmem.groups import MemoryStack
 
         self._open.ingest_edits()
-        stack = self._open.scopes.stack
-        named = [scope for token in tokens if token for scope in stack(check_scope(token))]
+        order = self._open.read_order
+        named = [scope for token in tokens if token for scope in order(check_scope(token))]
         return MemoryStack(self._open, dict.fromkeys((*named, "")))
 
     # -- closing ---------------------------------------------------------------------------------------------

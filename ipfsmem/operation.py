@@ -78,8 +78,8 @@ class Http(msgspec.Struct, frozen=True):
     #: Whether the header `If-Match` gives it: the ETag of a response. `new`: the parameter that is "" if the request has `If-None-Match: *`.
     etag: bool = False
     new: str = ""
-    #: The texts that a call with it works on too: those of the scope that it names and of the one that this leads to, or the whole memory.
-    #: A token must be for these.
+    #: The texts that a call with it works on too: those of the scope that it names, of the one that this leads to and of all that lead there,
+    #: or the whole memory. A token must be for these.
     reaches: Literal["", "named", "all"] = ""
 
 
@@ -172,7 +172,7 @@ class View:
         """The scopes to read, in order of precedence."""
         if self._scopes is not None:
             return self._scopes
-        return tuple(self.opened.scopes.stack(self.scope)) if self.scope else ("",)
+        return tuple(self.opened.read_order(self.scope))
 
     @property
     def target(self) -> str:

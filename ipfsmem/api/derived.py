@@ -11,7 +11,7 @@ import msgspec
 
 from ipfsmem.api.bodies import Body
 from ipfsmem.api.calls import Call, Download, Parameter, Refused, Reply
-from ipfsmem.api.routes import Route
+from ipfsmem.api.routes import Route, reached
 from ipfsmem.api.texts import NO_SEEN
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, UsageError
@@ -51,7 +51,6 @@ def route_of(op: Operation[..., Any]) -> Route:
         body=_body_type(op) if _in_body(op) else None,
         query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
         writes=op.declared.right != "read",
-        led=about == "target",
         everybody=op.declared.everybody,
         statuses=("200", "201") if may_be_new else (str(op.declared.status),),
         seen=known is not None,
@@ -158,7 +157,7 @@ def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) ->
             call.caller.require_all_scopes()
         else:
             named = check_scope(given) if given else ""
-            call.caller.require_scopes([named, call.whole.scopes.target(named)])
+            call.caller.require_scopes(reached(call.whole, named))
 
 
 def _work(op: Operation[..., Any], call: Call) -> Any:

@@ -18,17 +18,15 @@ About = Literal["scope", "caller", "whole"]
 
 def reached(whole: Memory, scope: str) -> list[str]:
     """The scopes that a call which names one may read or write: those that lead to it, where it leads, and all that leads there."""
-    if not scope:
-        return [""]
-    there = whole.stack(whole.scopes.target(scope)).scopes
-    return [one for one in dict.fromkeys([*whole.stack(scope).scopes, *there]) if one]
+    scopes = whole._view().opened.scopes
+    return list(dict.fromkeys([*scopes.stack(scope), *scopes.stack(scopes.target(scope))]))
 
 
 class Route(NamedTuple):
-    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too, and all that leads there; `led`: it
-    reads these, as far as the caller's token covers them; `onward`: it reads where the scope leads. `everybody`: what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is
-    there" may be one. `needs`: parameters that have to be given. `tagged`: its answer has an ETag. `beside`: it takes long, so other
-    calls are answered meanwhile."""
+    """An operation. `work` is done in a thread, on an open memory. A read of a scope gives what the caller's token covers of the scopes that lead
+    there, and where it leads. `writes`: all of these are touched; `onward`: it reads all of these as one, whatever the token covers. `everybody`:
+    what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is there" may be one. `needs`:
+    parameters that have to be given. `tagged`: its answer has an ETag. `beside`: it takes long, so other calls are answered meanwhile."""
 
     method: str
     path: str
@@ -42,7 +40,6 @@ class Route(NamedTuple):
     query: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ("200",)
     writes: bool = False
-    led: bool = False
     onward: bool = False
     everybody: bool = False
     seen: bool = False
@@ -70,13 +67,11 @@ class Route(NamedTuple):
         return {**QUERY, **self.own}
 
     def touched(self, whole: Memory, scope: str, stack: tuple[str, ...]) -> list[str]:
-        """The scopes that a request reads or writes, whatever leads to them. Only of routes about a scope."""
+        """The scopes that the token of a request must be for. Only of routes about a scope."""
         if stack:
-            return whole.stack(*stack).scopes
-        if not scope or (self.led and not self.writes):
-            return [scope]
-        found = reached(whole, scope) if self.writes or self.onward else whole.stack(scope).scopes
-        return [*(one for one in found if one), *([""] if self.everybody else [])]
+            return [*stack, ""]
+        found = reached(whole, scope) if self.writes or self.onward else [scope]
+        return [*found, *([""] if self.everybody else [])]
 
     def admit(self, caller: Caller, whole: Memory, scope: str, stack: tuple[str, ...]) -> None:
         """Raises Refused when the caller's token is not for what this touches."""

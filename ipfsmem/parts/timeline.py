@@ -100,4 +100,4 @@ class MemoryTimeline(MemoryPart):
         """The scopes to read."""
         if self._read is not None:
             return [*self._read]
-        return self._open.scopes.stack(self._scope) if self._scope else [""]
+        return self._open.read_order(self._scope)

@@ -97,7 +97,7 @@ def _weighed() -> RankingWeights:
 
 @contextlib.contextmanager
 def reading_only(scopes: frozenset[str] | None) -> Iterator[None]:
-    """Facts, values, relations and sessions read inside are of these scopes, wherever one leads; None: of all."""
+    """What is read inside is of these scopes, wherever one leads; None: of all."""
     token = _COVERED.set(scopes)
     try:
         yield
@@ -113,7 +113,7 @@ class VaultHandle:
         self.replica = replica
         #: The texts of the nameless scope; `in_scope` leads to those of another.
         self.memories = MemoryStore(replica)
-        self.memories.read_order = self._read_order
+        self.memories.read_order = self.read_order
         self._meaning: Meaning | None = None
         #: Whether another process makes the vectors that are missing, as this one ends after one question.
         self.vectors_apart = False
@@ -262,7 +262,8 @@ class VaultHandle:
 
         return Scopes(self.replica)
 
-    def _read_order(self, scope: str) -> list[str]:
+    def read_order(self, scope: str) -> list[str]:
+        """The scopes that are read for one, in order of precedence, as far as the caller may read them."""
         covered = _COVERED.get()
         found = self.scopes.stack(scope) if scope else [""]
         return [one for one in found if one in covered] if covered is not None and len(found) > 1 else found

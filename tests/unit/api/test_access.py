@@ -224,8 +224,9 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
         memory.scopes.redirect("secret", "work")
 
     async def ask(client: Client) -> None:
-        await told(client.get("/v1/memories?scope=work", headers=sent), 403, "ScopeError")
-        assert (await good(client.get("/v1/memories?scope=work", headers=both)))[0]["total"] == 1
+        for head in (sent, both):
+            assert (await good(client.get("/v1/memories?scope=work", headers=head)))[0]["total"] == 1
+        await told(client.get("/v1/memories?scope=work", headers=other), 403, "ScopeError")
         # Dreams of `secret` are those of `work` now.
         for path in ("/v1/dream/proposal", "/v1/dreams"):
             await told(client.get(f"{path}?scope=secret", headers=other), 403, "ScopeError")
@@ -251,6 +252,13 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
 
 
 LED_PATHS = (
+    "/v1/memories",
+    "/v1/memories/plan",
+    "/v1/events",
+    "/v1/events/days",
+    "/v1/hidden",
+    "/v1/conflicts",
+    "/v1/duplicates",
     "/v1/sessions",
     "/v1/sessions/talk",
     "/v1/sessions/talk/items",
@@ -275,17 +283,18 @@ LED_PATHS = (
 
 
 async def read_by(client: Client, scope: str, key: str, sent: dict[str, str]) -> str:
-    """All that the routes about sessions, facts, values and the graph answer."""
+    """All that the routes that read a scope answer."""
     told = []
     for path in LED_PATHS:
         to = path.replace("KEY", key)
         url = f"{to}{'&' if '?' in to else '?'}scope={scope}"
         async with client.get(url, headers=sent) as answer:
             told.append(f"{answer.status} {await answer.text()}")
-    async with client.post(
-        f"/v1/sessions/search?scope={scope}", json={"query": "canary"}, headers=sent
-    ) as answer:
-        told.append(f"{answer.status} {await answer.text()}")
+    for path in ("/v1/sessions/search", "/v1/recall"):
+        kind = {"kind": "all", "limit": 100} if path == "/v1/recall" else {}
+        asked = client.post(f"{path}?scope={scope}", json={"query": "canary", **kind}, headers=sent)
+        async with asked as answer:
+            told.append(f"{answer.status} {await answer.text()}")
     return "\n".join(told)
 
 
@@ -302,6 +311,9 @@ def test_token_is_answered_by_scopes_it_covers_where_one_leads_to_another(tmp_pa
             for value in ("before", "after"):
                 part.values.set("colour", f"{value} {scope}")
             part.graph.add("shared", "bird", [f"canary {scope}"])
+            for plan in ("plan", f"plan_{scope}"):
+                part.write(plan, f"The canary plans in {scope}.")
+            part.note("met", whom=f"canary {scope}")
         for scope in ("sub", "third"):
             memory.scopes.redirect(scope, "top")
     tokens = {
@@ -321,6 +333,10 @@ def test_token_is_answered_by_scopes_it_covers_where_one_leads_to_another(tmp_pa
                 assert (f"canary {scope}" in told_all) is (scope in covered), (covered, scope)
                 if scope not in covered:
                     assert f" {scope}" not in told_all and f'"{scope}"' not in told_all, (covered, scope)
+            listed, _ = await good(client.get(f"/v1/memories?scope={named}", headers=sent))
+            led = set(covered) if named == "top" else {named}
+            shown = {one["key"] for one in listed["memories"] if one["key"].startswith("plan")}
+            assert shown == {"plan", *(f"plan_{one}" for one in led)}
             # What is written may take the place of what any of them shows.
             body = {"value": "green"}
             put = client.put(f"/v1/value?key=colour&scope={named}", json=body, headers=sent)
@@ -328,6 +344,57 @@ def test_token_is_answered_by_scopes_it_covers_where_one_leads_to_another(tmp_pa
                 assert (await good(put))[0]["scope"] == "top"
             else:
                 await told(put, 403, "ScopeError")
+
+    Lab(tmp_path).run(ask)
+
+
+def test_context_and_stacks_show_scopes_that_the_token_covers(tmp_path: Path) -> None:
+    with opener(tmp_path)() as memory:
+        for scope in ("", "sub", "top"):
+            memory.scope(scope).write(f"plan-{scope or 'all'}", f"The canary plans in {scope or 'all'}.")
+        memory.scopes.redirect("sub", "top")
+    some = bearer(token(tmp_path, "read", "top", ""))
+    whole = bearer(token(tmp_path, "read", "top", "sub", ""))
+
+    async def ask(client: Client) -> None:
+        for sent, shown in ((some, {"top", "all"}), (whole, {"top", "sub", "all"})):
+            given = {"query": "canary", "layout": "full"}
+            for where in ("scope=top", "stack=top"):
+                found, _ = await good(client.post(f"/v1/context?{where}", json=given, headers=sent))
+                assert {one for one in ("top", "sub", "all") if f"plan-{one}" in found["text"]} == shown
+            for path in ("/v1/memories?stack=top", "/v1/duplicates?stack=top", "/v1/events?stack=top"):
+                await good(client.get(path, headers=sent))
+            listed, _ = await good(client.get("/v1/memories?stack=top", headers=sent))
+            assert {one["key"] for one in listed["memories"]} == {f"plan-{one}" for one in shown}
+            hits, _ = await good(client.post("/v1/recall?stack=top", json={"query": "plans"}, headers=sent))
+            assert {one["key"] for one in hits["hits"]} == {f"plan-{one}" for one in shown}
+        await told(client.get("/v1/memories?stack=sub", headers=some), 403, "ScopeError")
+
+    Lab(tmp_path).run(ask)
+
+
+def test_promote_needs_a_token_for_scopes_whose_text_it_would_hide(tmp_path: Path) -> None:
+    """The target had nothing of its own, and the text of a scope that leads there was hidden or named unseen."""
+    with opener(tmp_path)() as memory:
+        memory.scope("mine").write("plan", "of mine")
+        memory.scope("sub").write("plan", "of sub")
+        memory.scope("top").write("other", "of top")
+        memory.scopes.redirect("sub", "top")
+    some = bearer(token(tmp_path, "write", "mine", "top"))
+    whole = bearer(token(tmp_path, "write", "mine", "top", "sub"))
+
+    async def ask(client: Client) -> None:
+        _, seen = await good(client.get("/v1/memories/plan?scope=mine", headers=some))
+        for to in ("top", "sub"):
+            asked = client.post(
+                "/v1/memories/plan/promote?scope=mine", json={"to": to}, headers={**some, "If-Match": seen}
+            )
+            said = await told(asked, 403, "ScopeError")
+            assert said["detail"] == "the token is not for: sub"
+        asked = client.post(
+            "/v1/memories/plan/promote?scope=mine", json={"to": "top"}, headers={**whole, "If-Match": seen}
+        )
+        await told(asked, 412, "ChangedError")
 
     Lab(tmp_path).run(ask)
 
