@@ -14,6 +14,7 @@ from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.methods import (
     FactMethods,
     GraphMethods,
+    HiddenMethods,
     SessionMethods,
     StackMethods,
     UsageMethods,
@@ -97,6 +98,10 @@ class Facts(FactMethods, _Group):
 
 class Values(ValueMethods, _Group):
     """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
+
+
+class Hidden(HiddenMethods, _Group):
+    """The memories of one scope that this device hides."""
 
 
 class Graph(GraphMethods, _Group):

@@ -27,13 +27,12 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Facts, Graph, MemoryStack, Sessions, Usage, Values
+    from ipfsmem.groups import Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.folders import MemoryFolders
-    from ipfsmem.parts.hidden import MemoryHidden
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
     from ipfsmem.parts.operations import MemoryOperations
@@ -151,11 +150,11 @@ class Memory(MemoryMethods):
         return MemoryOperations(self._open)
 
     @functools.cached_property
-    def hidden(self) -> MemoryHidden:
+    def hidden(self) -> Hidden:
         """What this device leaves out of its lists and answers."""
-        from ipfsmem.parts.hidden import MemoryHidden
+        from ipfsmem.groups import Hidden
 
-        return MemoryHidden(self._open, self._chosen or "")
+        return Hidden(self._open, self._chosen or "")
 
     @functools.cached_property
     def versions(self) -> MemoryVersions:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ipfsmem.operations.graph.stored import Entities
     from ipfsmem.operations.graph.stored import Node
     from ipfsmem.operations.graph.stored import Relations
+    from ipfsmem.operations.hidden import ChangedKeys
+    from ipfsmem.operations.hidden import HiddenTexts
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.recall import Recalled
@@ -912,6 +914,56 @@ class ValueMethods:
         from ipfsmem.operations.values.restore import restore
 
         return restore.run(self._view(), {"key": key, "number": number, "seen": seen})
+
+
+class HiddenMethods:
+    """Methods on the hidden memories of one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, *, everywhere: bool = False) -> HiddenTexts:
+        """List the memories that are hidden on this device, the last hidden first.
+
+        Args:
+            everywhere: Of all scopes.
+        """
+        from ipfsmem.operations.hidden import list_
+
+        return list_.run(self._view(), {"everywhere": everywhere})
+
+    def add(self, keys: Iterable[str], *, why: str = 'by hand') -> ChangedKeys:
+        """Hide memories from lists, recall and context on this device, and return those that were not hidden before.
+
+        Nothing is deleted, other devices are not affected, and `read` still returns hidden memories. A new
+        write shows a memory again.
+
+        Args:
+            keys: Keys of memories.
+            why: The reason.
+
+        Raises:
+            NotFoundError: there is no memory under a key; nothing was hidden.
+            UsageError: the reason is too long or not printable.
+        """
+        from ipfsmem.operations.hidden import add
+
+        return add.run(self._view(), {"keys": keys, "why": why})
+
+    def bring_back(self, keys: Iterable[str] | None = None) -> ChangedKeys:
+        """Show hidden memories again, all of this scope without `keys`, and return those that were hidden.
+
+        Args:
+            keys: Keys of memories.
+
+        Raises:
+            NotFoundError: a memory is not hidden here; nothing was changed.
+        """
+        from ipfsmem.operations.hidden import bring_back
+
+        return bring_back.run(self._view(), {"keys": keys})
 
 
 class GraphMethods:

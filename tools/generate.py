@@ -60,6 +60,7 @@ _GROUPS: Final = {
     "sessions": "SessionMethods",
     "facts": "FactMethods",
     "values": "ValueMethods",
+    "hidden": "HiddenMethods",
     "graph": "GraphMethods",
     "usage": "UsageMethods",
 }
@@ -69,6 +70,7 @@ _CLASSES: Final = {
     "SessionMethods": "Methods on the sessions of one scope.",
     "FactMethods": "Methods on the facts of one scope.",
     "ValueMethods": "Methods on the values of one scope.",
+    "HiddenMethods": "Methods on the hidden memories of one scope.",
     "GraphMethods": "Methods on the graph of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
 }

@@ -102,7 +102,7 @@ def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
         (one.name, one.annotated()) if one.required else (one.name, one.annotated(), one.default)
         for one in _in_body(op)
     ]
-    name = "".join(word.title() for word in op.name.split("."))
+    name = "".join(word.title() for word in op.name.replace("_", ".").split("."))
     made = msgspec.defstruct(
         f"{name}Body",
         fields,

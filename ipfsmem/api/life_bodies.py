@@ -8,16 +8,9 @@ import msgspec
 
 from ipfsmem.api.bodies import Body
 from ipfsmem.device.dreams import Proposed
-from ipfsmem.device.hidden import Hidden
 from ipfsmem.memories.dreams import Outcome, Undoing
 from ipfsmem.parts.dreams import DreamLine
 from ipfsmem.results import SettingShown
-
-
-class HideBody(Body, frozen=True, kw_only=True):
-    """Memories to leave out of lists, recall and context on this device, or to have in sight again."""
-
-    keys: list[str]
 
 
 class DreamBody(Body, frozen=True, kw_only=True):
@@ -47,36 +40,10 @@ class CleanupBody(Body, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class Hiddens(msgspec.Struct, frozen=True, kw_only=True):
-    """What is out of sight on this device, the last hidden first."""
-
-    hidden: list[HiddenText]
-
-
 class SettingsShown(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting by name; those of providers without their values, which may be tokens."""
 
     settings: list[SettingShown]
-
-
-class HiddenText(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that is out of sight on this device: since when (milliseconds since 1970 UTC), and why."""
-
-    scope: str
-    key: str
-    at: int
-    why: str
-
-    @classmethod
-    def of(cls, one: Hidden) -> HiddenText:
-        """What `memory.hidden.list` has."""
-        return cls(scope=one.scope, key=one.key, at=one.at, why=one.why)
-
-
-class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The memories that changed sides."""
-
-    keys: list[str]
 
 
 class Dreamed(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,37 +1,51 @@
-"""`ipfsmem hide`: memories out of sight on this device."""
+"""`ipfsmem hide`: hide memories on this device."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.errors import UsageError
+from ipfsmem.operations.hidden import ChangedKeys, add, bring_back
 from ipfsmem.wording import count
 
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
-@cli_command("hide", scoped=True)
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--back", is_flag=True, help="Show them again.")
-@click.option("--all", "every", is_flag=True, help="With --back: all hidden memories.")
-def command(context: CommandContext, keys: tuple[str, ...], back: bool, every: bool) -> None:
-    """Hide memories from lists, recall and context on this device; --back shows them again.
 
-    Nothing is deleted, other devices are not affected, and `read` still returns hidden memories. A new
-    write shows a memory again.
-    """
-    if every and (keys or not back):
+def _ask(context: CommandContext, asked: Asked) -> None:
+    if asked["every"] and (asked["keys"] or not asked["back"]):
         raise UsageError("--all requires --back, and excludes keys")
-    if not keys and not every:
-        raise UsageError("give a KEY" + (", or --all" if back else ""))
-    with context.memory() as memory:
-        if back:
-            done = memory.hidden.bring_back(None if every else keys)
-        else:
-            done = memory.hidden.add(keys)
-    if context.json:
-        context.emit(done)
-    elif back:
+    if not asked["keys"] and not asked["every"]:
+        raise UsageError("give a KEY" + (", or --all" if asked["back"] else ""))
+    asked["keys"] = asked["keys"] or None
+
+
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> ChangedKeys:
+    done: ChangedKeys = call(bring_back if asked["back"] else add, context, memory, asked)
+    return done
+
+
+def _show(context: CommandContext, done: ChangedKeys, asked: Asked) -> None:
+    if asked["back"]:
         click.echo(f"{count(len(done), 'memory')} no longer hidden.")
     else:
         click.echo(advice(f"{count(len(done), 'memory')} hidden on this device. See: ipfsmem list --hidden"))
+
+
+command = operation_command(
+    "hide",
+    add,
+    _show,
+    ask=_ask,
+    run=_run,
+    options=[
+        click.Argument(["keys"], nargs=-1, metavar="[KEY]..."),
+        click.Option(["--back"], is_flag=True, help="Show them again."),
+        click.Option(["--all", "every"], is_flag=True, help="With --back: all hidden memories."),
+    ],
+)

@@ -15,24 +15,25 @@ from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ipfsmem.device.hidden import Hidden
     from ipfsmem.memory import Memory
+    from ipfsmem.operations.hidden import HiddenTexts
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | list[Hidden]:
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | HiddenTexts:
     if not asked["hidden_here"]:
         page: MemoryPage = call(list_, context, memory, asked)
         asked["any"] = bool(page.total or call(list_, context, memory, {"limit": 1}))
         return page
     if context.stacked or any(asked[name] is not None for name in list_.names if name in asked):
         raise UsageError("--hidden lists all hidden memories of one scope, and excludes the other options")
-    return memory.hidden.list()
+    from ipfsmem.operations.hidden import list_ as list_hidden  # few lists are of these
+
+    found: HiddenTexts = call(list_hidden, context, memory, {})
+    return found
 
 
-def _show(context: CommandContext, found: MemoryPage | list[Hidden], asked: Asked) -> None:
-    if isinstance(found, list):
+def _show(context: CommandContext, found: MemoryPage | HiddenTexts, asked: Asked) -> None:
+    if not isinstance(found, MemoryPage):
         _print_hidden(found)
         return
     kind, tag = asked["type"], asked["tag"]
@@ -44,7 +45,7 @@ def _show(context: CommandContext, found: MemoryPage | list[Hidden], asked: Aske
         )
 
 
-def _print_hidden(found: Sequence[Hidden]) -> None:
+def _print_hidden(found: HiddenTexts) -> None:
     table(
         ("key", "hidden", "why"),
         [(one.key, moment(one.at), one.why) for one in found],

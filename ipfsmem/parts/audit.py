@@ -24,7 +24,6 @@ T = TypeVar("T")
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTimeline": {"add": "note", "record": "note"},
-    "MemoryHidden": {"add": "hide", "bring_back": "hide"},
     "MemoryDreams": {
         "propose": "dream",
         "ask": "dream",

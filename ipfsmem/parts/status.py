@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 
 from ipfsmem.device.agent_notes import background_notes, hook_notes, syncing_notes
 from ipfsmem.device.dream_notes import DreamNotes, dream_notes
-from ipfsmem.device.hidden import Hidden
 from ipfsmem.device.project_folders import connected_folders, unconnected_folders
 from ipfsmem.device.recall_image import image_notice
 from ipfsmem.device.tables import meta
 from ipfsmem.parts.folders import MemoryFolders
-from ipfsmem.parts.hidden import MemoryHidden
+from ipfsmem.parts.hidden import hidden_here
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.scopes import MemoryScopes
@@ -101,7 +100,7 @@ class MemoryStatus(MemoryPart):
                 *self._hidden_notice(),
                 *([_UNCONFIRMED] if self._members.words_unconfirmed() else []),
             ],
-            hidden=len(self._hidden()),
+            hidden=len(hidden_here(self._open)),
             dreamed=dreams.worked,
             dream_failed=dreams.failed,
             files=self._folders.list(),
@@ -112,11 +111,8 @@ class MemoryStatus(MemoryPart):
             unlocked_until=self._unlocked_until(),
         )
 
-    def _hidden(self) -> list[Hidden]:
-        return MemoryHidden(self._open, "").list(everywhere=True)
-
     def _hidden_notice(self) -> list[str]:
-        found = self._hidden()
+        found = hidden_here(self._open)
         scopes = sorted({one.scope for one in found} - {""})
         if not found:
             return []

@@ -107,9 +107,9 @@ ROWS: Final = (
     Op("value restore", {"key": "user:theme", "number": 1}, "value restore", "values_restore", "", "values.restore", "value restore", {"http": {"seen": "SEEN"}}),
     Op("value clear", {"prefix": "user"}, "value clear", "values_clear", "", "values.clear", "value clear"),
     Op("value sweep", {}, "value sweep", "values_sweep", "", "values.sweep", "value sweep"),
-    Op("hidden", {}, "", "hidden", "", "hidden.list"),
-    Op("hide", {"keys": [KEY]}, "hide", "hide", "", "hidden.add", "hide", {"cli": {"keys": (KEY,)}}),
-    Op("bring back", {"keys": [AWAY]}, "", "bring_back", "", "hidden.bring_back", "hide"),
+    Op("hidden", {}, "", "hidden_list", "", "hidden.list"),
+    Op("hide", {"keys": [KEY]}, "hide", "hidden_add", "", "hidden.add", "hide", {"cli": {"keys": (KEY,)}}),
+    Op("bring back", {"keys": [AWAY]}, "", "hidden_bring_back", "", "hidden.bring_back", "hide"),
     # graph
     Op("graph around", {"entity": "Ana", "depth": 1}, "graph around", "graph_around", "", "graph.around"),
     Op("graph draw", {"entity": "Ana", "format": "mermaid"}, "graph export", "graph_drawn", "", "graph.drawn"),

@@ -17,7 +17,7 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
-from ipfsmem.groups import Facts, Graph, MemoryStack, Sessions, Usage, Values
+from ipfsmem.groups import Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
@@ -31,7 +31,14 @@ each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 
 
 #: The groups of methods.
-GROUPS = {"sessions": Sessions, "facts": Facts, "values": Values, "graph": Graph, "usage": Usage}
+GROUPS = {
+    "sessions": Sessions,
+    "facts": Facts,
+    "values": Values,
+    "hidden": Hidden,
+    "graph": Graph,
+    "usage": Usage,
+}
 
 
 def command_of(op: Operation[..., Any]) -> click.Command | None:

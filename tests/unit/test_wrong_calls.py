@@ -22,12 +22,11 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values", "graph", "usage")
+GROUPS = ("sessions", "facts", "values", "hidden", "graph", "usage")
 PARTS = (
     "timeline",
     *GROUPS,
     "dreams",
-    "hidden",
     "plugins",
     "versions",
     "bundles",

@@ -111,6 +111,16 @@ export type ValuesRestoreBody = {
   readonly seen?: string | null
 }
 
+/** The arguments of hidden.add. */
+export type HiddenAddBody = {
+  readonly keys: readonly string[]
+}
+
+/** The arguments of hidden.bring_back. */
+export type HiddenBringBackBody = {
+  readonly keys?: readonly string[] | null
+}
+
 /** The arguments of graph.add. */
 export type GraphAddBody = {
   readonly name: string
@@ -535,6 +545,24 @@ export type ValueKeys = {
   readonly keys: readonly string[]
 }
 
+/** Memories that are hidden on this device, the last hidden first. It is a sequence of its `hidden`. */
+export type HiddenTexts = {
+  readonly hidden: readonly HiddenText[]
+}
+
+/** A memory that is hidden on this device. `at`: since when, in milliseconds since 1970 UTC; `why`: the reason. */
+export type HiddenText = {
+  readonly scope: string
+  readonly key: string
+  readonly at: number
+  readonly why: string
+}
+
+/** The memories that were hidden, or shown again. It is a sequence of its `keys`. */
+export type ChangedKeys = {
+  readonly keys: readonly string[]
+}
+
 /** Entities of the graph. It is a sequence of its `entities`. */
 export type Entities = {
   readonly entities: readonly Node[]
@@ -659,6 +687,9 @@ export type Operations = {
   'values.clear': { method: 'POST', path: '/v1/values/clear', body: ValuesClearBody, answer: ValueKeys }
   'values.sweep': { method: 'POST', path: '/v1/values/sweep', body: undefined, answer: ValueKeys }
   'values.restore': { method: 'POST', path: '/v1/value/restore', body: ValuesRestoreBody, answer: KeyValue }
+  'hidden.list': { method: 'GET', path: '/v1/hidden', body: undefined, answer: HiddenTexts }
+  'hidden.add': { method: 'POST', path: '/v1/hidden', body: HiddenAddBody, answer: ChangedKeys }
+  'hidden.bring_back': { method: 'POST', path: '/v1/hidden/back', body: HiddenBringBackBody, answer: ChangedKeys }
   'graph.list': { method: 'GET', path: '/v1/graph/entities', body: undefined, answer: Entities }
   'graph.search': { method: 'GET', path: '/v1/graph/search', body: undefined, answer: Entities }
   'graph.get': { method: 'GET', path: '/v1/graph/entities/{entity}', body: undefined, answer: ShownEntity }

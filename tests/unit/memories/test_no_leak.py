@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Facts, Graph, MemoryStack, Sessions, Usage, Values
+from ipfsmem.groups import Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.dreams import MemoryDreams
-from ipfsmem.parts.hidden import MemoryHidden
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
@@ -97,7 +96,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "get": lambda values: [values.get(f"value:{key}") for key in KEYS],
         "history": lambda values: [asked(values.history, f"value:{key}") for key in KEYS],
     },
-    MemoryHidden: {"list": lambda hidden: hidden.list()},
+    Hidden: {"list": lambda hidden: hidden.list()},
     Graph: {
         "list": lambda graph: graph.list(),
         "relations": lambda graph: graph.relations(),
@@ -146,7 +145,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
 WRITING: dict[type, set[str]] = {
     Facts: {"add", "edit", "delete", "restore", "keep", "keeping"},
     Values: {"set", "delete", "clear", "sweep", "restore"},
-    MemoryHidden: {"add", "bring_back"},
+    Hidden: {"add", "bring_back"},
     Graph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
     Sessions: {
         "create",
@@ -165,7 +164,7 @@ WRITING: dict[type, set[str]] = {
 PARTS: dict[type, str] = {
     Facts: "facts",
     Values: "values",
-    MemoryHidden: "hidden",
+    Hidden: "hidden",
     Graph: "graph",
     Sessions: "sessions",
     Usage: "usage",
