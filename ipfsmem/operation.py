@@ -327,7 +327,7 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     tool: str = ""
     title: str = ""
     for_models: str = ""
-    #: Whether it can delete data; whether a repeated call changes nothing more.
+    #: Whether it can delete data; whether a repeated call that writes changes nothing more.
     destructive: bool = False
     idempotent: bool = False
     #: Whether other threads may use the memory while it runs.

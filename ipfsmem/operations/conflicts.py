@@ -32,7 +32,6 @@ class Conflicts(Items[Conflict], frozen=True, kw_only=True):
     about="scope",
     raises=("NotFoundError: `key` has no conflict.",),
     http="GET /v1/conflicts",
-    idempotent=True,
 )
 def conflicts(
     view: View,

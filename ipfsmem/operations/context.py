@@ -31,7 +31,6 @@ _MARKS = 10_000
     tool="context",
     title="Context",
     for_models="Context for the start of a conversation: the index of the memories and, with a query, the matching texts.",
-    idempotent=True,
     waits=True,
 )
 def context(

@@ -23,7 +23,6 @@ class Duplicates(Items[Duplicate], frozen=True, kw_only=True):
     about="stack",
     raises=("UsageError: `similarity` is out of bounds.",),
     http="GET /v1/duplicates",
-    idempotent=True,
 )
 def duplicates(
     view: View,

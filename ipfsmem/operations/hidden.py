@@ -45,7 +45,6 @@ class ChangedKeys(Items[str], frozen=True, kw_only=True):
     about="scope",
     command="",
     http="GET /v1/hidden",
-    idempotent=True,
 )
 def list_(
     view: View,

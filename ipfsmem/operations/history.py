@@ -21,7 +21,6 @@ LATE = {"History": "ipfsmem.published.versions"}
         "KeyNameError: `key` is invalid.",
     ),
     http="GET /v1/memories/{key}/history",
-    idempotent=True,
 )
 def history(view: View, key: Key) -> History:
     """List the revisions of a memory that this device can find, newest first.

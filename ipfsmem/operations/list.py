@@ -34,7 +34,6 @@ class MemoryPage(Items[MemorySummary], frozen=True, kw_only=True):
     tool="list_memories",
     title="List memories",
     for_models="List memories and scopes. To search, use recall.",
-    idempotent=True,
 )
 def list_(
     view: View,

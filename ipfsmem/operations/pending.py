@@ -21,7 +21,6 @@ class PendingTexts(Items[PendingText], frozen=True, kw_only=True):
     command="",
     right="read",
     about="scope",
-    idempotent=True,
 )
 def pending(
     view: View,

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     tool="read_memory",
     title="Read a memory",
     for_models="Read one memory by key, page by page. The last page has the seen value that remember needs to replace it.",
-    idempotent=True,
 )
 def read(
     view: View,

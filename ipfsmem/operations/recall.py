@@ -112,7 +112,6 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
         "decisions. Ask whole questions, with names, not pronouns. Pass two phrasings as queries, one in words and languages the text "
         "likely has. Several hops: ask each, then again with what you found."
     ),
-    idempotent=True,
     waits=True,
     raises=(
         "UsageError: an argument is out of bounds, the question has no word, `by` names nobody, or `threshold` is given without a model.",

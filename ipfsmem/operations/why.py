@@ -26,7 +26,6 @@ LATE = {"Explained": "ipfsmem.memories.recall"}
         "KeyNameError: `key` is invalid.",
         "UsageError: the question has no word.",
     ),
-    idempotent=True,
 )
 def why(
     view: View,

@@ -66,7 +66,7 @@ def tool(
         run=run or call,
         read_only=declared.right == "read",
         destructive=declared.destructive,
-        idempotent=declared.idempotent,
+        idempotent=declared.idempotent or declared.right == "read",
     )
 
 

@@ -16,7 +16,6 @@ from ipfsmem.operations.facts.stored import facts_of
     absent="there is no fact {key}",
     command="",
     http="GET /v1/facts/{key}",
-    idempotent=True,
 )
 def get(view: View, key: Key) -> Fact | None:
     """Return one entry, or nothing if the key has no entry or its text is not fetched."""

@@ -46,7 +46,6 @@ class EarlierFacts(Items[EarlierFact], frozen=True, kw_only=True):
     tool="fact_history",
     title="History of a fact",
     for_models="List the earlier texts of a fact, newest first; without a key, the deleted facts that can be restored.",
-    idempotent=True,
 )
 def history(
     view: View,

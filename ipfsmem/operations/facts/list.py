@@ -33,7 +33,6 @@ class FactPage(Items[Fact], frozen=True, kw_only=True):
     tool="list_facts",
     title="List facts",
     for_models="List facts, procedures and episodes, newest first, each with its seen value.",
-    idempotent=True,
 )
 def list_(
     view: View,

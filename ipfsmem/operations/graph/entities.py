@@ -48,7 +48,6 @@ class Observations(Items[str], frozen=True, kw_only=True):
     raises=("UsageError: an argument is out of bounds.",),
     command="graph list",
     http="GET /v1/graph/entities",
-    idempotent=True,
 )
 def list_(
     view: View,
@@ -73,7 +72,6 @@ def list_(
     raises=("UsageError: the query is empty, or an argument is out of bounds.",),
     command="graph search",
     http="GET /v1/graph/search",
-    idempotent=True,
 )
 def search(
     view: View,
@@ -100,7 +98,6 @@ def search(
     absent="there is no entity {entity:.60}",
     command="",
     http="GET /v1/graph/entities/{entity}",
-    idempotent=True,
 )
 def get(view: View, entity: Named) -> ShownEntity | None:
     """Return an entity, or nothing if there is none."""

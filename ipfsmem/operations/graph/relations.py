@@ -62,7 +62,6 @@ class GraphDrawing(Document, frozen=True, kw_only=True):
     raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
     command="graph relations",
     http="GET /v1/graph/relations",
-    idempotent=True,
 )
 def relations(
     view: View,
@@ -96,7 +95,6 @@ def relations(
     about="target",
     raises=("NotFoundError: there is no such entity.",),
     command="graph query",
-    idempotent=True,
 )
 def query(view: View, entity: Named, type: OfType = None) -> Entities:
     """List the entities to which the relations of one entity lead, or those of one type."""
@@ -117,7 +115,6 @@ def query(view: View, entity: Named, type: OfType = None) -> Entities:
     absent="no relations lead from {begin:.60} to {end:.60}",
     command="graph path",
     http="GET /v1/graph/path",
-    idempotent=True,
 )
 def path(view: View, begin: Begin, end: End) -> Relations | None:
     """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions."""
@@ -134,7 +131,6 @@ def path(view: View, begin: Begin, end: End) -> Relations | None:
     raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
     command="graph around",
     http="GET /v1/graph",
-    idempotent=True,
 )
 def around(
     view: View,
@@ -167,7 +163,6 @@ def around(
     raises=("NotFoundError: there is no such entity.", "UsageError: the format is unknown."),
     command="graph export",
     http="GET /v1/graph/drawing",
-    idempotent=True,
 )
 def drawn(
     view: View,

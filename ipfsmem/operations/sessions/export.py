@@ -32,7 +32,6 @@ class SessionExport(Document, frozen=True, kw_only=True):
     absent="there is no session {session}",
     command="session export",
     http="GET /v1/sessions/{session}/export",
-    idempotent=True,
 )
 def export(
     view: View,

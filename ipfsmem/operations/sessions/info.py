@@ -80,7 +80,6 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     absent="there is no session {session}",
     command="session info",
     http="GET /v1/sessions/{session}",
-    idempotent=True,
 )
 def info(view: View, session: SessionName) -> SessionInfo | None:
     """Show the title, size, dates and summary of a session; return nothing if it does not exist.

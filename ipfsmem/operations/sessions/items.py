@@ -41,7 +41,6 @@ class SessionItems(msgspec.Struct, frozen=True, kw_only=True):
     absent="there is no session {session}",
     command="",
     http="GET /v1/sessions/{session}/items",
-    idempotent=True,
 )
 def items(view: View, session: SessionName, *, last: Last = None) -> SessionItems:
     """Return the messages of a session in the order in which they were added, on whatever device.

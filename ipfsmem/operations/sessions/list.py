@@ -83,7 +83,6 @@ class SessionPage(Items[SessionLine], frozen=True, kw_only=True):
     tool="list_sessions",
     title="List sessions",
     for_models="List stored conversations, the latest first. To search their messages, use recall with kind=message.",
-    idempotent=True,
 )
 def list_(
     view: View,

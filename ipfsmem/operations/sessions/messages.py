@@ -66,7 +66,6 @@ class SessionMessages(msgspec.Struct, frozen=True, kw_only=True):
     tool="read_session",
     title="Read a session",
     for_models="Return the last messages of a stored conversation, and the summary of the earlier ones.",
-    idempotent=True,
 )
 def messages(
     view: View,

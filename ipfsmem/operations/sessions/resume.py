@@ -25,7 +25,6 @@ from ipfsmem.operations.sessions.stored import sessions_of, told_if_there
     absent="there is no session {session}",
     command="session resume",
     http="GET /v1/sessions/{session}/resume",
-    idempotent=True,
 )
 def resume(
     view: View,

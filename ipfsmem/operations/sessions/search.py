@@ -34,7 +34,6 @@ class SessionHits(Items[SessionHit], frozen=True, kw_only=True):
     audit="session search",
     command="session search",
     http="POST /v1/sessions/search",
-    idempotent=True,
 )
 def search(
     view: View,

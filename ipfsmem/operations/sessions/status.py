@@ -25,7 +25,6 @@ class SessionStatus(Items[SessionInfo], frozen=True, kw_only=True):
     raises=("NotFoundError: a part of a session is not on this device yet.",),
     command="session status",
     http="GET /v1/status/sessions",
-    idempotent=True,
 )
 def status(view: View) -> SessionStatus:
     """List sessions with their number of messages, of summarised messages, and of messages that would be summarised.

@@ -34,7 +34,6 @@ class Budgets(Items[Budget], frozen=True, kw_only=True):
     about="scope",
     command="usage budget",
     http="GET /v1/usage/budgets",
-    idempotent=True,
 )
 def budgets(view: View) -> Budgets:
     """Show the cost of today and this month (UTC) and the limits in the settings. Nothing is stopped by a limit."""

@@ -23,7 +23,6 @@ class UsageTable(Document, frozen=True, kw_only=True):
     raises=("UsageError: an argument is not a day or time zone.",),
     command="",
     http="GET /v1/usage/csv",
-    idempotent=True,
 )
 def csv(view: View, *, since: Since = None, until: Until = None, tz: Zone = None) -> UsageTable:
     """Return a row for each use of a model, for spreadsheets."""

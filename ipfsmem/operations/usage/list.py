@@ -21,7 +21,6 @@ class UsageList(Items[Used], frozen=True, kw_only=True):
     raises=("UsageError: an argument is not a day or time zone.",),
     command="usage export",
     http="GET /v1/usage/list",
-    idempotent=True,
 )
 def list_(view: View, *, since: Since = None, until: Until = None, tz: Zone = None) -> UsageList:
     """List every use of a model, in order. Costs are in millionths of a US dollar."""

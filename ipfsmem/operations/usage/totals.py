@@ -30,7 +30,6 @@ class UsageTotals(Items[UsageTotal], frozen=True, kw_only=True):
     tool="usage",
     title="Model usage",
     for_models="Show the recorded use of models and its cost, by agent, provider, model or day.",
-    idempotent=True,
 )
 def totals(
     view: View,

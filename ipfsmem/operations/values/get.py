@@ -16,7 +16,6 @@ from ipfsmem.operations.values.stored import ValueKey, values_of
     absent="no value for the key {key!a:.80}",
     command="value get",
     http="GET /v1/value",
-    idempotent=True,
 )
 def get(view: View, key: ValueKey) -> KeyValue | None:
     """Return the value of a key, or nothing if the key has no value or the value expired."""

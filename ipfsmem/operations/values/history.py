@@ -39,7 +39,6 @@ class EarlierValues(Items[EarlierValue], frozen=True, kw_only=True):
     ),
     command="value history",
     http="GET /v1/value/history",
-    idempotent=True,
 )
 def history(view: View, key: ValueKey) -> EarlierValues:
     """List the earlier values of a key, newest first: number, time of replacement, reason, value."""

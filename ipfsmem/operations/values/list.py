@@ -31,7 +31,6 @@ class ValuePage(Items[KeyValue], frozen=True, kw_only=True):
     raises=("UsageError: an argument is out of bounds.",),
     command="value list",
     http="GET /v1/values",
-    idempotent=True,
 )
 def list_(
     view: View,
