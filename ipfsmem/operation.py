@@ -315,9 +315,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     raises: tuple[str, ...] = ()
     #: The message of an interface if the result is None, with arguments in braces.
     absent: str = ""
-    #: Its name in the list of operations (`log --operations`); "" if it is not listed.
-    audit: str = ""
-    #: Words of its command, if they differ from its name; "" for none.
+    #: What differs from its name in words: its name in the list of operations, also if it reads, and the words of its command; "" for none.
+    audit: str | None = None
     command: str | None = None
     #: Method and path of its route; "" for none.
     http: str = ""
@@ -332,7 +331,7 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     idempotent: bool = False
     #: Whether other threads may use the memory while it runs.
     waits: bool = False
-    #: The name, if it differs from that of the function: with a group, such as `sessions.add`.
+    #: The name, if it is not that of the function, after that of its package in `operations`: `sessions.add`.
     name: str = ""
 
     def __call__(self, function: Callable[P, R]) -> Operation[P, R]:
@@ -345,7 +344,15 @@ class Operation(Generic[P, R]):
     def __init__(self, declared: operation, function: Callable[P, R]) -> None:
         assert isinstance(function, types.FunctionType)
         self.declared = declared
-        self.name = declared.name or function.__name__.rstrip("_")
+        root, *inside = function.__module__.removeprefix("ipfsmem.operations").split(".")
+        group = [] if root else inside[:-1]
+        self.name = declared.name or ".".join([*group, function.__name__.rstrip("_")])
+        words = self.name.replace("s.", " ").replace(".", " ")
+        #: The words of its command; "" for none.
+        self.command = words if declared.command is None else declared.command
+        unsaid = "" if declared.right == "read" else words
+        #: Its name in the list of operations (`vault log --operations`); "" if it is not listed.
+        self.audit = unsaid if declared.audit is None else declared.audit
         self.work: Callable[P, R] = function
         self._function = function
         code = function.__code__
@@ -356,11 +363,6 @@ class Operation(Generic[P, R]):
         self._defaults = dict(zip(self._positional[len(self._positional) - len(given) :], given, strict=True))
         self._defaults |= function.__kwdefaults__ or {}
         self._parameters: dict[str, Parameter] = {}
-
-    @property
-    def command(self) -> str:
-        """The words of its command; "" for none."""
-        return self.name if self.declared.command is None else self.declared.command
 
     @property
     def doc(self) -> str:
@@ -435,17 +437,17 @@ class Operation(Generic[P, R]):
 
     def _noted(self, view: View, face: Face, asked: Mapping[str, Any]) -> R:
         work: Callable[..., R] = self.work
-        if not self.declared.audit:
+        if not self.audit:
             return work(view, **asked)
         from ipfsmem.parts.audit import advise_on, auditing
 
         method = self.name.rpartition(".")[2]
         # A program with a token reads nothing that is not recorded.
         said = {**asked, "preview": False} if face == "http" else asked
-        with auditing(view.opened, self.declared.audit, view.scope, said, method) as ended:
+        with auditing(view.opened, self.audit, view.scope, said, method) as ended:
             result = work(view, **asked)
             ended(result)
-        advise_on(view.opened, self.declared.audit, method, result, asked)
+        advise_on(view.opened, self.audit, method, result, asked)
         return result
 
 

@@ -33,7 +33,6 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
         "UsageError: `reason` cannot be recorded; nothing was forgotten.",
     ),
     absent="there is no memory {key}",
-    audit="forget",
     http="DELETE /v1/memories/{key}",
     tool="forget",
     title="Forget a memory",

@@ -22,7 +22,6 @@ from ipfsmem.operation import Except, Http, Key, View, operation
         "UsageError: the text is pending, has conflicts, is a part of a session, or is in that scope already.",
         "KeyNameError: `key` or `to` is invalid.",
     ),
-    audit="promote",
     http="POST /v1/memories/{key}/promote",
 )
 def promote(

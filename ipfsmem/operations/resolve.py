@@ -30,7 +30,6 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
         "NotFoundError: there is no such conflict, no such copy, or no text to keep.",
         "UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.",
     ),
-    audit="resolve",
     http="POST /v1/memories/{key}/resolve",
     destructive=True,
 )

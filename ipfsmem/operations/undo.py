@@ -20,7 +20,6 @@ LATE = {"Undone": "ipfsmem.memories.undo"}
         "NotFoundError: there is nothing to undo, or its texts are not kept any more.",
         "ChangedError: the memory was changed since; nothing was undone.",
     ),
-    audit="undo",
 )
 def undo(view: View) -> Undone:
     """Undo the last write, forget, resolve, restore or undo by this program on this device, in any scope.

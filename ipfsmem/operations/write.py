@@ -27,7 +27,6 @@ MAX_BODY = 900_000
         "FormatError: the replaced text is not a memory file, so it has no fields to keep.",
         "LimitError: the text is too long.",
     ),
-    audit="write",
     http="PUT /v1/memories/{key}",
     tool="remember",
     title="Remember: save a memory",

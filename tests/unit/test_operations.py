@@ -90,6 +90,11 @@ def test_operation_describes_every_parameter_for_each_reader(op: Operation[..., 
 
 
 @each
+def test_operation_that_writes_is_recorded(op: Operation[..., Any]) -> None:
+    assert op.audit or op.declared.right == "read"
+
+
+@each
 def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., Any], memory: Memory) -> None:
     group_of, _, short = op.name.rpartition(".")
     owner = MemoryStack if op.declared.about == "stack" else Memory

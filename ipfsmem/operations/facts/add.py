@@ -14,7 +14,6 @@ from ipfsmem.operations.facts.stored import facts_of
 
 
 @operation(
-    name="facts.add",
     summary="Add a fact",
     right="write",
     about="target",
@@ -23,8 +22,6 @@ from ipfsmem.operations.facts.stored import facts_of
         "LimitError: the fact does not fit into a memory file.",
         "ChangedError: another text was written in its place meanwhile.",
     ),
-    audit="fact add",
-    command="fact add",
     http="POST /v1/facts",
     tool="add_fact",
     title="Add a fact",

@@ -9,7 +9,6 @@ from ipfsmem.operations.facts.stored import SeenFact, facts_of
 
 
 @operation(
-    name="facts.delete",
     summary="Delete a fact (it can be restored)",
     right="write",
     about="target",
@@ -18,8 +17,6 @@ from ipfsmem.operations.facts.stored import SeenFact, facts_of
         "ChangedError: the fact is not as `seen` says; nothing was deleted.",
         "UsageError: `reason` cannot be recorded; nothing was deleted.",
     ),
-    audit="fact delete",
-    command="fact delete",
     http="DELETE /v1/facts/{key}",
     tool="delete_fact",
     title="Delete a fact",

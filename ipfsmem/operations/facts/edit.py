@@ -12,7 +12,6 @@ from ipfsmem.operations.facts.stored import SeenFact, facts_of
 
 
 @operation(
-    name="facts.edit",
     summary="Change the text of a fact",
     right="write",
     about="target",
@@ -21,8 +20,6 @@ from ipfsmem.operations.facts.stored import SeenFact, facts_of
         "UsageError: the text is empty or too long; nothing was changed.",
         "ChangedError: the fact is not as `seen` says; nothing was changed.",
     ),
-    audit="fact edit",
-    command="fact edit",
     http="PUT /v1/facts/{key}",
 )
 def edit(

@@ -8,7 +8,6 @@ from ipfsmem.operations.facts.stored import facts_of
 
 
 @operation(
-    name="facts.get",
     summary="Show a fact",
     right="read",
     about="target",

@@ -33,7 +33,6 @@ class EarlierFacts(Items[EarlierFact], frozen=True, kw_only=True):
 
 
 @operation(
-    name="facts.history",
     summary="List the earlier texts of a fact, or deleted facts",
     right="read",
     about="target",
@@ -41,7 +40,6 @@ class EarlierFacts(Items[EarlierFact], frozen=True, kw_only=True):
         "NotFoundError: no text of the fact is known, or a part of its history is not fetched.",
         "KeyNameError: `key` is invalid.",
     ),
-    command="fact history",
     http="GET /v1/history/facts",
     tool="fact_history",
     title="History of a fact",

@@ -23,12 +23,10 @@ class FactPage(Items[Fact], frozen=True, kw_only=True):
 
 
 @operation(
-    name="facts.list",
     summary="List facts",
     right="read",
     about="target",
     raises=("UsageError: an argument is out of bounds.",),
-    command="fact list",
     http="GET /v1/facts",
     tool="list_facts",
     title="List facts",

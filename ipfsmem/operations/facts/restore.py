@@ -13,7 +13,6 @@ from ipfsmem.operations.facts.stored import facts_of
 
 
 @operation(
-    name="facts.restore",
     summary="Restore an earlier text of a fact",
     right="write",
     about="target",
@@ -22,8 +21,6 @@ from ipfsmem.operations.facts.stored import facts_of
         "ChangedError: the current text is not the one that `seen` says; nothing was restored.",
         "KeyNameError: `key` is invalid.",
     ),
-    audit="fact restore",
-    command="fact restore",
     http="POST /v1/facts/{key}/restore",
     tool="restore_fact",
     title="Restore a fact",

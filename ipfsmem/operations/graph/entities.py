@@ -41,12 +41,10 @@ class Observations(Items[str], frozen=True, kw_only=True):
 
 
 @operation(
-    name="graph.list",
     summary="List entities",
     right="read",
     about="target",
     raises=("UsageError: an argument is out of bounds.",),
-    command="graph list",
     http="GET /v1/graph/entities",
 )
 def list_(
@@ -65,12 +63,10 @@ def list_(
 
 
 @operation(
-    name="graph.search",
     summary="Search entities by words",
     right="read",
     about="target",
     raises=("UsageError: the query is empty, or an argument is out of bounds.",),
-    command="graph search",
     http="GET /v1/graph/search",
 )
 def search(
@@ -91,7 +87,6 @@ def search(
 
 
 @operation(
-    name="graph.get",
     summary="Show an entity",
     right="read",
     about="target",
@@ -123,13 +118,10 @@ def get(view: View, entity: Named) -> ShownEntity | None:
 
 
 @operation(
-    name="graph.add",
     summary="Create an entity, or add observations to one",
     right="write",
     about="target",
     raises=("UsageError: the name or an observation is invalid; nothing was written.",),
-    audit="graph add",
-    command="graph add",
     http="POST /v1/graph/entities",
 )
 def add(
@@ -150,7 +142,6 @@ def add(
 
 
 @operation(
-    name="graph.observe",
     summary="Add observations to an entity",
     right="write",
     about="target",
@@ -167,7 +158,6 @@ def observe(view: View, name: Named, observations: Observed) -> Observations:
 
 
 @operation(
-    name="graph.unobserve",
     summary="Remove observations of an entity",
     right="write",
     about="target",
@@ -188,14 +178,11 @@ def unobserve(view: View, name: Named, observations: Observed) -> Observations:
 
 
 @operation(
-    name="graph.delete",
     summary="Delete an entity (it can be restored)",
     right="write",
     about="target",
     raises=("ChangedError: the memory is not as `seen` says; nothing was deleted.",),
     absent="there is no entity {entity:.60}",
-    audit="graph delete",
-    command="graph delete",
     http="DELETE /v1/graph/entities/{entity}",
     destructive=True,
 )

@@ -55,12 +55,10 @@ class GraphDrawing(Document, frozen=True, kw_only=True):
 
 
 @operation(
-    name="graph.relations",
     summary="List relations",
     right="read",
     about="target",
     raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
-    command="graph relations",
     http="GET /v1/graph/relations",
 )
 def relations(
@@ -89,12 +87,10 @@ def relations(
 
 
 @operation(
-    name="graph.query",
     summary="List the targets of an entity's relations",
     right="read",
     about="target",
     raises=("NotFoundError: there is no such entity.",),
-    command="graph query",
 )
 def query(view: View, entity: Named, type: OfType = None) -> Entities:
     """List the entities to which the relations of one entity lead, or those of one type."""
@@ -107,13 +103,11 @@ def query(view: View, entity: Named, type: OfType = None) -> Entities:
 
 
 @operation(
-    name="graph.path",
     summary="Find a shortest path between two entities",
     right="read",
     about="target",
     raises=("NotFoundError: there is no such entity.",),
     absent="no relations lead from {begin:.60} to {end:.60}",
-    command="graph path",
     http="GET /v1/graph/path",
 )
 def path(view: View, begin: Begin, end: End) -> Relations | None:
@@ -124,12 +118,10 @@ def path(view: View, begin: Begin, end: End) -> Relations | None:
 
 
 @operation(
-    name="graph.around",
     summary="List the relations around an entity",
     right="read",
     about="target",
     raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
-    command="graph around",
     http="GET /v1/graph",
 )
 def around(
@@ -156,7 +148,6 @@ def around(
 
 
 @operation(
-    name="graph.drawn",
     summary="Export the graph to other formats or a picture",
     right="read",
     about="target",
@@ -181,13 +172,10 @@ def drawn(
 
 
 @operation(
-    name="graph.relate",
     summary="Add a relation",
     right="write",
     about="target",
     raises=("NotFoundError: there is no such entity.", "UsageError: the type is empty."),
-    audit="graph relate",
-    command="graph relate",
     http="POST /v1/graph/relations",
 )
 def relate(view: View, begin: Begin, type: RelationType, end: End) -> Relations:
@@ -196,7 +184,6 @@ def relate(view: View, begin: Begin, type: RelationType, end: End) -> Relations:
 
 
 @operation(
-    name="graph.unrelate",
     summary="Remove a relation",
     right="write",
     about="target",

@@ -22,7 +22,6 @@ class SessionAdded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.add",
     summary="Add messages to a session",
     right="write",
     about="target",
@@ -30,8 +29,6 @@ class SessionAdded(msgspec.Struct, frozen=True, kw_only=True):
         "UsageError: the name is invalid, a message is not a JSON object, or one approves or imports messages.",
         "LimitError: a message is too long.",
     ),
-    audit="session add",
-    command="session add",
     http="POST /v1/sessions/{session}/items",
     status=201,
 )

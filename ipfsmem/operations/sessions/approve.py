@@ -20,7 +20,6 @@ class SessionApproved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.approve",
     summary="Approve the imported messages of a session",
     right="admin",
     about="target",

@@ -37,7 +37,6 @@ class SessionsCompacted(Items[SessionCompacted], frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.compact",
     summary="Summarise the older messages of a session",
     right="write",
     about="target",
@@ -46,8 +45,6 @@ class SessionsCompacted(Items[SessionCompacted], frozen=True, kw_only=True):
         "StorageError: the named session is damaged.",
         "ConfigError: a model is asked for, and the settings name none.",
     ),
-    audit="session compact",
-    command="session compact",
     http="POST /v1/sessions/{session}/compact",
     waits=True,
 )

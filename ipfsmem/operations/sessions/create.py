@@ -25,13 +25,10 @@ class SessionBegun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.create",
     summary="Create a session",
     right="write",
     about="target",
     raises=("UsageError: the name or the title is invalid, or there is a session of this name already.",),
-    audit="session create",
-    command="session create",
     http="POST /v1/sessions",
     status=201,
 )

@@ -20,7 +20,6 @@ class SessionExport(Document, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.export",
     summary="Export a session as Markdown or JSON",
     right="read",
     about="target",
@@ -30,7 +29,6 @@ class SessionExport(Document, frozen=True, kw_only=True):
         "StorageError: the session is damaged.",
     ),
     absent="there is no session {session}",
-    command="session export",
     http="GET /v1/sessions/{session}/export",
 )
 def export(

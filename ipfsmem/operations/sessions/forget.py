@@ -27,7 +27,6 @@ class SessionForgotten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.forget",
     summary="Forget a session on every device",
     right="write",
     about="target",

@@ -68,7 +68,6 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.info",
     summary="Show a session",
     right="read",
     about="target",
@@ -78,7 +77,6 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
         "StorageError: it is damaged.",
     ),
     absent="there is no session {session}",
-    command="session info",
     http="GET /v1/sessions/{session}",
 )
 def info(view: View, session: SessionName) -> SessionInfo | None:

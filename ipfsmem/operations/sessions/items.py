@@ -29,7 +29,6 @@ class SessionItems(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.items",
     summary="List the messages of a session as added",
     right="read",
     about="target",

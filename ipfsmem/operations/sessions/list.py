@@ -70,7 +70,6 @@ class SessionPage(Items[SessionLine], frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.list",
     summary="List the sessions",
     right="read",
     about="target",
@@ -78,7 +77,6 @@ class SessionPage(Items[SessionLine], frozen=True, kw_only=True):
         "UsageError: an argument is out of bounds.",
         "NotFoundError: a part of a session is not on this device yet.",
     ),
-    command="session list",
     http="GET /v1/sessions",
     tool="list_sessions",
     title="List sessions",

@@ -51,7 +51,6 @@ class SessionMessages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.messages",
     summary="Read the last messages of a session",
     right="read",
     about="target",

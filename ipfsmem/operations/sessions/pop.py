@@ -21,7 +21,6 @@ class SessionPopped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.pop",
     summary="Remove the last message of a session",
     right="write",
     about="target",
@@ -29,7 +28,6 @@ class SessionPopped(msgspec.Struct, frozen=True, kw_only=True):
         "UsageError: the name is invalid.",
         "NotFoundError: a part of the session is not on this device yet.",
     ),
-    audit="session pop",
     command="",
     destructive=True,
 )

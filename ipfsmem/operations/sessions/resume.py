@@ -13,7 +13,6 @@ from ipfsmem.operations.sessions.stored import sessions_of, told_if_there
 
 
 @operation(
-    name="sessions.resume",
     summary="Get the messages to resume a session with",
     right="read",
     about="target",
@@ -23,7 +22,6 @@ from ipfsmem.operations.sessions.stored import sessions_of, told_if_there
         "StorageError: the session is damaged.",
     ),
     absent="there is no session {session}",
-    command="session resume",
     http="GET /v1/sessions/{session}/resume",
 )
 def resume(

@@ -23,7 +23,6 @@ class SessionHits(Items[SessionHit], frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.search",
     summary="Search the messages of all sessions",
     right="read",
     about="target",
@@ -32,7 +31,6 @@ class SessionHits(Items[SessionHit], frozen=True, kw_only=True):
         "NotFoundError: a part of a session is not on this device yet.",
     ),
     audit="session search",
-    command="session search",
     http="POST /v1/sessions/search",
 )
 def search(

@@ -18,12 +18,10 @@ class SessionStatus(Items[SessionInfo], frozen=True, kw_only=True):
 
 
 @operation(
-    name="sessions.status",
     summary="Show which sessions are compacted, or could be",
     right="read",
     about="target",
     raises=("NotFoundError: a part of a session is not on this device yet.",),
-    command="session status",
     http="GET /v1/status/sessions",
 )
 def status(view: View) -> SessionStatus:

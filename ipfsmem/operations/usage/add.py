@@ -11,7 +11,6 @@ from ipfsmem.operation import Cli, View, operation
 
 
 @operation(
-    name="usage.add",
     summary="Record one use of a model",
     right="write",
     about="target",
@@ -19,8 +18,6 @@ from ipfsmem.operation import Cli, View, operation
         "UsageError: an argument is out of bounds, or neither provider nor model was given.",
         "StorageError: it cannot be stored.",
     ),
-    audit="usage add",
-    command="usage add",
     http="POST /v1/usage",
     status=201,
     tool="note_usage",

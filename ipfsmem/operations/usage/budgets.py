@@ -28,7 +28,6 @@ class Budgets(Items[Budget], frozen=True, kw_only=True):
 
 
 @operation(
-    name="usage.budgets",
     summary="Show spending and limits of today and this month",
     right="read",
     about="scope",

@@ -16,7 +16,6 @@ class UsageTable(Document, frozen=True, kw_only=True):
 
 
 @operation(
-    name="usage.csv",
     summary="Export every use of a model as CSV",
     right="read",
     about="scope",

@@ -14,7 +14,6 @@ class UsageList(Items[Used], frozen=True, kw_only=True):
 
 
 @operation(
-    name="usage.list",
     summary="List every use of a model",
     right="read",
     about="scope",

@@ -20,7 +20,6 @@ class UsageTotals(Items[UsageTotal], frozen=True, kw_only=True):
 
 
 @operation(
-    name="usage.totals",
     summary="Show totals of model usage",
     right="read",
     about="scope",

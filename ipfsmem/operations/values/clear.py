@@ -22,7 +22,6 @@ class ValueKeys(Items[str], frozen=True, kw_only=True):
 
 
 @operation(
-    name="values.clear",
     summary="Delete several values",
     right="write",
     about="target",
@@ -30,8 +29,6 @@ class ValueKeys(Items[str], frozen=True, kw_only=True):
         "UsageError: nothing is selected, or a key is invalid; nothing was deleted.",
         "ChangedError: some values changed meanwhile and stay; all others were deleted.",
     ),
-    audit="value clear",
-    command="value clear",
     http="POST /v1/values/clear",
     destructive=True,
 )

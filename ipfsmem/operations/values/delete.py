@@ -8,7 +8,6 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, delete_value, 
 
 
 @operation(
-    name="values.delete",
     summary="Delete the value of a key (it can be restored)",
     right="write",
     about="target",
@@ -16,8 +15,6 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, delete_value, 
         "NotFoundError: the key has no value.",
         "ChangedError: the value is not as `seen` says; nothing was deleted.",
     ),
-    audit="value delete",
-    command="value delete",
     http="DELETE /v1/value",
     destructive=True,
 )

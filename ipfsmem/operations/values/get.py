@@ -8,13 +8,11 @@ from ipfsmem.operations.values.stored import ValueKey, values_of
 
 
 @operation(
-    name="values.get",
     summary="Print the value of a key",
     right="read",
     about="target",
     raises=("UsageError: the key is invalid.",),
     absent="no value for the key {key!a:.80}",
-    command="value get",
     http="GET /v1/value",
 )
 def get(view: View, key: ValueKey) -> KeyValue | None:

@@ -29,7 +29,6 @@ class EarlierValues(Items[EarlierValue], frozen=True, kw_only=True):
 
 
 @operation(
-    name="values.history",
     summary="List the earlier values of a key",
     right="read",
     about="target",
@@ -37,7 +36,6 @@ class EarlierValues(Items[EarlierValue], frozen=True, kw_only=True):
         "NotFoundError: the key has no value and had none, or a part of its history is not fetched.",
         "UsageError: the key is invalid.",
     ),
-    command="value history",
     http="GET /v1/value/history",
 )
 def history(view: View, key: ValueKey) -> EarlierValues:

@@ -24,12 +24,10 @@ class ValuePage(Items[KeyValue], frozen=True, kw_only=True):
 
 
 @operation(
-    name="values.list",
     summary="List keys and values",
     right="read",
     about="target",
     raises=("UsageError: an argument is out of bounds.",),
-    command="value list",
     http="GET /v1/values",
 )
 def list_(

@@ -13,7 +13,6 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
 
 
 @operation(
-    name="values.restore",
     summary="Restore an earlier value of a key",
     right="write",
     about="target",
@@ -22,8 +21,6 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
         "ChangedError: the value is not as `seen` says; nothing was restored.",
         "UsageError: the key is invalid.",
     ),
-    audit="value restore",
-    command="value restore",
     http="POST /v1/value/restore",
 )
 def restore(

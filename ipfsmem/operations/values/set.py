@@ -15,7 +15,6 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
 
 
 @operation(
-    name="values.set",
     summary="Set the value of a key",
     right="write",
     about="target",
@@ -24,8 +23,6 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
         "ChangedError: the value is not as `seen` says; nothing was written.",
         "LimitError: the value does not fit into a memory file.",
     ),
-    audit="value set",
-    command="value set",
     http="PUT /v1/value",
 )
 def set_(

@@ -8,12 +8,9 @@ from ipfsmem.operations.values.stored import values_of
 
 
 @operation(
-    name="values.sweep",
     summary="Delete expired values",
     right="write",
     about="target",
-    audit="value sweep",
-    command="value sweep",
     http="POST /v1/values/sweep",
     destructive=True,
 )
