@@ -167,8 +167,8 @@ async def _sessions(page: Any) -> None:
 
 
 async def _dreams(page: Any) -> None:
-    await _view("dreams", "button:has-text('Look through')")(page)
-    await page.click("button:has-text('Look through')")
+    await _view("dreams", "button:has-text('Scan the memories')")(page)
+    await page.click("button:has-text('Scan the memories')")
     await page.wait_for_selector(".clash")
 
 

@@ -237,7 +237,7 @@ def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
         await shown.go("dreams", ".empty:has-text('No proposals')")
         await page.click("button:has-text('Scan the memories')")
         await page.wait_for_selector(".clash:has-text('contains everything that')")
-        assert await page.is_visible(".clash .kind:has-text('is deleted')")
+        assert await page.is_visible(".clash .kind:has-text('will be deleted')")
         assert await shown.faults() == []
         assert await page.is_visible(".things li:has-text('has a broken link'):has-text('nowhere')")
         assert "ferry" in await page.inner_text(".side:has-text('Now') pre mark >> nth=0")

@@ -18,7 +18,7 @@ import './graph.ts'
 import './dreams.ts'
 import './usage.ts'
 
-const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['sessions', 'Sessions'], ['graph', 'Graph'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['dreams', 'Tidy up'], ['usage', 'Usage'], ['vault', 'This memory']] as const
+const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['sessions', 'Sessions'], ['graph', 'Graph'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['dreams', 'Tidy up'], ['usage', 'Usage'], ['vault', 'This vault']] as const
 /** Views in which one thing is chosen by the address. */
 const CHOOSING: readonly string[] = ['memories', 'sessions', 'graph']
 /** A view that a page adds to those of every page. */
@@ -221,7 +221,7 @@ export class MemoryApp extends LitElement {
         <nav aria-label="Views">${VIEWS.map(([name, words]) => ((name === 'vault' || name === 'conflicts') && !known.whole) ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
           ${this.extras.map(({ name, words }) => html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}</a>`)}</nav>
         ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go(this.view) }}>
-          <option value="">Everybody’s</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
+          <option value="">Default scope</option>${this.scopes.map(one => html`<option value=${one.name} ?selected=${one.name === this.scope}>${one.title} (${one.memories})</option>`)}</select>` : nothing}
       </header>
       ${this.step?.exit_code ? html`<div class="offline" role="alert"><strong>The last sync was not complete:</strong> <span dir="auto">${sentence(this.step.said || 'the sync was not complete')}</span> <a href="#/vault">Look</a></div>` : nothing}
       ${this.online ? nothing : html`<div class="offline" role="status">ipfsmem does not respond. The shown data may be outdated; retrying automatically.</div>`}

@@ -64,7 +64,7 @@ export class DreamsView extends View {
     const found = await this.act(() => dreaming.dream(this.place.scope))
     this.looking = false
     if (found !== undefined) {
-      if (!found.steps.length) this.said = `Looked at ${many(found.lookedAt, 'memory', 'memories')}. Nothing to tidy up.`
+      if (!found.steps.length) this.said = `Scanned ${many(found.lookedAt, 'memory', 'memories')}. Nothing to tidy up.`
       await this.#load()
     }
   }
@@ -80,7 +80,7 @@ export class DreamsView extends View {
   #step(step: DreamStep): TemplateResult {
     return html`<article class="clash"><h3 dir="auto">${sentence(step.why)}</h3>${step.changes.map(one => {
       const now = this.now.get(one.key) ?? null
-      return html`<h4 dir="auto"><a href=${`#/memories/${encodeURIComponent(one.key)}`}>${one.key}</a> ${one.text === null ? html`<span class="kind warns">is deleted</span>` : nothing}</h4>
+      return html`<h4 dir="auto"><a href=${`#/memories/${encodeURIComponent(one.key)}`}>${one.key}</a> ${one.text === null ? html`<span class="kind warns">will be deleted</span>` : nothing}</h4>
         <div class="sides">${now === null ? nothing : html`<section class="side"><header><strong>Now</strong></header><pre dir="auto" tabindex="0" aria-label=${`Now, ${one.key}`}>${one.text === null ? now : marked(now, others([one.text]))}</pre></section>`}
         ${one.text === null ? nothing : html`<section class="side"><header><strong>Then</strong></header><pre dir="auto" tabindex="0" aria-label=${`Then, ${one.key}`}>${marked(one.text, others([now]))}</pre></section>`}</div>`
     })}</article>`
@@ -98,7 +98,7 @@ export class DreamsView extends View {
     const scope = this.place.scope
     const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
     const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
-    return html`<div class="line above"><p class="count" role="status">Looked at ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'Nothing to tidy up.'}</p>
+    return html`<div class="line above"><p class="count" role="status">Scanned ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'Nothing to tidy up.'}</p>
       ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => dreaming.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} deleted.`)}>Apply all</button>` : nothing}</div>
       ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
   }
@@ -131,7 +131,7 @@ export class DreamsView extends View {
     const under = this.looking || this.state?.underWay
     return html`<section class="page wide" aria-busy=${this.busy}><div class="line"><h2>Tidy up</h2>${dreaming ? html`<div class="actions">
         ${under && this.place.whole ? html`<button class="quiet" @click=${() => void this.attempt(() => dreaming.abortDream(), true)}>Stop</button>` : nothing}
-        ${this.mayWrite ? html`<button @click=${() => void this.#dream(dreaming)} ?disabled=${under}>${under ? 'Looking…' : 'Scan the memories'}</button>` : nothing}</div>` : nothing}</div>
+        ${this.mayWrite ? html`<button @click=${() => void this.#dream(dreaming)} ?disabled=${under}>${under ? 'Scanning…' : 'Scan the memories'}</button>` : nothing}</div>` : nothing}</div>
       ${dreaming ? nothing : html`<p class="faint">A proposal stays on the device that made it: view it there, with <code>ipfsmem ui</code> or <code>ipfsmem dream show</code>.</p>`}
       ${this.problem()}${this.#state() ? html`<p class="faint">${this.#state()}</p>` : nothing}
       ${this.said ? html`<p role="status" class="outcome">${this.said}</p>` : nothing}

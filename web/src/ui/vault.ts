@@ -114,7 +114,7 @@ export class VaultView extends View {
 customElements.define('vault-view', VaultView)
 
 const MODES: Readonly<Record<string, readonly [string, string]>> = {
-  'encrypted-ipfs': ['Encrypted', 'here and where it is published'],
+  'encrypted-ipfs': ['Encrypted', 'on this device and at the providers'],
   ipfs: ['Public', 'anyone can read the published data'],
   local: ['Local', 'plain files on this disk'],
   none: ['Passing', 'gone with this process']
