@@ -193,7 +193,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
     ]
     today = replica.world.today()
     with replica.reading():
-        found = index_of(parts, kind)
+        found = index_of(parts, kind, filter)
         index = found.index(parts, filter)
         only = None if by is None else _written_by(by, parts, found, index)
         if question.about is not None:
@@ -401,7 +401,7 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
     asked = _asked(parts, query, None, "memory", Filter())
     weighed = _weighed(parts[0], asked)
     with replica.reading():
-        found = index_of(parts)
+        found = index_of(parts, filter=Filter())
         if key in found.not_fetched:
             raise NotHereError(
                 f"{key} is known, and its text is not on this device",
@@ -500,7 +500,7 @@ def _most_have_one(parts: Sequence[MemoryStore], kind: Kind, filter: Filter) -> 
 
     def do(vectors: Vectors) -> bool:
         with parts[0].replica.reading():
-            found = index_of(parts, kind)
+            found = index_of(parts, kind, filter)
             index = found.index(parts, filter)
             return _are_most(len(index), found.without_vector(index, vectors.ids))
 

@@ -359,15 +359,16 @@ class SearchIndex:
                 sizes = (one.loc.size for one in decode_entry(name, text).values() if one.loc is not None)
                 yield _EACH + sum(sizes)
 
-    def refresh(self, parts: Sequence[MemoryStore]) -> None:
-        """Apply changes (inside `reading`). A failure leaves an empty index, as a partial update would pass for a complete one."""
+    def refresh(self, parts: Sequence[MemoryStore], filter: Filter | None = None) -> None:
+        """Apply changes (inside `reading`). A failure leaves an empty index, as a partial update would pass for a complete one.
+        `filter`: of the memories whose `index` is asked for next: if all texts are read, its words are taken too."""
         try:
-            self._refresh(parts)
+            self._refresh(parts, filter)
         except BaseException:
             self._clear(b"")
             raise
 
-    def _refresh(self, parts: Sequence[MemoryStore]) -> None:
+    def _refresh(self, parts: Sequence[MemoryStore], filter: Filter | None) -> None:
         store, today = parts[0].replica.store, parts[0].replica.world.today()
         before = self._made
         kind = index_kind(parts)
@@ -385,6 +386,10 @@ class SearchIndex:
         groups |= self._missing.keys()
         if changed and INDEX_KEY in self.held:
             changed.add(INDEX_KEY)  # it may repeat other memories now
+        if before is None and filter is not None:
+            from ipfsmem.recall.ranking import Index
+
+            self._indexes[filter] = Index()
         if changed or groups:
             self._open_words()
             if self._standing_kept is not None:
@@ -605,7 +610,7 @@ class SearchIndex:
         file = readable_file(data)
         if key != INDEX_KEY:
             return file
-        return MemoryFile(file.fields, typed_text(file.body, self.held.__contains__))
+        return MemoryFile(file.fields, typed_text(file.body, lambda one: one == key or one in self.held))
 
     def made_of(self, name: str, of: object, make: Callable[[], Made]) -> Made:
         """Return the result of `make` for the current memories, cached until one changes. `author`: its other inputs."""
@@ -850,10 +855,12 @@ def _stack(parts: Iterable[MemoryStore], kind: Kind = "memory") -> str:
     return scopes if kind == "memory" else f"{scopes}{_OF_KIND}{kind}"
 
 
-def index_of(parts: Sequence[MemoryStore], kind: Kind = "memory") -> SearchIndex:
-    """Return the index of a stack of scopes, up to date (inside `reading`); those used last are held."""
+def index_of(
+    parts: Sequence[MemoryStore], kind: Kind = "memory", filter: Filter | None = None
+) -> SearchIndex:
+    """Return the index of a stack of scopes, up to date (inside `reading`); those used last are held. `filter`: as of `refresh`."""
     found = _at_hand(parts, kind) or SearchIndex(kind)
-    found.refresh(parts)
+    found.refresh(parts, filter)
     return _held_last(parts, found)
 
 
@@ -911,7 +918,7 @@ def _few(left: Iterator[int], most: int) -> bool:
 def make_index(parts: Sequence[MemoryStore], kind: Kind) -> None:
     """Make an index, or update it, and store it at once, however small it is. Raises StorageError."""
     with parts[0].replica.reading():
-        found = index_of(parts, kind)
+        found = index_of(parts, kind, _ALL)
         found.index(parts, _ALL)
     found.keep(parts, always=True)
 
@@ -982,7 +989,7 @@ def made_anew(parts: Sequence[MemoryStore]) -> SearchIndex:
     indexes.clear()
     found = SearchIndex()
     with replica.reading():
-        found.refresh(parts)
+        found.refresh(parts, _ALL)
         found.index(parts, _ALL)
     found.keep(parts)
     return _held_last(parts, found)

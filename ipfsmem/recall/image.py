@@ -202,20 +202,27 @@ def _small(entries: int) -> Literal["H", "I"]:
 
 def _rows(flat: Flat, lengths: array[int]) -> _Rows:
     """Return rows whose counts are stored in a byte each; the few greater ones follow in four bytes each."""
-    many = array("I")
-    if max(flat.counts, default=0) >= 255:
-        many.extend(count for count in flat.counts if count >= 255)
-    counts = bytes([min(count, 255) for count in flat.counts] if many else list(flat.counts))
-    numbers = array(_small(len(lengths)), flat.numbers.tolist())
+    if isinstance(flat.counts, memoryview):
+        counts = flat.counts.tobytes()
+        many = array("I", [255]) * counts.count(255)
+    else:
+        many = array("I", (count for count in flat.counts if count >= 255))
+        counts = bytes([min(count, 255) for count in flat.counts] if many else list(flat.counts))
     terms = Terms.of(flat.places)
     return _Rows(
         terms.text,
         _bytes(array("I", terms.begins)),
-        _bytes(array("I", flat.starts)),
-        _bytes(numbers),
+        _packed("I", flat.starts),
+        _packed(_small(len(lengths)), flat.numbers),
         memoryview(counts + _bytes(many)),
         _bytes(lengths),
     )
+
+
+def _packed(code: Literal["H", "I"], numbers: Numbers) -> memoryview:
+    """Return many numbers as bytes, quickly if they are a view of this type."""
+    same = isinstance(numbers, memoryview) and numbers.format == code
+    return _bytes(array(code, numbers.tobytes() if same else numbers.tolist()))
 
 
 def _flat(rows: _Rows, entries: int) -> tuple[Flat, array[int]]:

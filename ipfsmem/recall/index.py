@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from functools import cache, lru_cache
-from itertools import compress
+from itertools import chain, compress
 from math import log10
 from typing import Any
 
@@ -20,7 +20,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.passages import passages
-from ipfsmem.recall.postings import PostingList, Postings, all_lowered, bm25, idf, lowered
+from ipfsmem.recall.postings import PostingList, Postings, TermNumbers, all_lowered, bm25, idf, lowered
 from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
@@ -139,7 +139,9 @@ class Index:
         self.asked = 0
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
         none = array("I", [0])
-        self._take([""], [""], empty, Postings(), Postings(), Postings(), none, array("H", [0]))
+        terms = TermNumbers()
+        rows = Postings(terms), Postings(terms), Postings(terms)
+        self._take(terms, [""], [""], empty, *rows, none, array("H", [0]))
         for document in documents:
             self.add(document)
 
@@ -206,9 +208,12 @@ class Index:
         }
 
     def _take_state(self, state: State) -> None:
-        words, headers = Postings(state.words, state.lengths), Postings(state.headers, state.header_lengths)
-        passages = Postings(state.passages, state.passage_lengths)
+        terms = TermNumbers()
+        words = Postings(terms, state.words, state.lengths)
+        headers = Postings(terms, state.headers, state.header_lengths)
+        passages = Postings(terms, state.passages, state.passage_lengths)
         self._take(
+            terms,
             state.ids,
             state.group_names,
             state.columns,
@@ -221,6 +226,7 @@ class Index:
 
     def _take(
         self,
+        terms: TermNumbers,
         ids: list[str],
         group_names: list[str],
         columns: Columns,
@@ -230,6 +236,7 @@ class Index:
         owners: array[int],
         passage_sizes: array[int],
     ) -> None:
+        self._terms = terms
         #: By number, as all columns; "" at number 0 and for a removed entry.
         self.ids, self.columns = ids, columns
         self.words, self.headers = words, headers
@@ -289,13 +296,15 @@ class Index:
         if number > 2 * self.words.entries + _GONE:
             self._take_state(self._state())
             number = len(self.ids)
-        header = split(document.header) if document.header else []
+        of = self._terms.of
+        beside = header = of(split(document.header)) if document.header else array("I")
         grouped = bool(name) and not memory
-        beside = header + _day_words(at) if grouped and at is not None else header
+        if grouped and at is not None:
+            beside = header + of(_day_words(at))
         pieces = passages(text)
         texts = [split(piece) for piece in pieces]
-        said = texts[0] if len(texts) == 1 else [word for words in texts for word in words]
-        self.words.add(beside + said if beside else said)
+        there = list(map(of, texts))
+        self.words.add(sum(there, beside))
         self.headers.add(header)
         self.first_passage.append(0)
         self.passage_end.append(0)
@@ -303,8 +312,8 @@ class Index:
             self.first_passage[number] = len(self.owners)
             self._several += 1
             self._of_several += self.words.lengths[number]
-            for piece, words in zip(pieces, texts, strict=True):
-                self.passages.add(beside + words)
+            for piece, terms in zip(pieces, there, strict=True):
+                self.passages.add(beside + terms)
                 self.owners.append(number)
                 self.passage_sizes.append(min(len(piece), LONGEST))
             self.passage_end[number] = len(self.owners)
@@ -323,7 +332,7 @@ class Index:
         days.append(at.toordinal() if at else 0)
         size = len(text)
         sizes.append(size if size < LONGEST else LONGEST)
-        marks.append(MEMORY if memory else _marks(text, said) if group else 0)
+        marks.append(MEMORY if memory else _marks(text, texts) if group else 0)
         salience.append(document.salience)
         groups.append(group)
         self.before.append(0)
@@ -473,14 +482,15 @@ def has_number(text: str) -> bool:
     return bool(_number.search(text))
 
 
-def _marks(text: str, words: list[str]) -> int:
-    """Return the bits of an entry of a group."""
+def _marks(text: str, texts: Iterable[list[str]]) -> int:
+    """Return the bits of an entry of a group; `texts`: the words of its passages."""
     found = GROUPED | QUESTION if text.rstrip().endswith(_ASKING) else GROUPED
     digit = _digit.search(text)
-    if not digit and _TELLING.isdisjoint(words):
+    telling = frozenset() if digit else _TELLING.intersection(chain.from_iterable(texts))
+    if not digit and not telling:
         return found
-    if (digit or not _TIMES.isdisjoint(words)) and _time.search(text):
+    if (digit or not _TIMES.isdisjoint(telling)) and _time.search(text):
         found |= TIME
-    if digit or (not _NUMBERS.isdisjoint(words) and _number.search(text)):
+    if digit or (not _NUMBERS.isdisjoint(telling) and _number.search(text)):
         found |= NUMBER
     return found

@@ -1,17 +1,20 @@
 """Postings: which entries have a term, and how often, in flat arrays; and BM25 over them as in SQLite FTS5.
 
-The postings of an image stay in three flat arrays; later ones are in a list for each term, one number per occurrence. The row of
+The postings of an image stay in three flat arrays. The terms of later entries are appended to one array, and sorted when a question
+needs them: into flat arrays too by NumPy, if they are many, else into a list for each term, one number per occurrence. The row of
 both is made when a question first has its term, and cached until something changes.
 """
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import accumulate, compress
+from functools import cache, cached_property
+from importlib.util import find_spec
+from itertools import accumulate, chain, compress, repeat
 from math import log
 from operator import lt
 from typing import TypeAlias
@@ -22,6 +25,8 @@ from ipfsmem.recall.spelling import alike, vocabulary_of
 from ipfsmem.recall.sums import Shares, is_common
 from ipfsmem.recall.terms import terms_of
 
+#: Minimum occurrences that NumPy sorts; if it must be loaded first.
+_SORTED, _LOADED = 20_000, 500_000
 #: How soon further occurrences saturate, and how much a long entry is penalised.
 _K1, _B = 1.2, 0.75
 FURTHER = _K1 + 1
@@ -33,6 +38,12 @@ _KEPT, _KEPT_LEAST = 20, 500_000
 _ALIKE = 1_000
 #: Factor of entries to occurrences at which a dense array of a common term uses as much memory.
 _DENSE = 4
+
+
+@cache
+def numpy_is_there() -> bool:
+    """Return whether NumPy is installed."""
+    return find_spec("numpy") is not None
 
 
 def idf(entries: int, having: int) -> float:
@@ -175,39 +186,37 @@ class Flat(msgspec.Struct, frozen=True):
         return numbers, counts.tobytes() if isinstance(counts, memoryview) else counts
 
 
-class _Several:
-    """The rows of a word of several terms, as in scripts without spaces."""
+class TermNumbers(dict[str, int]):
+    """The number of the term of each word, looked up once for each word that was ever seen; 0 for a stop word."""
 
-    def __init__(self, rows: list[list[int]], further: list[int]) -> None:
-        self._rows, self._further = rows, further
+    def __init__(self) -> None:
+        #: The terms by number, and their numbers.
+        self.terms = [""]
+        self._numbers: dict[str, int] = {}
+        #: The terms of words of several, as in scripts without spaces, of the current entry.
+        self._further: list[int] = []
 
-    def append(self, number: int) -> None:
-        """Append the number to each of the rows."""
-        for row in self._rows:
-            row.append(number)
-        self._further.extend([number] * (len(self._rows) - 1))
+    def of(self, words: Iterable[str]) -> array[int]:
+        """Return the numbers of the terms of some words, as `terms.split` returns them, with repetitions."""
+        found = array("I", list(filter(None, map(self.__getitem__, words))))
+        if self._further:
+            found.extend(self._further)
+            self._further.clear()
+        return found
 
+    def __missing__(self, word: str) -> int:
+        found = list(map(self._number, terms_of(word)))
+        if len(found) > 1:
+            self._further += found
+            return 0
+        self[word] = number = found[0] if found else 0
+        return number
 
-class _Places(dict[str, "list[int] | _Several"]):
-    """The rows of each word, looked up once for each word that was ever seen."""
-
-    def __init__(self, rows: dict[str, list[int]]) -> None:
-        self._rows = rows
-        #: The words of the current entry that are stop words, and the terms beyond its number of words.
-        self.nothing: list[int] = []
-        self.further: list[int] = []
-
-    def __missing__(self, word: str) -> list[int] | _Several:
-        found = terms_of(word)
-        place: list[int] | _Several
-        if not found:
-            place = self.nothing
-        elif len(found) == 1:
-            place = self._rows.setdefault(found[0], [])
-        else:
-            place = _Several([self._rows.setdefault(term, []) for term in found], self.further)
-        self[word] = place
-        return place
+    def _number(self, term: str) -> int:
+        number = self._numbers.setdefault(term, len(self.terms))
+        if number == len(self.terms):
+            self.terms.append(term)
+        return number
 
 
 #: Maximum letters that a stem may have lost of a word typed in part, and minimum letters of the stem.
@@ -217,15 +226,20 @@ _ENDING, _STEM = 3, 4
 class Postings:
     """The terms of numbered entries. A number is used once, and is at least 1."""
 
-    def __init__(self, flat: Flat | None = None, lengths: array[int] | None = None) -> None:
+    def __init__(
+        self, terms: TermNumbers, flat: Flat | None = None, lengths: array[int] | None = None
+    ) -> None:
+        """`terms`: the numbers by which terms are added."""
+        self._terms = terms
         self._flat = flat or Flat({}, array("I", [0]), array("I"), array("I"))
         self._at = self._flat.places
         self._added: dict[str, list[int]] = {}
-        self._places = _Places(self._added)
         self._gone: set[int] = set()
         #: Number of terms of each entry; 0 at number 0 and for a removed one.
         self.lengths = lengths or array("I", [0])
         self._of_flat = len(self.lengths)
+        #: The terms of the entries from the number `_unsorted` on, which are in no row yet.
+        self._given, self._unsorted = array("I"), len(self.lengths)
         self.total = sum(self.lengths)
         self.entries = len(self.lengths) - 1
         self._kept: dict[str, PostingList] = {}
@@ -240,16 +254,10 @@ class Postings:
         """The average number of terms of an entry."""
         return self.total / self.entries if self.total else 1.0
 
-    def add(self, words: Sequence[str]) -> None:
-        """Add an entry by its words, as `terms.split` returns them. Its number is one more than the last."""
-        number, length = len(self.lengths), 0
-        if words:
-            places = self._places
-            for place in map(places.__getitem__, words):
-                place.append(number)
-            length = len(words) - len(places.nothing) + len(places.further)
-            places.nothing.clear()
-            places.further.clear()
+    def add(self, terms: array[int]) -> None:
+        """Add an entry by the numbers of its terms. Its number is one more than the last."""
+        length = len(terms)
+        self._given += terms
         self.lengths.append(length)
         self.total += length
         self.entries += 1
@@ -258,11 +266,42 @@ class Postings:
 
     def remove(self, number: int) -> None:
         """Remove an entry."""
+        self._sort()
         self.total -= self.lengths[number]
         self.lengths[number] = 0
         self.entries -= 1
         self._gone.add(number)
         self._change()
+
+    def _sort(self) -> None:
+        """Move the terms of the entries added last into rows."""
+        given, first = self._given, self._unsorted
+        if not given:
+            return
+        many = len(given)
+        merged = self._merged(many, None) if many > len(self._flat.numbers) else None
+        self._given, self._unsorted = array("I"), len(self.lengths)
+        if merged is not None:
+            self._flat, self._at, self._of_flat = merged, merged.places, len(self.lengths)
+            self._added.clear()
+            self._in_vocabulary = -1
+            return
+        rows = defaultdict[int, list[int]](list)
+        numbers = chain.from_iterable(map(repeat, range(first, len(self.lengths)), self.lengths[first:]))
+        for term, number in zip(given, numbers, strict=True):
+            rows[term].append(number)
+        for term, row in rows.items():
+            self._added.setdefault(self._terms.terms[term], []).extend(row)
+
+    def _merged(self, many: int, numbers: Sequence[int] | None) -> Flat | None:
+        """Return all postings in sequence, sorted by NumPy; None where so `many` occurrences are not worth it. `numbers`: as of
+        `flat`."""
+        if many < _SORTED or not ("numpy" in sys.modules or (many >= _LOADED and numpy_is_there())):
+            return None
+        from ipfsmem.recall.postings_arrays import merged
+
+        terms, first, of = self._terms.terms, self._unsorted, self.lengths[self._unsorted :]
+        return merged(self._flat, self._of_flat, self._added, terms, self._given, first, of, numbers)
 
     def _change(self) -> None:
         self._against = None
@@ -300,15 +339,18 @@ class Postings:
 
     def having(self, term: str) -> int:
         """Return how many entries have a term; quick if none has."""
+        self._sort()
         return len(self.row(term).numbers) if term in self._at or term in self._added else 0
 
     def among(self, terms: Iterable[str]) -> list[str]:
         """Return those of many terms that entries have or had."""
+        self._sort()
         at, added = self._at.all() if isinstance(self._at, Terms) else self._at, self._added
         return [term for term in terms if term in at or term in added]
 
     def alike(self, term: str) -> list[tuple[str, float]]:
         """Return the terms that entries have or had that are similar to one."""
+        self._sort()
         if self._in_vocabulary != len(self._added):
             self._vocabulary = (
                 self._at.text
@@ -325,6 +367,7 @@ class Postings:
 
     def occurrences(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
         """Return the entries that have a term, and how often each."""
+        self._sort()
         at, added = self._at.get(term), self._added.get(term)
         numbers: Sequence[int] = ()
         counts: Sequence[int] = ()
@@ -353,6 +396,7 @@ class Postings:
     def beginning_with(self, beginnings: tuple[str, ...]) -> list[str]:
         """Return the terms that begin with one of these, or that one of these begins with except for an ending that a stem has
         lost; for a single letter all its pairs."""
+        self._sort()
         found = {
             term
             for term in (*self._at, *self._added)
@@ -378,7 +422,12 @@ class Postings:
         return found
 
     def flat(self, numbers: Sequence[int]) -> Flat:
-        """Return all postings in sequence, with `numbers[n]` as the number of entry n, in ascending order."""
+        """Return all postings in sequence, with `numbers[n]` as the number of entry n, in ascending order; 0 for a removed one."""
+        self._sort()
+        many = len(self._flat.numbers) + sum(map(len, self._added.values()))
+        merged = self._merged(many, numbers)
+        if merged is not None:
+            return merged
         places: dict[str, int] = {}
         starts, found, counted = array("I", [0]), array("I"), array("I")
         same = array("I", numbers) == array("I", range(len(numbers)))

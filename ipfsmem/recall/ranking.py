@@ -10,14 +10,13 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
-from functools import cache
 from heapq import heappush, heappushpop, nlargest
-from importlib.util import find_spec
 from math import inf
 
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.image import LONGEST
 from ipfsmem.recall.index import NUMBER, QUESTION, SHORT, TIME, Document, Index, too_long
+from ipfsmem.recall.postings import numpy_is_there
 from ipfsmem.recall.priority import HALF_LIFE_DAYS, recency, salience
 from ipfsmem.recall.recipe import (
     ROUNDING,
@@ -539,12 +538,7 @@ def _by_arrays(index: Index) -> bool:
     """Return whether NumPy ranks: if it is installed, for many entries, and not for the first questions of a process that has not
     loaded it, which take less time than loading: with ten thousand messages it pays off from the second."""
     looked = (index.asked - 1) * len(index)
-    return len(index) >= _MANY and ("numpy" in sys.modules or (looked >= _LOOKED and _numpy_is_there()))
-
-
-@cache
-def _numpy_is_there() -> bool:
-    return find_spec("numpy") is not None
+    return len(index) >= _MANY and ("numpy" in sys.modules or (looked >= _LOOKED and numpy_is_there()))
 
 
 def _between(scores: Mapping[int, float]) -> dict[int, float]:

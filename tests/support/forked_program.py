@@ -18,7 +18,12 @@ from pathlib import Path
 
 _STREAMS = (0, 1, 2)
 #: Rooms whose packages may be missing, and which no command of the scripts needs.
-_EXTRAS = ("ipfsmem.adapters", "ipfsmem.mcp", "ipfsmem.recall.ranking_arrays")
+_EXTRAS = (
+    "ipfsmem.adapters",
+    "ipfsmem.mcp",
+    "ipfsmem.recall.postings_arrays",
+    "ipfsmem.recall.ranking_arrays",
+)
 
 
 def call(path: str, arguments: list[str]) -> int:

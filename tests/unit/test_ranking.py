@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from math import isclose, log
 from random import Random
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -21,12 +22,13 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import ConfigError
 from ipfsmem.recall import passages as passages_module
+from ipfsmem.recall import postings as postings_module
 from ipfsmem.recall import ranking
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.image import ImageError
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.porter import stem
-from ipfsmem.recall.postings import Postings
+from ipfsmem.recall.postings import Postings, TermNumbers
 from ipfsmem.recall.ranking import (
     USUAL,
     WEIGHTS,
@@ -97,9 +99,10 @@ def test_stems_are_those_of_fts5() -> None:
 def test_bm25_is_that_of_fts5_and_of_the_formula() -> None:
     telling = [word for word in WORDS if word not in STOP_WORDS][:60]
     rows = [" ".join(telling[(n * n + k * k * 7) % 60] for k in range(5 + n % 11)) for n in range(200)]
-    postings = Postings()
+    numbers = TermNumbers()
+    postings = Postings(numbers)
     for row in rows:
-        postings.add(split(row))
+        postings.add(numbers.of(split(row)))
     base, compared = fts5(rows), 0
     for word in telling:
         ours = postings.scores([stem(word)])
@@ -300,6 +303,36 @@ def test_an_image_ranks_and_is_patched_like_the_index_that_it_was_made_of(
     )
 
 
+@contextmanager
+def sorted_by(arrays: bool) -> Iterator[None]:
+    """Whether NumPy sorts all terms, or none."""
+    with patch.object(postings_module, "_SORTED", 0 if arrays else 1 << 60):
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(entries, entries, entries, st.lists(st.integers(0, 99).map(str), max_size=20), asked)
+def test_terms_sorted_by_arrays_are_those_sorted_one_by_one(
+    first: list[Document], second: list[Document], third: list[Document], removed: list[str], question: str
+) -> None:
+    def made(*arrays: bool) -> tuple[bytes, list[Hit], bytes]:
+        index = Index()
+        for way, some in zip(arrays, (first, second, third), strict=True):
+            with sorted_by(way):
+                for one in some:
+                    index.add(one)
+                for id in removed[len(some) % 3 :: 3]:
+                    index.remove(id)
+                hits = rank(index, question, today=TODAY, limit=99)
+        with sorted_by(arrays[0]):
+            image = index.image()
+            return image, hits, Index.from_image(image).image()
+
+    plain = made(False, False, False)
+    for ways in ((True, True, True), (False, True, False), (True, False, True)):
+        assert made(*ways) == plain
+
+
 IMAGE_OF = [
     Document("a", "alpha beta 2024", group="g", at=TODAY),
     Document("b", "alpha " * 700 + "gamma?", group="g"),
@@ -329,6 +362,26 @@ def test_an_image_whose_rows_name_an_entry_often_or_in_no_order_still_answers(ar
         with ranked(arrays):
             for question in ("rare", "common rare"):
                 assert rank(index, question, today=TODAY, limit=5_000)
+
+
+def test_of_damaged_rows_arrays_make_the_same_image() -> None:
+    numbers, seen = array("H", msgspec.msgpack.decode(Index(IMAGE_OF).image())[8][3]), set()
+    for image in (
+        damaged(),
+        damaged(rows=(3, numbers[::-1].tobytes())),
+        damaged(rows=(3, array("H", [60_000, *numbers[1:]]).tobytes())),
+        damaged(rows=(0, "\nzeta" * 14 + "\n")),
+        damaged(rows=(1, array("I", [0, *[10] * 12, 70]).tobytes())),
+    ):
+        try:
+            with sorted_by(False):
+                plain = Index.from_image(image).image()
+        except ImageError:
+            continue
+        with sorted_by(True):
+            assert Index.from_image(image).image() == plain
+        seen.add(plain)
+    assert len(seen) > 2
 
 
 @pytest.mark.parametrize("there", [(), (1,), (1, 2, 3), (4, 3, 4)])
@@ -659,7 +712,7 @@ def test_any_question_has_an_answer(question: str) -> None:
 def test_numpy_is_loaded_once_questions_without_it_cost_more(
     monkeypatch: pytest.MonkeyPatch, entries: int, first: int | None
 ) -> None:
-    monkeypatch.setattr(ranking, "_numpy_is_there", lambda: True)
+    monkeypatch.setattr(ranking, "numpy_is_there", lambda: True)
     monkeypatch.setattr(ranking, "sys", SimpleNamespace(modules={}))
 
     class Many(Index):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipfsmem.recall.postings import Postings
+from ipfsmem.recall.postings import Postings, TermNumbers
 from ipfsmem.recall.ranking import Document, Index, rank
 from ipfsmem.recall.spelling import alike, likened, spelled, vocabulary_of
 from ipfsmem.recall.terms import split, terms
@@ -69,9 +69,10 @@ def test_a_word_of_another_language_finds_the_one_that_is_like_it(
 
 
 def test_a_term_that_was_taken_out_is_like_none_and_the_terms_are_read_only_where_one_is_unknown() -> None:
-    postings = Postings()
+    numbers = TermNumbers()
+    postings = Postings(numbers)
     for one in ("configuration", "configuring", "boat"):
-        postings.add(split(one))
+        postings.add(numbers.of(split(one)))
     assert likened(terms("Konfiguration"), postings.having, postings.alike) == ["configur"]
     assert likened(terms("configuration boat 20261128 abcdef1234"), postings.having, pytest.fail) == [
         "configur",
@@ -82,7 +83,7 @@ def test_a_term_that_was_taken_out_is_like_none_and_the_terms_are_read_only_wher
     postings.remove(1)
     postings.remove(2)
     assert likened(terms("Konfiguration"), postings.having, postings.alike) == ["konfigur"]
-    postings.add(split("konfigurieren"))
+    postings.add(numbers.of(split("konfigurieren")))
     assert likened(terms("Konfiguration"), postings.having, postings.alike) == ["konfigurieren"]
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.causal.value import Entry
 from ipfsmem.device import atomic_files, recall_image
 from ipfsmem.device.state import StateStore
@@ -177,6 +178,30 @@ def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
         memory.write("k8", "rain")
         assert {hit.key for hit in memory.recall("rain").hits} == {"k7", "k8"} and read == ["k8"]
     assert images(tmp_path) == [image]
+
+
+@pytest.mark.parametrize("asked", [{}, {"kind": "all"}, {"type": "user"}])
+def test_the_first_recall_opens_each_text_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+) -> None:
+    lists = "- [MEMORY](MEMORY.md)\n- [k1](k1.md)\n- [green](green.md)\n"
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(5):
+            memory.write(f"k{n}", f"tea {n}", type="user")
+        memory.write(INDEX_KEY, f"Words of tea.\n\n{lists}", type="user")
+        memory.timeline.add("note", text="tea at noon")
+        memory.sessions.add("talk", [{"role": "user", "content": "more tea"}])
+    read: list[str] = []
+    production = search_index.shown_of
+    monkeypatch.setattr(search_index, "shown_of", lambda *of: read.append(of[1]) or production(*of))
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        answer = memory.recall("tea green", **asked)
+        assert len(answer.hits) == 6 and (asked.get("kind") is None or "noon" in str(answer))
+        of_memories = [key for key in read if not key.startswith("session")]
+        assert sorted(of_memories) == sorted([INDEX_KEY, *(f"k{n}" for n in range(5))])
+    with Memory.load("alex", "local", home=tmp_path) as memory:  # the words as of a second reading
+        memory.recall("tea", type="reference")
+        assert memory.recall("tea green", **asked) == answer
 
 
 def test_programs_of_two_versions_that_work_on_one_memory_read_no_text_again(
