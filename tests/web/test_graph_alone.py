@@ -21,7 +21,7 @@ def client() -> Iterator[Client]:
 
 def of_python(memory: Memory, entity: str = "", depth: int = 1, limit: int = 1_000) -> Any:
     graph = memory.graph
-    return plain(graph.around(entity, depth, limit=limit))
+    return plain(graph.around(entity or None, depth, limit=limit))
 
 
 def plain(found: Any) -> Any:
@@ -52,7 +52,7 @@ def test_graph_of_scope_that_leads_to_another_is_that_of_python(
     for scope in ("sub", "top"):
         graph, at = memory.scope(scope).graph, {"scope": scope}
         assert [one.name for one in graph.list()] == ["Acme", "Ada", "Bob"]
-        assert web.entities(at) == plain(graph.list())
+        assert web.entities(at) == plain(graph.list().entities)
         assert web.graph({**at, "entity": "bob", "depth": 2}) == plain(graph.around("bob", 2))
 
 
@@ -69,9 +69,9 @@ def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
     memory.scope("shop").write("till", "Like [[deploy]].")
     root_of(memory)
     web = client.open("walker", url, **by_wallet(), token=PEER_TOKEN)
-    assert web.entities() == plain(memory.graph.list())
+    assert web.entities() == plain(memory.graph.list().entities)
     assert [one["key"] for one in web.entities()] == ["acme", "ada", "note", "oslo"]
-    assert web.entities({"words": "person"}) == plain(memory.graph.search("person"))
+    assert web.entities({"words": "person"}) == plain(memory.graph.search("person").entities)
     assert [one["key"] for one in web.entities({"kind": "city"})] == ["oslo"]
     for how in ({}, {"entity": "ADA"}, {"entity": "note", "depth": 20}, {"entity": "oslo", "depth": 3, "limit": 2}):  # fmt: skip
         assert web.graph(how) == of_python(memory, **how)
