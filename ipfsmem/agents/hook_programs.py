@@ -20,8 +20,8 @@ EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-
 #: Maximum bytes read of a program's input; a prompt may be long.
 MAX_INPUT: Final = 4 * 1024 * 1024
 
-#: Byte order marks before JSON in other encodings, and their names.
-_MARKS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+#: Maximum digits of a number that is read as such; no field that a hook uses has more.
+_DIGITS: Final = 30
 _GIVEN: Final = lazy_pattern(r"<hook_context>.*?</hook_context>", re.DOTALL)
 #: The programs' names of the events after which they accept a text for the model, by our name of the event.
 _NAMES: Final[dict[str, dict[str, str]]] = {
@@ -122,17 +122,24 @@ def is_whole(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> Any:
-    """Parse JSON as programs write it: with a byte order mark, as PowerShell pipes it, or with a lone surrogate from a cut text.
-    Raises ValueError. A hook that only starts a sync loads no reader but Python's own; one that reads memories has msgspec,
-    which is strict, and loads the other only for what that refuses."""
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    """Parse JSON as programs write it: in UTF-8 or, as PowerShell pipes it, UTF-16, with a byte order mark or without, with control
+    characters or a lone surrogate in a text, with very long numbers, with a further value after it. Raises ValueError.
+
+    A hook that only starts a sync loads no reader but Python's own; one that reads memories has msgspec, which is strict, and loads
+    the other only for what that refuses.
+    """
+    encoding = "utf-8"
+    if data[:1] > b"\x7f" or b"\0" in data[:4]:
+        from json import detect_encoding
+
+        encoding = detect_encoding(data)
     text = data.decode(encoding, "replace")
     found = _read_with_msgspec(text) if "msgspec" in sys.modules else None
     if found is None:
-        import json
+        from json import JSONDecoder
 
         try:
-            found = json.loads(text)
+            found, _ = JSONDecoder(strict=False, parse_int=_number).raw_decode(text.lstrip())
         except RecursionError:
             found = _read_deep(text)
     if not isinstance(found, dict):
@@ -143,6 +150,11 @@ def _read(data: bytes) -> Any:
         else value
         for name, value in found.items()
     }
+
+
+def _number(digits: str) -> int:
+    """Return a number, 0 for a very long one: Python refuses to read thousands of digits."""
+    return int(digits) if len(digits) <= _DIGITS else 0
 
 
 def _read_with_msgspec(text: str) -> Any:

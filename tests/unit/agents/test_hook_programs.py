@@ -62,6 +62,22 @@ def test_nonsense_says_nothing(data: bytes) -> None:
     assert read_said(data, {"CLAUDE_PROJECT_DIR": "/work"}).folder == "/work"
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"session_id": "a", "prompt": "two\nlines"}',
+        b'{"session_id": "a", "prompt": "two\\nlines", "count": ' + b"9" * 5000 + b"}",
+        b'{"session_id": "a", "prompt": "two\\nlines"}\n{"next": 1}',
+        '{"session_id": "a", "prompt": "two\\nlines"}'.encode("utf-16-le"),
+        '{"session_id": "a", "prompt": "two\\nlines"}'.encode("utf-16-be"),
+    ],
+    ids=["raw newline", "long number", "further object", "UTF-16", "UTF-16, big-endian"],
+)
+def test_prompt_in_odd_json_is_read(data: bytes) -> None:
+    said = read_said(data, {})
+    assert (said.session_id, said.prompt, said.unreadable) == ("a", "two\nlines", "")
+
+
 def test_a_text_for_the_model_has_the_shape_that_the_program_documents() -> None:
     assert json.loads(answer("claude-code", "session-start", context="t", line="l")) == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "t"},
