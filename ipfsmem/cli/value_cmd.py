@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, earlier, moment, style, table
+from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.values import KeyValue
 from ipfsmem.operations.values.clear import ValueKeys, clear
@@ -66,11 +69,20 @@ def _show_list(context: CommandContext, found: ValuePage, asked: Asked) -> None:
         click.echo(style("More: the same with --cursor and the last key.", dim=True), err=True)
 
 
+def _run_delete(context: CommandContext, memory: Memory, asked: Asked) -> KeyValue:
+    asked["learn"] = when_others_learn(memory.mode)
+    gone: KeyValue = call(delete, context, memory, asked)
+    return gone
+
+
 def _show_deleted(context: CommandContext, gone: KeyValue, asked: Asked) -> None:
+    typed = f"{'-- ' if gone.key.startswith('-') else ''}{shlex.quote(gone.key)}"
     back = (
-        "`value restore` brings it back." if gone.own else "It was pending, so its history does not keep it."
+        advice(f"Restore it: ipfsmem value restore {typed}")
+        if gone.own
+        else "It was pending, so its history does not keep it."
     )
-    click.echo(f"{clean(gone.key)} is deleted. {back}")
+    click.echo(f"{clean(gone.key)} is deleted here{asked['learn']}. {back}")
 
 
 def _ask_clear(context: CommandContext, asked: Asked) -> None:
@@ -176,7 +188,7 @@ for _command in (
         "get", get, _show_value, absent=_absent, notes="A text is printed as it is, anything else as JSON."
     ),
     operation_command("list", list_, _show_list),
-    operation_command("delete", delete, _show_deleted),
+    operation_command("delete", delete, _show_deleted, run=_run_delete),
     operation_command(
         "clear",
         clear,

@@ -136,6 +136,14 @@ def test_settling_a_text_that_was_forgotten_and_edited(
         assert ("edited meanwhile", "in other words")[way - 1] in sealed.ok("read", "gone").out
 
 
+@pytest.mark.parametrize("key", ["user:theme", "-x", "two words", "it's"])
+def test_deleted_value_is_restored_by_the_printed_command(cli: Cli, key: str) -> None:
+    cli.ok("value", "set", "--scope", "site", "--", key, "dark")
+    printed = cli.ok("value", "delete", "--scope", "site", "--", key).out
+    run_as_printed(cli, printed)
+    assert cli.ok("value", "get", "--scope", "site", "--", key).out == "dark\n"
+
+
 def test_a_hint_of_what_there_is(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "tone" in run_as_printed(cli, cli.fails(4, "read", "tune").err).out
