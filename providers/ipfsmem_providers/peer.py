@@ -105,6 +105,7 @@ class PeerProvider(ProviderBase):
             trusted=[self._url],
             auth={"Authorization": f"Bearer {token}"} if token else None,
             settings=settings,
+            auth_setting="PEER_TOKEN",
         )
         self._gateway = GatewayClient(self._http, self._url)
         self._capabilities = replace(_CAPABILITIES, listing=bool(token))

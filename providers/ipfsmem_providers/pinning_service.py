@@ -81,6 +81,7 @@ class PinningServiceProvider(ProviderBase):
             trusted=[endpoint],
             auth={"Authorization": f"Bearer {token}"},
             settings=settings,
+            auth_setting="PINNING_SERVICE_TOKEN",
         )
         self._client = PinningClient(self._http, endpoint)
         gateway = setting(settings, "PINNING_SERVICE_GATEWAY")

@@ -145,10 +145,10 @@ def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
     line, altogether = said.out.splitlines()
     assert "unreliable: upload failed" in altogether
     assert said.code == 40 and line.startswith("✗ upload") and "401" in line
-    assert said.err == "The token is wrong or missing. Check the provider's settings.\n"
+    assert said.err == "The token is wrong or missing. Set PEER_TOKEN.\n"
     steps = bare("provider", "test", closed, "--json").json["steps"]
     assert [step["hint"] for step in steps if step["hint"]] == [
-        "The token is wrong or missing. Check the provider's settings."
+        "The token is wrong or missing. Set PEER_TOKEN."
     ]
 
 

@@ -130,6 +130,7 @@ class Http:
         retry: Retry | None = None,
         concurrency: int = CONCURRENCY,
         lookup: addresses.Lookup | None = None,
+        auth_setting: str = "",
     ) -> None:
         """service: short name for errors and logs, such as `pinata`. trusted: URLs that the user configured,
         or the provider's own; only their origins get `auth`, and they may be on this machine. ConfigError
@@ -138,9 +139,10 @@ class Http:
         (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`, `progress` (called with
         "sent"/"received" and bytes), `company` (whether there are other providers). per_minute: requests per
         minute that the service accepts; a setting overrides it. lookup: name resolution for URLs from
-        outside, for tests."""
+        outside, for tests. auth_setting: the setting that holds the service's token, named when it is refused."""
         settings = settings or {}
         self.service = service
+        self._auth_setting = auth_setting
         self._bounds = Bounds(settings, retry=retry, per_minute=per_minute)
         self.timing: Timing = self._bounds.timing
         self._progress: CountBytes | None = settings.get("progress")
@@ -249,7 +251,13 @@ class Http:
         """Return an answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
         after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
         return http_errors.failure(
-            self.service, answer.status, answer.reason, what=what, after=after, redact=self.redact
+            self.service,
+            answer.status,
+            answer.reason,
+            what=what,
+            after=after,
+            redact=self.redact,
+            token=self._auth_setting,
         )
 
     def attempts_inside(self) -> Attempts:

@@ -111,15 +111,19 @@ def failure(
     what: str = "",
     after: float | None = None,
     redact: Redactor | None = None,
+    token: str = "",
 ) -> ProviderError:
     """Return the error for an unsuccessful answer. `what`: a verb phrase for the request, `after`: seconds of
-    its Retry-After."""
+    its Retry-After, `token`: the setting that holds the service's token."""
     message = f"{service} answered {status}{f' to {what}' if what else ''}"
     if str(reason):
         message += f": {reason}"
     message = (redact or Redactor())(message)
     if not is_unavailable(status):
-        return ProviderRefused(message, hint=_HINTS.get(status))
+        hint = (
+            f"The token is wrong or missing. Set {token}." if token and status == 401 else _HINTS.get(status)
+        )
+        return ProviderRefused(message, hint=hint)
     pause = after or (PAUSE if status == 429 else None)
     error = ProviderUnavailable(f"{message} (try again in {after:.0f} s)" if after else message)
     error.again_after = pause

@@ -75,6 +75,7 @@ class KuboRpc:
             secrets=[authorization.partition(" ")[2]],
             settings=settings,
             concurrency=32,
+            auth_setting="KUBO_RPC_AUTH",
         )
         self._version: tuple[bool, tuple[int, ...], str] | None = None
 
