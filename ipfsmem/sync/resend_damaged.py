@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.bulk import read_blocks
+from ipfsmem.errors import ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, Repair
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import pin_name
@@ -18,11 +19,16 @@ _AT_ONCE = 1_000
 async def resend_damaged(run: SyncContext, provider: Provider, root: CID) -> None:
     """Send what a provider reports as lost, as far as local. `root` heads the CAR.
 
-    Providers that cannot notice are not called. Raises ProviderError.
+    Providers that cannot notice are not called. Raises ProviderError when sending fails.
     """
     if not isinstance(provider, Repair) or not provider.capabilities.partial_car:
         return
-    lacking = (await provider.missing_blocks())[:MAX_BATCH]
+    try:
+        lacking = (await provider.missing_blocks())[:MAX_BATCH]
+    except ProviderError as error:
+        said = f"the list of damaged parts at {provider.name} could not be read"
+        run.notices.failed(said, error, provider=provider.name)
+        return
     sent = 0
     for start in range(0, len(lacking), _AT_ONCE):
         part = lacking[start : start + _AT_ONCE]

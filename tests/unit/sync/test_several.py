@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ipfsmem.content.cid import CID
+from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import IpfsmemError, ProviderRefused, ProviderUnavailable
-from ipfsmem.provider.contract import Capabilities, Provider
+from ipfsmem.provider.contract import Block, Capabilities, Provider
 from ipfsmem.provider.opening import NotOpened, Providers
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
@@ -262,20 +262,41 @@ def test_what_one_that_only_pins_refuses_is_told_too(tmp_path: Path, monkeypatch
 
 
 class Noticing(SimProvider):
-    """One that found a block damaged, and may fail to say which."""
+    """One that found a block damaged, and may fail to say which, or accept it again."""
+
+    lacking: list[CID] | None = None
 
     async def missing_blocks(self) -> list[CID]:
-        raise ProviderUnavailable("not now")
+        if self.lacking is None:
+            raise ProviderUnavailable("not now")
+        return self.lacking
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        if self.lacking:
+            raise ProviderUnavailable("full")
+        return await super().put_car(root, blocks, name=name)
 
 
-def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (False, "the list of damaged parts at one could not be read: not now"),
+        (True, "damaged parts at one could not be sent again: full"),
+    ],
+    ids=["asking", "sending"],
+)
+def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(
+    tmp_path: Path, known: bool, said: str
+) -> None:
     provider = Noticing(SimCloud(), name="one")
     a = device(tmp_path, "a", [provider])
+    provider.lacking = []
     a.write("k", "text")
+    root = asyncio.run(a.sync()).root
+    provider.lacking = [parse_cid(root)] if known else None
     report = asyncio.run(a.sync())
-    assert report.published
     told = [notice.text for notice in report.notices if notice.kind == "provider-down"]
-    assert told == ["damaged parts at one could not be sent again: not now; the next sync tries again"]
+    assert told == [f"{said}; the next sync tries again"]
     assert not a.status().unpublished
 
 
