@@ -507,6 +507,8 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
     except click.ClickException as error:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
     except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, EOFError):  # click takes each for the end of a terminal's input
+            return _report_unexpected(error.__cause__, as_json)
         import warnings
 
         warnings.simplefilter("ignore", RuntimeWarning)  # of what had not begun when it was interrupted
@@ -521,13 +523,16 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
             raise
         return _report("StorageError", _os_error(error), StorageError.hint, StorageError.exit_code, as_json)
     except Exception as error:
-        if os.environ.get("IPFSMEM_DEBUG"):
-            raise
-        text = f"unexpected {type(error).__name__}: {error}"
-        return _report(
-            "Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json
-        )
+        return _report_unexpected(error, as_json)
     return code if isinstance(code, int) else 0
+
+
+def _report_unexpected(error: Exception, as_json: bool) -> int:
+    """Report a fault of ours; raises it where IPFSMEM_DEBUG asks for the traceback."""
+    if os.environ.get("IPFSMEM_DEBUG"):
+        raise error
+    text = f"unexpected {type(error).__name__}: {error}"
+    return _report("Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json)
 
 
 def _have_streams() -> None:

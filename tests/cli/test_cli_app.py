@@ -147,6 +147,21 @@ def test_an_unexpected_error_is_one_line_too(cli: Cli, monkeypatch: pytest.Monke
         cli("list")
 
 
+def test_end_of_file_inside_is_not_an_interruption(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a module whose compiled file Python cut off on a full disk."""
+    from ipfsmem.operations.list import list_
+
+    def cut_off(*_: object, **__: object) -> None:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr(list_, "work", cut_off)
+    result = cli("list")
+    assert result.code == 70 and "unexpected EOFError: marshal data too short" in result.err
+    monkeypatch.setenv("IPFSMEM_DEBUG", "1")
+    with pytest.raises(EOFError):
+        cli("list")
+
+
 def test_interrupted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.operations.list import list_
 
