@@ -65,6 +65,9 @@ def command(
     if context.json:
         context.emit(made)
     else:
+        if preview.unread and not preview.known:
+            notices = [text for text in notices if not text.startswith("subfolders are not read")]
+            notices.append(_told_of_unread(preview))
         _show_made(made, notices, stood)
     if left:
         raise left_alone_error(left)
@@ -148,5 +151,15 @@ def _told(preview: FolderPreview) -> list[str]:
     if preview.left_alone:
         lines.append(f"  files that are skipped: {len(preview.left_alone)}")
         lines += [f"    {clean(text)}" for text in preview.left_alone]
+    if preview.unread:
+        lines.append(f"  {_told_of_unread(preview)}")
     lines.append(f"  memories written here as files: {preview.written}")
     return lines
+
+
+def _told_of_unread(preview: FolderPreview) -> str:
+    more = len(preview.unread) - _NAMED
+    named = ", ".join(clean(name) for name in preview.unread[:_NAMED]) + (
+        f" and {more} more" if more > 0 else ""
+    )
+    return f"not read, as only .md files of the folder itself are: {named}"

@@ -62,6 +62,8 @@ class FolderPreview(msgspec.Struct, frozen=True):
     known: bool
     #: Files that would be skipped, and why.
     left_alone: list[str] = []
+    #: Notes in other formats and subfolders with notes, which are not read.
+    unread: list[str] = []
 
     def raise_if_incomplete(self) -> None:
         """Raise IncompleteError when `attach` would leave files alone."""
@@ -85,16 +87,16 @@ def preview_of(place: Place, scope: str = "", keys: Collection[str] = ()) -> Fol
 
     from ipfsmem.files.repositories import find_repository
 
-    names, left = ([], []) if place.new else _judged(place.path)
+    names, left, unread = ([], [], []) if place.new else _judged(place.path)
     repository = find_repository(Path(os.path.realpath(place.path)))
     written = set(keys) - {name[:-3] for name in names}
     tree = "" if repository is None else str(repository.tree)
     known = place.known is not None
-    return FolderPreview(str(place.path), scope, names, len(written), tree, known, left)
+    return FolderPreview(str(place.path), scope, names, len(written), tree, known, left, unread)
 
 
-def _judged(path: Path) -> tuple[list[str], list[str]]:
-    """The files of a folder that a look would take in as memories, and why it would leave others alone, as `Scan` does."""
+def _judged(path: Path) -> tuple[list[str], list[str], list[str]]:
+    """Return the files of a folder that a scan would import, why it would skip others, and the notes that it does not read."""
     import unicodedata
 
     from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
@@ -103,6 +105,7 @@ def _judged(path: Path) -> tuple[list[str], list[str]]:
     from ipfsmem.files.file_names import copies_last, longest, name_of
     from ipfsmem.files.folder import TIMELINE, NotPlainError, PlainFolder
     from ipfsmem.files.scan import ANOTHER_FORM
+    from ipfsmem.memories.containers import TEXTS
     from ipfsmem.memories.memories import check_body
 
     taken: list[str] = []
@@ -111,6 +114,8 @@ def _judged(path: Path) -> tuple[list[str], list[str]]:
     plain = PlainFolder(path)
     try:
         found = plain.list_files()
+        unread = [name for name in plain.root.names() if name[0] != "." and name.lower().endswith(TEXTS)]
+        unread += [f"{name}/" for name in found.unread]
         found.leave_out(f"{INDEX_KEY}.md")
         for name in copies_last(sorted(found.files)):
             try:
@@ -129,7 +134,7 @@ def _judged(path: Path) -> tuple[list[str], list[str]]:
                 left.append(f"{name} was skipped: {error}")
     finally:
         plain.close()
-    return sorted(taken), sorted(left)
+    return sorted(taken), sorted(left), sorted(unread)
 
 
 def readers_of(path: Path) -> str:

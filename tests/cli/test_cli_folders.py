@@ -312,6 +312,19 @@ def incomplete(cli: Cli, *arguments: str) -> Result:
     return done
 
 
+def test_attach_and_its_dry_run_name_notes_that_are_not_read(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("a.md", "b.txt", "c.org", "picture.png", ".hidden.txt", "sub/d.md"):
+        (folder / name).write_text("x\n")
+    named = "not read, as only .md files of the folder itself are: b.txt, c.org, sub/\n"
+    assert named in cli.ok("folder", "attach", str(folder), "--dry-run").out
+    planned = cli.ok("folder", "attach", str(folder), "--dry-run", "--json").json
+    assert planned["unread"] == ["b.txt", "c.org", "sub/"]
+    made = cli.ok("folder", "attach", str(folder), "--yes").out
+    assert named in made and "subfolders" not in made
+
+
 def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
