@@ -38,6 +38,8 @@ class FakeKubo:
         self.network: dict[str, bytes] = {}  #: in the DHT
         self.delay = 0.0  #: seconds that a question to the DHT, or a put, takes
         self.waits: list[tuple[float, float]] = []  #: from when to when each such question made somebody wait
+        #: Pins after which a list fails: streamed, it says so in an HTTP trailer alone, which no client reads.
+        self.breaks_after: int | None = None
         self.nameless = False  #: as IPFS Cluster's proxy: takes names of pins and tells none
         self.keys = ["self"]
         self.published: list[tuple[str, str]] = []
@@ -147,7 +149,11 @@ class FakeKubo:
             for root, name in self.pins.items()
             if part in name
         ]
-        return web.Response(text="".join(json.dumps(row) + "\n" for row in rows))
+        if request.query.get("stream") == "true":
+            return web.Response(text="".join(json.dumps(row) + "\n" for row in rows[: self.breaks_after]))
+        if self.breaks_after is not None:
+            raise _Failed("pin: datastore closed")
+        return web.json_response({"Keys": {row.pop("Cid"): row for row in rows}})
 
     async def _name_put(self, request: web.Request) -> web.StreamResponse:
         name, record = request.query["arg"], await _file(request)

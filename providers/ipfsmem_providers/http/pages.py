@@ -103,9 +103,9 @@ class ListGaps:
         self._redact = redact
         self._gaps: dict[str, list[str]] = {}
 
-    def note(self, name: str, entries: Iterable[str], *, hidden: int = 0) -> None:
+    def note(self, name: str, entries: Iterable[str], *, hidden: int = 0, more: bool = False) -> None:
         """Record the last reading of the pins under `name`: `entries`: ids of unreadable ones; `hidden`:
-        number of those counted but not shown."""
+        number of those counted but not shown; `more`: whether its end may not be that of the list."""
         ids = list(entries)
         gaps = []
         if ids:
@@ -113,6 +113,8 @@ class ListGaps:
             gaps.append(f"{found} in its pin list (for instance {short(ids[0], self._redact)})")
         if hidden > 0:
             gaps.append(f"{hidden:,} pins that its list counts and does not show")
+        if more:
+            gaps.append("perhaps more pins than its list showed")
         self._gaps[name] = gaps
 
     def unread(self) -> list[str]:

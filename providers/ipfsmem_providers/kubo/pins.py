@@ -260,10 +260,31 @@ class KuboPins:
     async def _listed(self, name: str, roots: Collection[CID], found: dict[CID, str]) -> None:
         """Add to `found` the names of recursive pins that contain `name`, and of `roots`.
 
-        Uses no more memory than our own pins need: a node may have very many others. Nodes that can filter
+        A node that fails in the middle of a stream says so in a trailer, so a list of pins by name is asked for
+        whole, and streamed where that fails, or is too long for a line of a node that cannot filter.
+        """
+        if not name:
+            await self._read_list(name, roots, found, stream=True)
+            return
+        lost: ProviderError | None = None
+        try:
+            unread = await self._read_list(name, roots, found, stream=False)
+        except (CommandFailed, ProviderRefused) as error:
+            lost = error
+            unread = await self._read_list(name, roots, found, stream=True)
+        if isinstance(lost, CommandFailed):
+            raise lost
+        self.gaps.note(name, unread, more=lost is not None)
+
+    async def _read_list(
+        self, name: str, roots: Collection[CID], found: dict[CID, str], *, stream: bool
+    ) -> list[str]:
+        """Do `_listed` with one request, and return the pins under our names that cannot be read.
+
+        Uses no more memory than our own pins need, and a line: a node may have very many others. Nodes that can filter
         omit them.
         """
-        params = {"type": "recursive", "names": "true", "stream": "true"}
+        params = {"type": "recursive", "names": "true", "stream": "true" if stream else "false"}
         wanted = _quoted(name)
         if name:
             params["name"] = wanted
@@ -287,8 +308,7 @@ class KuboPins:
                     found[cid] = named
             if len(found) > ENTRIES_MAX:
                 raise ProviderRefused(f"kubo lists more than {ENTRIES_MAX:,} pins named {name!r}")
-        if name:
-            self.gaps.note(name, unread)
+        return unread
 
 
 def _pins(listed: Mapping[CID, str], name: str) -> list[Pin]:

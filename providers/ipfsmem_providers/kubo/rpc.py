@@ -2,8 +2,8 @@
 
 Every command is a POST. A failed command answers 500 with {"Message","Code","Type"}; one that fails after its
 answer began reports it in a last line of the same form, or in the trailer X-Stream-Error, which HTTP clients
-rarely expose, so a stream's reader must tell from its content whether it is complete. js-ipfs has the same commands with differences (see
-`is_js`).
+rarely expose, so the end of a stream proves nothing unless its content does. js-ipfs has the same commands with
+differences (see `is_js`).
 """
 
 from __future__ import annotations

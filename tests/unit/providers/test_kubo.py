@@ -255,6 +255,46 @@ def test_failure_in_last_line_of_list_of_pins_is_an_error() -> None:
         run(body())
 
 
+def test_list_of_pins_that_fails_in_a_trailer_is_an_error_with_the_pins_that_were_read() -> None:
+    """A streamed list that a node breaks off ends like a complete one: its failure is in an HTTP trailer."""
+    kubo = FakeKubo()
+    first, second = raw_cid(b"\x01" * 32), raw_cid(b"\x02" * 32)
+    kubo.pins, kubo.breaks_after = {first: "n@7", second: "n@8"}, 1
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            provider = opened(url, retry=QUICK)
+            with pytest.raises(CommandFailed, match="could not list pins: .*datastore closed") as caught:
+                await provider.pins("n")
+            assert [pin.cid for pin in caught.value.pins] == [first]
+            kubo.breaks_after = None
+            assert [pin.cid for pin in await provider.pins("n")] == [second, first]
+            await provider.close()
+
+        run(body())
+
+
+def test_list_of_pins_too_long_for_one_line_is_streamed_and_its_end_is_doubted() -> None:
+    kubo = FakeKubo()
+    mine = raw_cid(b"\x01" * 32)
+    rows = {str(raw_cid(number.to_bytes(32))): {"Name": "x" * 250} for number in range(30_000)}
+    whole = json.dumps({"Keys": {**rows, str(mine): {"Name": "n@7"}}})
+    lines = "".join(json.dumps({"Cid": cid, **row}) + "\n" for cid, row in rows.items())
+    kubo.faults.answer("POST", "pin/ls", 200, whole)
+    streamed = lines + json.dumps({"Cid": str(mine), "Name": "n@7"}) + "\n"
+    kubo.faults.answer("POST", "pin/ls", 200, streamed)
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            provider = opened(url)
+            assert [pin.cid for pin in await provider.pins("n")] == [mine]
+            assert provider.unread() == ["perhaps more pins than its list showed"]
+            assert await provider.pins("n") == [] and provider.unread() == []
+            await provider.close()
+
+        run(body())
+
+
 def test_pin_named_like_a_failure_is_listed() -> None:
     kubo = FakeKubo()
     mine, other = raw_cid(b"\x01" * 32), raw_cid(b"\x02" * 32)
