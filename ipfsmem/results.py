@@ -659,12 +659,14 @@ class ProvidersChecked(Answer, frozen=True, kw_only=True):
                 "no provider of this vault stores blocks",
                 hint="Choose one that does: ipfsmem provider add SPEC",
             )
-        unknown = [one.provider for one in self.providers if one.state in ("unchecked", "waiting")]
+        unknown = [one for one in self.providers if one.state in ("unchecked", "waiting")]
         if unknown:
-            raise IncompleteError(
-                f"it is unknown whether everything is at {', '.join(unknown)}",
+            error = IncompleteError(
+                f"it is unknown whether everything is at {', '.join(one.provider for one in unknown)}",
                 hint="Check again later: ipfsmem provider check",
             )
+            error.hint = next((one.hint for one in unknown if one.hint), error.hint)
+            raise error
 
 
 class MovedTo(Answer, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import anchor_names, member_names, pin_name, target
 from ipfsmem.sync.pin_lists import lists_root
-from ipfsmem.sync.presence import Presence
+from ipfsmem.sync.presence import Presence, unchecked
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.publish import publish
 from ipfsmem.sync.removals import tell_of_removals
@@ -404,7 +404,7 @@ async def check(
             )
             for provider in providers
             if provider.capabilities.put or provider.capabilities.pin
-        ] + [Presence(one.shown, "unchecked", text=one.error().in_a_line()) for one in not_opened]
+        ] + [unchecked(one.shown, one.error()) for one in not_opened]
 
 
 async def leading(

@@ -99,7 +99,7 @@ class Presence(msgspec.Struct, frozen=True):
     `unchecked`, it cannot be checked or was not yet; `stopped`, resent blocks vanished again, so nothing more
     is sent automatically. Of `total` live blocks, `read` were just checked; `missing` are absent, `examples`
     are some of their CIDs; `sent` were resent. `at`: last check, `paused_until`: end of a requested pause,
-    both in milliseconds since 1970.
+    both in milliseconds since 1970. `hint`: what to do where a later check does not help.
     """
 
     provider: str
@@ -112,6 +112,13 @@ class Presence(msgspec.Struct, frozen=True):
     at: int | None = None
     text: str = ""
     paused_until: int | None = None
+    hint: str = ""
+
+
+def unchecked(provider: str, error: ProviderError) -> Presence:
+    """Return the presence at a provider that cannot be checked because of an error."""
+    hint = (error.hint or "Test the provider: ipfsmem provider test SPEC") if error.permanent else ""
+    return Presence(provider, "unchecked", text=error.in_a_line(), hint=hint)
 
 
 def load_notes(replica: Replica, provider: str) -> CopyNotes:
@@ -470,6 +477,7 @@ def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -
             provider.name,
             "unchecked",
             text="cannot be checked: it neither lists nor serves its content",
+            hint="Add a provider that lists or serves its content: ipfsmem provider add SPEC",
         )
     examples = [str(_of_hex(text)) for text in notes.missing[:3]]
     at = notes.at or None

@@ -36,6 +36,7 @@ from ipfsmem.sync.presence import (
     load_notes,
     note_missing,
     store_notes,
+    unchecked,
 )
 from ipfsmem.sync.sending import new_blocks, send
 from ipfsmem.sync.times import DAY_MS, passed
@@ -97,7 +98,8 @@ async def check_one(
 ) -> Presence:
     """Check one provider at the user's request. If impossible now, return `unchecked` with the reason."""
     if root is None:
-        return Presence(provider.name, "unchecked", text="nothing was published yet: ipfsmem sync")
+        text = "nothing was published yet"
+        return Presence(provider.name, "unchecked", text=text, hint="Publish the vault: ipfsmem sync")
     row = placed.under_either_name(run.replica.db.connection, provider.name, str(root))
     answered = parse_cid(row.answered) if row is not None else root
     try:
@@ -108,7 +110,7 @@ async def check_one(
     except MissingError:
         return describe_copy(run.replica, provider)
     except ProviderError as error:
-        return Presence(provider.name, "unchecked", text=str(error))
+        return unchecked(provider.name, error)
 
 
 async def _kept_there(run: SyncContext, provider: Provider, newest: CID) -> list[CID]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import blocks
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, Cli
@@ -35,6 +36,35 @@ def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> Non
     assert last[:6] == root[:6] and when.startswith("20")
     sealed.fails(3, "provider", "remove", str(usb))
     sealed.fails(3, "provider", "add", "nonsense")
+
+
+def test_check_says_what_to_do_where_waiting_does_not_help(
+    sealed: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said "Check again later" of a missing token and of a refused key."""
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
+    sealed.ok("provider", "add", "pinata")
+    monkeypatch.delenv("PINATA_JWT")
+
+    def told(refusal: ProviderError | None) -> str:
+        with monkeypatch.context() as patch:
+            if refusal is not None:
+
+                async def listing(_: DirectoryProvider) -> dict[str, int]:
+                    raise refusal
+
+                patch.setattr(DirectoryProvider, "listing", listing)
+            done = sealed("provider", "check")
+        assert done.code == 7, done
+        return done.err.splitlines()[-1]
+
+    assert "set PINATA_JWT" in told(None) and "later" not in told(None)
+    sealed.ok("provider", "remove", "pinata")
+    assert told(ProviderUnavailable("busy")) == "Check again later: ipfsmem provider check"
+    assert told(ProviderRefused("not allowed", hint="Use a key that may list.")) == "Use a key that may list."
+    assert told(ProviderRefused("not allowed")) == "Test the provider: ipfsmem provider test SPEC"
 
 
 def test_moved_the_wallet_finds_it_at_the_new_place(
