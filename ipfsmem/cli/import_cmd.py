@@ -187,6 +187,8 @@ def _say(done: Imported, *, told: bool) -> None:
         click.echo(
             f"Of these changes {', '.join(said[:20])}{f' and {len(said) - 20} more scopes' if len(said) > 20 else ''}."
         )
+    for skipped in done.skipped:
+        click.echo(f"skipped: {clean(skipped)}")
     _say_left_out(done.problems)
 
 

@@ -18,10 +18,10 @@ from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.exchange.lenient import date_of
-from ipfsmem.exchange.records import Item, Problem
+from ipfsmem.exchange.records import Item, Problem, Skipped
 from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
-from ipfsmem.memories.containers import NOTES, folder_files, is_zip, opened, zip_files
+from ipfsmem.memories.containers import ATTACHMENTS, NOTES, folder_files, is_zip, opened, zip_files
 
 #: Extensions of files that are listed in a folder or zip; notes only by name.
 ENDINGS = (".md", ".json", ".jsonl", ".db", ".db-wal", ".af", *NOTES)
@@ -80,10 +80,15 @@ def each_file(
             yield Problem(name, str(error))
 
 
-def left_out_notes(files: Files, of: Callable[[str], bool] = lambda name: True) -> Iterator[Problem]:
-    """Yield the notes of a folder or zip that are not read there, among the names that `of` accepts."""
+def left_out_notes(
+    files: Files, of: Callable[[str], bool] = lambda name: True
+) -> Iterator[Problem | Skipped]:
+    """Yield the notes of a folder or zip that are not read there, among the names that `of` accepts, and the attachments by kind."""
     for name in () if files.single else filter(of, files.ending(*NOTES)):
-        yield Problem(name, "of a folder or zip only files that end in .md are read")
+        if name.lower().endswith(ATTACHMENTS):
+            yield Skipped(f"attachment (.{name.lower().rpartition('.')[2]})")
+        else:
+            yield Problem(name, "of a folder or zip only files that end in .md are read")
 
 
 def one_file(called: str, data: bytes) -> Files:

@@ -55,6 +55,8 @@ class BundleScope(msgspec.Struct, frozen=True):
 
     blob: Blob
     card: Card | None = None
+    #: Files beside its memories that are no notes, in words.
+    skipped: tuple[str, ...] = ()
 
 
 class Room:

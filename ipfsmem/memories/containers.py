@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID
@@ -31,6 +33,7 @@ from ipfsmem.memories.bundle_tree import (
     ReadFile,
     read_tree,
 )
+from ipfsmem.wording import count
 
 ZIP_MAGIC = b"PK\x03\x04"
 #: The directory of a zip without files.
@@ -43,8 +46,10 @@ TEXTS = (
     *(".txt", ".text", ".markdown", ".mdown", ".mdwn", ".mkd", ".mkdn", ".mdx"),
     *(".org", ".rst", ".adoc", ".asciidoc", ".textile"),
 )
-#: Extensions of further notes, which are never read, and so are reported.
-NOTES = (*TEXTS, ".html", ".htm", ".rtf", ".tex", ".doc", ".docx", ".odt", ".pdf", ".epub", ".canvas")
+#: Extensions of documents that lie beside notes: never read, and named, as they are no notes.
+ATTACHMENTS = (".doc", ".docx", ".odt", ".pdf", ".epub")
+#: Extensions of further notes, which are never read, and so are reported as left out; and of attachments.
+NOTES = (*TEXTS, ".html", ".htm", ".rtf", ".tex", ".canvas", *ATTACHMENTS)
 #: Prefix of each file's entry in the directory of a zip.
 _DIRECTORY = b"PK\x01\x02"
 
@@ -137,21 +142,26 @@ def _read(
     texts: bool = False,
 ) -> dict[str, BundleScope]:
     """Read the tree of a place that a user named, as `read_tree`. Raises FormatError if it has no file of a memory: most often it
-    is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out; `texts`:
-    files with the extensions `TEXTS` are memories too."""
+    is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out, attachments
+    among them as skipped; `texts`: files with the extensions `TEXTS` are memories too."""
     endings = TEXTS if texts else ()
     if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE, *endings)) for name in names):
         raise FormatError(f"there are no memories in {place}")
-    return read_tree(names, read, [*said, *_told_of_notes(notes, texts=texts)], endings)
+    attached = sorted(name for name in notes if name.lower().endswith(ATTACHMENTS))
+    unread = [name for name in notes if not name.lower().endswith(ATTACHMENTS)]
+    only = "of a folder or zip only plain text is" if texts else "of an export only files that end in .md are"
+    problems = [f"{only} read: left out {_some(unread)}"] if unread else []
+    found = read_tree(names, read, [*said, *problems], endings)
+    if attached:
+        skipped = f"{count(len(attached), 'attachment')}: {_some(attached)}"
+        found[""] = msgspec.structs.replace(found[""], skipped=(skipped,))
+    return found
 
 
-def _told_of_notes(names: Sequence[str], *, texts: bool) -> list[str]:
-    if not names:
-        return []
+def _some(names: Sequence[str]) -> str:
+    """Return some names, and how many more there are."""
     shown = ", ".join(ascii(name)[1:-1][:60] for name in names[:3])
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    read = "of a folder or zip only plain text is" if texts else "of an export only files that end in .md are"
-    return [f"{read} read: left out {shown}{more}"]
+    return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
 
 
 def _is_folder(path: Path) -> bool:

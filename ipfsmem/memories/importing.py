@@ -61,7 +61,8 @@ class ImportContents(msgspec.Struct, frozen=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """The result of an import, or with `dry_run` its preview, and what was `found`. `problems` say what was left out and why.
+    """The result of an import, or with `dry_run` its preview, and what was `found`. `problems` say what was left out and why, `skipped`
+    names files beside the notes that are no notes.
 
     `still_others`: texts that were here already as texts of others, which no import makes own ones. `still_forgotten`: texts of
     memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the nameless one)
@@ -77,6 +78,7 @@ class Imported(msgspec.Struct, frozen=True):
     forgotten: int = 0
     events: int = 0
     problems: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     scopes: dict[str, dict[str, int]] = {}
     key: str = ""
     dry_run: bool = False
@@ -165,6 +167,7 @@ def import_files(
     return Imported(
         **total,
         problems=tuple(problems),
+        skipped=tuple(text for part in parts.values() for text in part.skipped),
         scopes=scopes,
         key=keys.pop() if len(keys) == 1 else "",
         dry_run=dry_run,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import FormatError, IpfsmemError, LimitError, UsageError
+from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitError, UsageError
 from ipfsmem.exchange import json_input, places
 from ipfsmem.memories import importing
 from ipfsmem.memory import Memory
@@ -107,14 +107,27 @@ def test_file_with_capital_ending_is_imported(
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_documents_are_named(kind: str, memory: Memory, tmp_path: Path) -> None:
+def test_attachments_are_skipped_by_name_and_notes_that_cannot_be_read_are_left_out(
+    kind: str, memory: Memory, tmp_path: Path
+) -> None:
+    """A folder of notes with a PDF beside them ended with 7, although all notes came in."""
     files = {"a.md": "a\n", "b.pdf": "b\n", "sub/c.Docx": "c\n", ".d.pdf": "d\n", "e.png": "e"}
     tree(tmp_path / "vault", files)
     place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
     taken = memory.bundles.import_(place)
-    assert [one.key for one in memory.list()] == ["a"]
-    (problem,) = taken.problems
-    assert "b.pdf" in problem and "c.Docx" in problem and "d.pdf" not in problem and "e.png" not in problem
+    assert [one.key for one in memory.list()] == ["a"] and not taken.problems
+    assert [one.replace("sub/", "") for one in taken.skipped] == ["2 attachments: b.pdf, c.Docx"]
+    taken.raise_if_incomplete()
+    for name, data in {"f.html": "<p>a note", "g.md": "---\nname: [\n---\n", "h.pdf": "h"}.items():
+        files[name] = data
+    (tmp_path / "more").mkdir()
+    tree(tmp_path / "more", files)
+    place = tmp_path / "more" if kind == "folder" else zipped(tmp_path / "y.zip", files)
+    taken = memory.bundles.import_(place)
+    assert taken.skipped[0].startswith("3 attachments: b.pdf, ")
+    assert any("f.html" in one for one in taken.problems)
+    with pytest.raises(IncompleteError):
+        taken.raise_if_incomplete()
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
