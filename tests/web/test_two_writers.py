@@ -166,6 +166,23 @@ def test_a_device_without_the_wallet_is_let_in_by_its_public_keys(
     assert "guest" in {one.label for one in memory.members.list()}
 
 
+def test_change_of_members_that_no_provider_accepted_is_unpublished(
+    client: Client, url: str, memory: Memory
+) -> None:
+    words = words_of(memory)
+    web = client.open("desk", url, words=words, token=PEER_TOKEN)
+    web.sync()
+    assert web.status()["unpublished"] is False
+    client.ask({"do": "use", "as": "desk", "url": url, "token": "not the token of this server"})
+    how = {"url": url, "token": PEER_TOKEN, "pointer": web.pointer()}
+    shown = client.ask({"do": "open", "as": "guest", "label": "guest", "request": True, **how})
+    client.ask({"do": "letIn", "as": "desk", "text": shown["text"], "words": words})
+    assert web.status()["unpublished"] is True
+    client.ask({"do": "use", "as": "desk", "url": url, "token": PEER_TOKEN})
+    web.sync()
+    assert web.status()["unpublished"] is False
+
+
 def test_who_was_removed_writes_nothing_more(client: Client, url: str, memory: Memory) -> None:
     web = client.open("lost", url, words=words_of(memory), token=PEER_TOKEN)
     root_of(memory)
