@@ -7,14 +7,19 @@ import contextlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from aiohttp import web
+from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, Client, ClientError, by_wallet, root_of, web_client
 
 
@@ -64,6 +69,30 @@ def test_a_memory_that_a_browser_made_is_one_for_python_with_the_wallet_and_with
     # A second memory of one wallet is not made by mistake.
     with pytest.raises(ClientError, match="has a memory there already"):
         client.ask({"do": "open", "as": "second", "label": "second", "url": url, "token": PEER_TOKEN, "create": True, **by_wallet()})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "pins", [{"pins": [], "unread": ["x.pins"]}, {"pins": ["rubbish"]}, {}], ids=["gap", "entry", "none"]
+)
+def test_no_memory_is_made_where_a_part_of_the_pin_list_cannot_be_read(
+    client: Client, tmp_path: Path, pins: dict[str, object]
+) -> None:
+    """The list counted as complete, so a second memory of the wallet was made."""
+
+    @web.middleware
+    async def with_a_gap(request: web.Request, handler: Any) -> web.StreamResponse:
+        if request.method == "GET" and request.path == "/pins":
+            return web.json_response(pins)
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    def app() -> web.Application:
+        made = serving.app(DirectoryProvider(tmp_path), token=PEER_TOKEN)
+        made.middlewares.append(with_a_gap)
+        return made
+
+    with serve(app) as url, pytest.raises(ClientError, match="may hold the vault of this wallet"):
+        client.ask({"do": "open", "as": "gap", "label": "gap", "url": url, "token": PEER_TOKEN, "create": True, **by_wallet()})  # fmt: skip
 
 
 def test_a_memory_without_a_wallet_is_opened_by_its_words_and_none_is_made_without_either(

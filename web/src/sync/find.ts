@@ -6,6 +6,7 @@ import { asVersion1, ipnsName, parseCid } from '../core/cid.ts'
 import type { Ring } from '../core/ring.ts'
 import { MOST_LISTED, MOST_RECORDS, pinName, type Shelf, VaultReader } from '../core/vault.ts'
 import { MemoryError } from '../device/errors.ts'
+import { ProviderError } from './provider.ts'
 import type { Run } from './run.ts'
 
 /** The names over which an anchor leads, itself the first. */
@@ -85,9 +86,10 @@ async function list(run: Run, pins: Record<string, readonly string[]>, name: str
   const found: string[] = []
   for (const provider of run.providers) {
     try {
-      // What is no CID there is nothing, and keeps nobody from the rest.
-      const listed = (await provider.pins?.(name)) ?? []
-      found.push(...listed.flatMap(one => unlessRefused(() => asVersion1(parseCid(one)).text) ?? []))
+      // An entry that cannot be read keeps nobody from the rest, and may be the one that is looked for.
+      const listed = ((await provider.pins?.(name)) ?? []).map(one => unlessRefused(() => asVersion1(parseCid(one)).text))
+      found.push(...listed.flatMap(one => one ?? []))
+      if (listed.some(one => one == null)) throw new ProviderError(provider.name, false, `a part of the pin list of ${provider.name} cannot be read, so newer texts may be missing`)
     } catch (error) {
       run.failed(error)
     }

@@ -3,7 +3,7 @@
 import { type Bytes, isObject, Refused } from '../core/bytes.ts'
 import { readCar, writeCar } from '../core/car.ts'
 import { type Fetch, Http } from './http.ts'
-import { type Block, type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
+import { type Block, type Keeper, type NameServer, type Provider, ProviderError, UNREAD } from './provider.ts'
 
 const MOST_ASKED = 500
 const MOST_RECORD = 10 << 10
@@ -82,9 +82,11 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
     async pins(pinName) {
       const query = new URLSearchParams({ name: pinName })
       const answer = await http.ask(`${base}/pins?${query}`, { what: 'list pins' })
-      const { pins } = answerOf(name, await http.text(answer))
-      const named = Array.isArray(pins) ? pins.filter(one => isObject(one) && one.name === pinName) : []
-      return named.map(one => String((one as Record<string, unknown>).cid))
+      const { pins, unread } = answerOf(name, await http.text(answer))
+      const all: readonly unknown[] = Array.isArray(pins) ? pins : [null]
+      const isWhole = all.every(isObject) && (unread === undefined || (Array.isArray(unread) && unread.length === 0))
+      const named = all.flatMap(one => (isObject(one) && one['name'] === pinName ? String(one['cid']) : []))
+      return isWhole ? named : [...named, UNREAD]
     }
   }
 }

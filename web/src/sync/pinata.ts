@@ -8,7 +8,7 @@
 import { isObject } from '../core/bytes.ts'
 import { writeCar } from '../core/car.ts'
 import { type Fetch, Http } from './http.ts'
-import { type Keeper, type Provider, ProviderError } from './provider.ts'
+import { type Keeper, type Provider, ProviderError, UNREAD } from './provider.ts'
 
 const API = 'https://api.pinata.cloud/v3/files/public'
 const UPLOADS = 'https://uploads.pinata.cloud/v3/files'
@@ -47,7 +47,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
   const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
     const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by })
     const { files } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
-    const all = (Array.isArray(files) ? files : []).flatMap(one => entryOf(one) ?? [])
+    const all = (Array.isArray(files) ? files : [null]).map(one => entryOf(one) ?? { id: '', cid: UNREAD, name: by.name ?? '' })
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }
   const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'release a version' })

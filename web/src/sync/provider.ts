@@ -49,6 +49,9 @@ export type Keeper = Reader & {
   unpin(root: string, name: string): Promise<void>
 }
 
+/** In a list of pins: an entry that cannot be read. It is no CID. */
+export const UNREAD = ''
+
 /** Whatever a spec names: each part where it can do that. */
 export type Provider = {
   readonly name: string
