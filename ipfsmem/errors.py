@@ -245,6 +245,8 @@ class ProviderError(IpfsmemError):
     blocks: Mapping[Any, bytes] = {}
     #: Pins that were read before it failed (ipfsmem.provider.contract, `pins`).
     pins: Sequence[Any] = ()
+    #: Names of objects that a bucket listed before it failed.
+    listed: Sequence[str] = ()
     #: Seconds for which the provider asked to be left alone; None when it asked for no pause.
     again_after: float | None = None
 

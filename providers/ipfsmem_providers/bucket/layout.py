@@ -31,7 +31,7 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
-from ipfsmem.errors import FormatError, ProviderUnavailable, SealError
+from ipfsmem.errors import FormatError, ProviderError, ProviderUnavailable, SealError
 from ipfsmem.provider.contract import Pin
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.bucket.objects import Objects
@@ -57,6 +57,8 @@ _GAP: Final = 128 * 1024
 _INDEX_GAP: Final = 4 * 1024
 #: An object that is put to learn the server's time from its date.
 _NOW: Final = "now"
+#: The folder of pins.
+_PINS: Final = "pins"
 #: An object is read whole when parts of more than `_LITTLE` bytes are wanted; up to `_KEPT` bytes of these are cached.
 _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
@@ -333,6 +335,17 @@ class BucketCollector(Collector):
 
 class BucketPins(PackPins):
     """The pins of a bucket: those under one name have keys with one prefix."""
+
+    def named(self, name: str) -> list[Pin]:
+        """Do `PackPins.named`. A list that fails part-way raises with the pins that it showed by their keys."""
+        try:
+            return super().named(name)
+        except ProviderError as error:
+            start = f"{_PINS}/{self._prefix(name)}"
+            shown = (key.removeprefix(f"{_PINS}/") for key in error.listed if key.startswith(start))
+            found = self._single_pins(shown, name)
+            error.pins = sorted(found, key=lambda pin: (-pin.created, pin.handle))
+            raise
 
     def _prefix(self, name: str) -> str:
         return f"{tag_of(name)}/"

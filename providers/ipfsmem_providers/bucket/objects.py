@@ -218,7 +218,12 @@ class Objects:
         if snapshot is None:
             return self._list(folder)
         for parent in ("", folder.partition("/")[0]):
-            listed = self._listed_once(snapshot, parent)
+            try:
+                listed = self._listed_once(snapshot, parent)
+            except ProviderError as error:
+                if not error.listed:
+                    raise
+                listed = None  # it answers, and the failing page may be one of another folder
             if listed is not None:
                 start = f"{folder}/".removeprefix(f"{parent}/" if parent else "")
                 return {key[len(start) :]: info for key, info in listed.items() if key.startswith(start)}
@@ -263,6 +268,7 @@ class Objects:
         import obstore
 
         start = len(folder) + 1 if folder else 0
+        shown: dict[str, None] = {}
 
         def ask(at: Any) -> Listed | None:
             with self._bounded_listing() as moved:
@@ -280,6 +286,7 @@ class Objects:
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
                     found[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
+                shown.update(dict.fromkeys(entry["path"] for entry in page))
                 if most is not None and len(found) > most:
                     return None
                 # Part of a list must not pass for all of it: blocks that only the rest needs would be removed.
@@ -289,7 +296,11 @@ class Objects:
                     raise ProviderRefused(f"{self.where} lists the same objects again and again")
             return found
 
-        return self._ask("LIST", "list objects", ask)
+        try:
+            return self._ask("LIST", "list objects", ask)
+        except ProviderError as error:
+            error.listed = tuple(shown)
+            raise
 
     @contextlib.contextmanager
     def _bounded_listing(self) -> Iterator[Callable[[], None]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 from ipfsmem_providers.bucket import objects as bucket_objects
 
 from ipfsmem.content.cid import raw_cid
@@ -324,3 +325,41 @@ def test_pack_that_was_removed_after_the_listing_ends_no_read(at: Bucket) -> Non
         await two.close()
 
     asyncio.run(body())
+
+
+def failing_after(at: Bucket, pages: int) -> None:
+    """Every list fails after this many pages."""
+
+    async def fault(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        if request.method == "GET" and "list-type" in request.query:
+            token = int(request.query.get("continuation-token") or 0)
+            if token >= pages * at.server.page:
+                return web.Response(status=500, text="<Error><Code>InternalError</Code></Error>")
+        return at.server.own(request, b"")
+
+    at.server.faults.add("GET", ".*", fault, -1)
+
+
+def test_failed_list_of_all_of_a_bucket_costs_no_list_of_a_folder(at: Bucket) -> None:
+    """A page of others' objects that cannot be read cost the pins and the names, too."""
+    provider = at.open(retry=QUICK)
+    pin = asyncio.run(provider.pin(block(b"x")[0], "n"))
+    at.server.page = 1_000
+    for number in range(1_001):
+        at.server.objects[f"mem/other/{number:04}"] = (b"", "2026-11-01T00:00:00.000Z", {})
+    failing_after(at, 1)
+    provider.objects.begin_snapshot()
+    assert asyncio.run(provider.pins("n")) == [pin]
+
+
+def test_failed_list_of_pins_is_an_error_with_those_of_its_first_pages(at: Bucket) -> None:
+    provider = at.open(retry=QUICK)
+    pins = [asyncio.run(provider.pin(block(bytes([number]))[0], "n")) for number in range(3)]
+    tag = pins[0].handle.partition("/")[0]
+    for number in range(1_000):
+        at.server.objects[f"mem/pins/{tag}/zz{number:04}"] = (b"", "2026-11-01T00:00:00.000Z", {})
+    failing_after(at, 1)
+    with pytest.raises(ProviderUnavailable) as caught:
+        asyncio.run(at.open(retry=QUICK).pins("n"))
+    assert {pin.cid for pin in caught.value.pins} == {pin.cid for pin in pins}

@@ -264,7 +264,7 @@ def test_list_of_pins_that_fails_in_a_trailer_is_an_error_with_the_pins_that_wer
 
         async def body() -> None:
             provider = opened(url, retry=QUICK)
-            with pytest.raises(CommandFailed, match="could not list pins: .*datastore closed") as caught:
+            with pytest.raises(CommandFailed, match=r"could not list pins: .*datastore closed") as caught:
                 await provider.pins("n")
             assert [pin.cid for pin in caught.value.pins] == [first]
             kubo.breaks_after = None
