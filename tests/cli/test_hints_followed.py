@@ -21,9 +21,10 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.cli import edit_cmd
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.published.live_set import live_set
+from ipfsmem.sync import presence
 from tests.cli.test_hints_of_providers import ROWS as OF_PROVIDERS
 from tests.support.cli_lab import KEY
 from tests.support.hints import WHOLE, followed, hinted, hints
@@ -66,6 +67,7 @@ from tests.support.outcomes import (
     written_before_removal,
 )
 
+_LISTING = DirectoryProvider.listing
 #: A command, or something that a person does.
 Step = str | Callable[[Place], object]
 
@@ -254,6 +256,21 @@ def mounted_elsewhere(place: Place) -> None:
     place.usb.rename(place.base / "usb2")
 
 
+def refused(place: Place) -> None:
+    async def listing(_: DirectoryProvider) -> dict[str, int]:
+        raise ProviderRefused("not allowed")
+
+    place.patch.setattr(DirectoryProvider, "listing", listing)
+
+
+def accepted(place: Place) -> None:
+    place.patch.setattr(DirectoryProvider, "listing", _LISTING)
+
+
+def cannot_be_checked(place: Place) -> None:
+    place.patch.setattr(presence, "can_be_checked", lambda _: False)
+
+
 def only_names(place: Place) -> None:
     place.ok("provider remove STICK", "provider add routing:http://127.0.0.1:9")
     place.patch.delenv("IPFSMEM_PROVIDER")
@@ -404,6 +421,9 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Its CID: ipfsmem format cid PATH. A file in it: inspect that.", "format inspect PLAIN", ("format cid PLAIN",), "format cid PLAIN", "none"),
     Hint("See: ipfsmem member list.", "member revoke phone KEY", ("member list",), "member revoke second KEY", "sealed", prepare=other_syncs),
     Hint("Publish it: ipfsmem sync", "key phrase KEY", (both_back, "sync"), "status", "sealed", prepare=second_provider_gone),
+    Hint("Test the provider: ipfsmem provider test SPEC", "provider check", (accepted, "provider test STICK"), "provider check", "sealed", SAID, refused),
+    Hint("Add a provider that lists or serves its content: ipfsmem provider add SPEC", "provider check", ("provider add USB", "sync"), "status", "sealed", SAID, cannot_be_checked),
+    Hint("Publish the vault: ipfsmem sync", "provider check -n open", ("sync -n open --yes-public",), "provider check -n open", "sealed", ("init -n open --mode ipfs --no-wallet",)),
     Hint("Check again later: ipfsmem provider check", "provider check", (plug_in,), "provider check", "sealed", SAID, unplug),
     Hint("On a device that still publishes at the old place: ipfsmem provider add SPEC", "vault move USB", ("provider add USB",), "status", "sealed", prepare=old_place_gone),
     Hint("Its providers: VALUE. Or move without --from, to leave all of them (in Python: source=None).", "vault move USB --from nowhere", (), "vault move USB", "sealed", SAID),
