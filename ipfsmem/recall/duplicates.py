@@ -12,12 +12,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
 from importlib.util import find_spec
-from itertools import chain
+from itertools import accumulate, chain, islice
 from math import ceil
 from operator import or_
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from ipfsmem.recall.terms import split, terms_of
+from ipfsmem.recall.postings import TermNumbers
+from ipfsmem.recall.terms import split
 
 How = Literal["same", "contained", "alike"]
 #: Minimum words of a text that is looked up inside others.
@@ -31,7 +32,7 @@ _SHARED: Final = 4
 #: Minimum texts that NumPy compares.
 _MANY: Final = 2_000
 #: Number of different bits for the terms of a text.
-_BITS: Final = 512
+_BITS: Final = 2_048
 #: Upper bound of the rounding error of such products.
 _ROUNDING: Final = 1e-9
 
@@ -56,25 +57,13 @@ class _Text(NamedTuple):
     bits: int
 
 
-class _TermsOf(dict[str, list[int]]):
-    """A cache of the terms of a word, numbered as they appear."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def __missing__(self, word: str) -> list[int]:
-        numbers = self.numbers
-        found = self[word] = [numbers.setdefault(term, len(numbers)) for term in terms_of(word)]
-        return found
-
-
 def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
     """Return the pairs of texts, by id, with equal words, with one inside the other, or with at least the share `least` of their
     terms in common; equal ones first, then the most similar. Of several equal ones each is paired with the first."""
     first: dict[str, str] = {}
     pairs = []
     terms: list[array[int]] = []
-    of_word = _TermsOf()
+    numbers = TermNumbers()
     for id, text in sorted(texts.items()):
         words = split(text)
         joined = " ".join(words)
@@ -82,8 +71,9 @@ def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
             pairs.append(Pair(first[joined], id, "same", 1.0))
         elif words:
             first[joined] = id
-            terms.append(array("I", set(chain.from_iterable(map(of_word.__getitem__, set(words))))))
-    different = _ready(first, terms, list(of_word.numbers))
+            terms.append(array("I", numbers.different(words)))
+    by_arrays = len(first) >= _MANY and find_spec("numpy")
+    different = (_ready_by_arrays if by_arrays else _ready)(first, terms, numbers.terms)
     found = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
     found |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
     return sorted([*pairs, *found.values()], key=lambda p: (p.how != "same", -p.similarity, p.one, p.other))
@@ -100,6 +90,34 @@ def _ready(first: Mapping[str, str], terms: Sequence[array[int]], names: Sequenc
     for (words, id), its in zip(first.items(), terms, strict=True):
         rare = array("I", sorted(map(place.__getitem__, its)))
         made.append(_Text(id, words, rare, reduce(or_, map(bits.__getitem__, rare), 0)))
+    return sorted(made, key=lambda text: (len(text.rare), text.id))
+
+
+def _ready_by_arrays(
+    first: Mapping[str, str], terms: Sequence[array[int]], names: Sequence[str]
+) -> list[_Text]:
+    """Return the same as `_ready`, in a fifth of the time."""
+    import numpy as np
+
+    ends = list(accumulate(map(len, terms), initial=0))
+    given: Any = np.frombuffer(b"".join(terms), np.uint32)
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
+    often = np.bincount(given, minlength=len(names))[by_name]
+    place = np.empty(len(names), np.uint64)
+    place[by_name[np.argsort(often, kind="stable")]] = np.arange(len(names))
+    rows = np.repeat(np.arange(len(terms)), np.diff(ends))
+    keys = rows.astype(np.uint64) << np.uint64(32) | place[given]
+    keys.sort()
+    places = keys.astype(np.uint32)  # the lower half
+    made = []
+    for begin in range(0, len(terms), _MANY):
+        there = slice(ends[begin], ends[min(begin + _MANY, len(terms))])
+        bits = np.zeros((_MANY, _BITS), bool)
+        bits[rows[there] - begin, places[there] % _BITS] = True
+        packed = np.packbits(bits, axis=1, bitorder="little")
+        for row, (words, id) in enumerate(islice(first.items(), begin, begin + _MANY)):
+            rare = array("I", places[ends[begin + row] : ends[begin + row + 1]].tobytes())
+            made.append(_Text(id, words, rare, int.from_bytes(packed[row].tobytes(), "little")))
     return sorted(made, key=lambda text: (len(text.rare), text.id))
 
 

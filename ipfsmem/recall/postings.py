@@ -204,6 +204,14 @@ class TermNumbers(dict[str, int]):
             self._further.clear()
         return found
 
+    def different(self, words: Iterable[str]) -> set[int]:
+        """Return the same numbers without repetitions."""
+        found = set(map(self.__getitem__, words))
+        found.update(self._further)
+        self._further.clear()
+        found.discard(0)
+        return found
+
     def __missing__(self, word: str) -> int:
         found = list(map(self._number, terms_of(word)))
         if len(found) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,16 @@ def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int],
     sought = [module._Candidates(array("I", sorted(rare)), shared, first) for rare, shared, first in rows]
     found = list(module._near_by_arrays(sought))
     assert sorted(found) == sorted(module._near(sought)) and len(set(found)) == len(found)
+
+
+@given(st.lists(st.frozensets(st.sampled_from(range(1, 9))), max_size=12))
+def test_texts_made_ready_by_arrays_are_those_without(rows: list[frozenset[int]]) -> None:
+    pytest.importorskip("numpy")
+    first = {f"words {n}": str(n % 7) for n in range(len(rows))}
+    given = first, [array("I", row) for row in rows], ["", *"hgfedcba"]
+    for least in (3, 5_000):
+        with patch.object(module, "_MANY", least), patch.object(module, "_BITS", 8 * least):
+            assert module._ready_by_arrays(*given) == module._ready(*given)
 
 
 def test_many_texts_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
