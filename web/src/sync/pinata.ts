@@ -47,7 +47,8 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
   const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
     const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by })
     const { files } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
-    const all = (Array.isArray(files) ? files : [null]).map(one => entryOf(one) ?? { id: '', cid: UNREAD, name: by.name ?? '' })
+    const unread = (one: unknown): Entry => ({ id: '', cid: UNREAD, name: isObject(one) && typeof one['name'] === 'string' ? one['name'] : (by.name ?? '') })
+    const all = (Array.isArray(files) ? files : [null]).map(one => entryOf(one) ?? unread(one))
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }
   const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'release a version' })
