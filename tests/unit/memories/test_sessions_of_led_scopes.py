@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
             memory.scopes.make(scope)
         memory.scope("sub").sessions.add("old", said("a canary in sub"))
         memory.scope("sub").sessions.add("both", said("first in sub"))
+        time.sleep(0.002)  # in one millisecond messages of two scopes have no order
         memory.scope("top").sessions.add("both", said("second in top"))
         memory.scopes.redirect("sub", "top")
         yield memory
