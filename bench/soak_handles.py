@@ -594,9 +594,9 @@ def _import_all() -> None:
     for name in ("rich.table", "ipfsmem_providers.directory"):
         importlib.import_module(name)
     for found in pkgutil.walk_packages(ipfsmem.__path__, "ipfsmem."):
-        if not found.name.startswith(
-            ("ipfsmem.adapters", "ipfsmem.mcp", "ipfsmem.recall.ranking_arrays")
-        ) and (not found.name.endswith("__main__")):
+        if not found.name.startswith(("ipfsmem.adapters", "ipfsmem.mcp")) and not found.name.endswith(
+            ("__main__", "_arrays")  # these need NumPy
+        ):
             importlib.import_module(found.name)
     gc.freeze()
 
