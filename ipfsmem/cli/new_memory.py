@@ -152,16 +152,10 @@ def bring_back(
 
 
 def first_vault(context: CommandContext, unlock: Unlock | RootKeys) -> Unlock | None:
-    """What opens the wallet's first vault, when another device may have it under the name that --vault says: it is `default` in the wallet,
-    whatever its name on a device. None where another one is named, and where the first one is on this device."""
-    from ipfsmem.device.namespaces import FIRST, namespaces
+    """What opens the wallet's first vault, when another device may have it under the name that --vault says (`Unlock.first_elsewhere`)."""
     from ipfsmem.vault.owner import Unlock
 
-    if not isinstance(unlock, Unlock) or unlock.vault is not None or context.namespace == FIRST:
-        return None
-    first = unlock.for_vault_called(FIRST)
-    here = any(first.opens(config.vault) for config in namespaces(context.home).values())
-    return None if here else first
+    return unlock.first_elsewhere(context.home, context.namespace) if isinstance(unlock, Unlock) else None
 
 
 def by_vault_name(context: CommandContext, unlock: Unlock) -> Unlock | None:

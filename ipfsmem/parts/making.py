@@ -295,10 +295,23 @@ async def recover(
 async def _found(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
 ) -> tuple[RootKeys, VaultConfig, Company]:
-    """The root of the owner, the vault at the providers that is theirs, and the company in which it was found. Raises NoVaultError, ConfigError when another
-    namespace here holds it."""
-    if isinstance(key, Unlock):
-        key = plan.named(key)
+    """The root of the owner, the vault at the providers that is theirs, and the company in which it was found. A wallet may know the vault
+    by the name of the namespace, or as its first one. Raises NoVaultError, ConfigError when another namespace here holds it."""
+    if not isinstance(key, Unlock):
+        return await _found_by(key, plan, providers, named_root)
+    first = key.first_elsewhere(plan.folder.parent, plan.folder.name)
+    try:
+        return await _found_by(plan.named(key), plan, providers, named_root)
+    except NoVaultError as error:
+        if error.doubt or first is None:
+            raise
+    return await _found_by(first, plan, providers, named_root)
+
+
+async def _found_by(
+    key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
+) -> tuple[RootKeys, VaultConfig, Company]:
+    """Do `_found` with a key that names its vault."""
     sealed = plan.mode.sealed
     with contextlib.closing(scratch_replica(plan.world)) as scratch:
         root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key

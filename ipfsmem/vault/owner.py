@@ -5,13 +5,14 @@ A wallet, a wallet with its vault's label, a recovery phrase, or the root stored
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.device.identity import open_row
-from ipfsmem.device.namespaces import FIRST
+from ipfsmem.device.namespaces import FIRST, namespaces
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
@@ -58,6 +59,14 @@ class Unlock(msgspec.Struct, frozen=True):
             self.number,
             self.passphrase is not None,
         )
+
+    def first_elsewhere(self, home: Path, namespace: str) -> Unlock | None:
+        """Return what opens the wallet's first vault, if another device may have it under the name `namespace`: it is `default` in the
+        wallet, whatever its name on a device. None if another vault is named, and if the first one is on this device."""
+        if self.vault is not None or namespace == FIRST:
+            return None
+        first = self.for_vault_called(FIRST)
+        return None if any(first.opens(one.vault) for one in namespaces(home).values()) else first
 
     def __repr__(self) -> str:
         passphrase = "" if self.passphrase is None else ", with a passphrase"

@@ -24,6 +24,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.cli import init_cmd
 from ipfsmem.http import blocks
 from ipfsmem.memory import Memory
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 
@@ -178,6 +179,35 @@ def test_init_and_recover_find_the_first_vault_of_a_wallet_past_other_vaults_on_
         assert elsewhere is ("default" in [one["name"] for one in done.json["vaults"]]), case
         label = other.ok("status", "--vault", "work", "--json").json["vault"]["name"]
         assert label == ("default" if here == "local" and not labels else "work"), case
+
+
+def test_load_finds_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
+    bare: Cli, stick: Path, tmp_path: Path
+) -> None:
+    """`Memory.load` made a second, empty vault next to a vault of another wallet."""
+    bare.ok("init", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--body", "of default")
+    bare.ok("sync")
+    home = tmp_path / "other"
+
+    def load(name: str, key: str) -> tuple[str, list[str]]:
+        signer = RawKeySigner(bytes.fromhex(key.removeprefix("0x")))
+        with Memory.load(
+            name,
+            "encrypted-ipfs",
+            provider=str(stick),
+            unlock=signer,
+            passphrase=False,
+            home=home,
+            create=True,
+        ) as memory:
+            vault = memory.replica.config.vault
+            assert vault is not None
+            return vault.name, [one.key for one in memory.list()]
+
+    assert load("theirs", OTHER_KEY) == ("default", [])
+    assert load("work", KEY) == ("default", ["tone"])
+    assert load("more", KEY) == ("more", [])
 
 
 def test_init_next_to_the_first_vault_that_its_phrase_brought_back_makes_another_one(
