@@ -126,9 +126,10 @@ def import_files(
     if prune and strategy != "replace":
         raise UsageError("prune requires the strategy replace")
     problems = [problem for part in parts.values() for problem in part.blob.problems]
-    if prune and problems:
+    skipped = tuple(text for part in parts.values() for text in part.skipped)
+    if prune and (unread := [*problems, *skipped]):  # a document may be what a memory became
         raise FormatError(
-            f"unreadable records would be forgotten: {problems[0]}",
+            f"unreadable records would be forgotten: {unread[0]}",
             hint=_NO_PRUNING,
         )
     if prune and not any(
@@ -167,7 +168,7 @@ def import_files(
     return Imported(
         **total,
         problems=tuple(problems),
-        skipped=tuple(text for part in parts.values() for text in part.skipped),
+        skipped=skipped,
         scopes=scopes,
         key=keys.pop() if len(keys) == 1 else "",
         dry_run=dry_run,

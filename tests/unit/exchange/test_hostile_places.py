@@ -149,6 +149,18 @@ def test_notes_with_other_endings_alone_prune_nothing(kind: str, memory: Memory,
     assert [one.key for one in memory.list()] == ["mine"]
 
 
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_notes_next_to_an_attachment_prune_nothing(kind: str, memory: Memory, tmp_path: Path) -> None:
+    """A memory may have become that document."""
+    memory.write("report", "kept")
+    files = {"a.md": "a\n", "report.docx": "PK"}
+    tree(tmp_path / "vault", files)
+    place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
+    with pytest.raises(FormatError, match=r"would be forgotten: 1 attachment: report\.docx"):
+        memory.bundles.import_(place, strategy="replace", prune=True)
+    assert [one.key for one in memory.list()] == ["report"]
+
+
 @pytest.mark.parametrize("name", ["../../x.md", "memory/..\\..\\x.md", "../../x"])
 @pytest.mark.parametrize("program", ["", "agh"])
 def test_zip_entry_that_leads_out_is_named(program: str, name: str, memory: Memory, tmp_path: Path) -> None:
