@@ -872,7 +872,7 @@ class ValueMethods:
         return delete.run(self._view(), {"key": key, "seen": seen})
 
     def clear(self, *, prefix: str | None = None, level: Literal['user', 'session', 'agent'] | None = None, keys: Iterable[str] | None = None) -> ValueKeys:
-        """Delete the values of some keys, of a prefix or of a level; combined filters must all match. `value restore` restores each.
+        """Delete the own values of some keys, of a prefix or of a level; combined filters must all match. `value restore` restores each.
 
         Args:
             prefix: Only keys with this prefix.

@@ -72,17 +72,21 @@ def _show_list(context: CommandContext, found: ValuePage, asked: Asked) -> None:
 def _run_delete(context: CommandContext, memory: Memory, asked: Asked) -> KeyValue:
     asked["learn"] = when_others_learn(memory.mode)
     gone: KeyValue = call(delete, context, memory, asked)
+    asked["left"] = call(get, context, memory, {"key": gone.key})
     return gone
 
 
 def _show_deleted(context: CommandContext, gone: KeyValue, asked: Asked) -> None:
     typed = f"{'-- ' if gone.key.startswith('-') else ''}{shlex.quote(gone.key)}"
-    back = (
-        advice(f"Restore it: ipfsmem value restore {typed}")
-        if gone.own
-        else "It was pending, so its history does not keep it."
-    )
+    if not gone.own:
+        back = "It was pending, so its history does not keep it."
+    elif clean(gone.key) != gone.key:
+        back = "`value restore` with the same key restores it."
+    else:
+        back = advice(f"Restore it: ipfsmem value restore {typed}")
     click.echo(f"{clean(gone.key)} is deleted here{asked['learn']}. {back}")
+    if asked["left"] is not None:
+        click.echo(style("pending: ", fg="yellow") + "a value that others proposed is shown now.", err=True)
 
 
 def _ask_clear(context: CommandContext, asked: Asked) -> None:

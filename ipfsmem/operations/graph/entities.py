@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.graph.graph import MOST
 from ipfsmem.operation import Cli, Except, Http, Items, View, operation
 from ipfsmem.operations.graph.stored import (
@@ -211,6 +211,8 @@ def delete(
     key = graph.find(entity.strip())
     if key is None:
         return None
+    if seen is None and (shown := get.work(view, key)) is not None and not shown.seen:
+        raise ChangedError(f"{key} has another text, which is not in the graph, so nothing was deleted")
     removed = keep_removed(view.opened.memories.in_scope(view.target), key, seen)
     for one in graph.into(key) if relations else ():
         if one.begin != key:  # an entity's own relations go with its text
