@@ -152,9 +152,9 @@ def _read(data: bytes) -> Any:
     }
 
 
-def _number(digits: str) -> int:
-    """Return a number, 0 for a very long one: Python refuses to read thousands of digits."""
-    return int(digits) if len(digits) <= _DIGITS else 0
+def _number(digits: str) -> int | str:
+    """Return a number, a very long one as text: Python refuses to read thousands of digits."""
+    return int(digits) if len(digits) <= _DIGITS else digits
 
 
 def _read_with_msgspec(text: str) -> Any:

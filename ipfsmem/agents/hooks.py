@@ -301,6 +301,6 @@ def _read(stdin: IO[bytes]) -> bytes:
     read, data = getattr(stdin, "read1", stdin.read), b""
     while len(data) < MAX_INPUT and (more := read(64 * 1024)):
         data += more
-        if data.rstrip().endswith(b"}") and is_whole(data):
+        if data.rstrip(b"\0 \t\r\n").endswith(b"}") and is_whole(data):
             break
     return data
