@@ -304,7 +304,10 @@ class Index:
         pieces = passages(text)
         texts = [split(piece) for piece in pieces]
         there = list(map(of, texts))
-        self.words.add(sum(there, beside))
+        words = beside[:]
+        for terms in there:
+            words += terms
+        self.words.add(words)
         self.headers.add(header)
         self.first_passage.append(0)
         self.passage_end.append(0)

@@ -306,8 +306,10 @@ class Postings:
         `flat`."""
         if many < _SORTED or not ("numpy" in sys.modules or (many >= _LOADED and numpy_is_there())):
             return None
-        from ipfsmem.recall.postings_arrays import merged
-
+        try:
+            from ipfsmem.recall.postings_arrays import merged
+        except ImportError:  # a NumPy that does not load here
+            return None
         terms, first, of = self._terms.terms, self._unsorted, self.lengths[self._unsorted :]
         return merged(self._flat, self._of_flat, self._added, terms, self._given, first, of, numbers)
 
