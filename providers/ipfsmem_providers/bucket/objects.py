@@ -223,7 +223,8 @@ class Objects:
             except ProviderError as error:
                 if not error.listed:
                     raise
-                listed = None  # it answers, and the failing page may be one of another folder
+                self._unsuitable.add(parent)  # it answers, and the failing page may be one of another folder
+                listed = None
             if listed is not None:
                 start = f"{folder}/".removeprefix(f"{parent}/" if parent else "")
                 return {key[len(start) :]: info for key, info in listed.items() if key.startswith(start)}

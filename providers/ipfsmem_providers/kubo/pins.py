@@ -96,7 +96,10 @@ class KuboPins:
         if text or await self._rpc.is_js():
             return text
         # Before 0.37 a question about one pin is answered without its name.
-        return (await self._all("", root)).get(root)
+        listed = await self._all("", root)
+        if root not in listed:  # a list that broke off says so in a trailer
+            raise self._rpc.http.unavailable(f"kubo pins {root}, and its list of pins lacks it")
+        return listed[root]
 
     async def name_at_once(self, root: CID, name: str, now: int) -> None:
         """Pin a root under one more name, without looking whether the node took it: `add` does, afterwards."""
@@ -263,8 +266,12 @@ class KuboPins:
         A node that fails in the middle of a stream says so in a trailer, so a list of pins by name is asked for
         whole, and streamed where that fails, or is too long for a line of a node that cannot filter.
         """
-        if not name:
-            await self._read_list(name, roots, found, stream=True)
+        if (
+            not name or await self._rpc.is_js()
+        ):  # js-ipfs ignores the name, and collects a whole list for long
+            unread = await self._read_list(name, roots, found, stream=True)
+            if name:
+                self.gaps.note(name, unread)
             return
         lost: ProviderError | None = None
         try:

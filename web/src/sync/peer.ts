@@ -84,7 +84,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
       const answer = await http.ask(`${base}/pins?${query}`, { what: 'list pins' })
       const { pins, unread } = answerOf(name, await http.text(answer))
       const all: readonly unknown[] = Array.isArray(pins) ? pins : [null]
-      const isWhole = all.every(isObject) && (unread === undefined || (Array.isArray(unread) && unread.length === 0))
+      const isWhole = all.every(one => isObject(one) && typeof one['name'] === 'string') && (unread === undefined || (Array.isArray(unread) && unread.length === 0))
       const named = all.flatMap(one => (isObject(one) && one['name'] === pinName ? String(one['cid']) : []))
       return isWhole ? named : [...named, UNREAD]
     }

@@ -42,13 +42,13 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     return data
   }
   const entryOf = (value: unknown): Entry | null =>
-    isObject(value) && typeof value['id'] === 'string' ? { id: value['id'], cid: typeof value['cid'] === 'string' ? value['cid'] : PENDING, name: typeof value['name'] === 'string' ? value['name'] : '' } : null
+    isObject(value) && typeof value['id'] === 'string' && (value['cid'] == null || typeof value['cid'] === 'string') ? { id: value['id'], cid: typeof value['cid'] === 'string' ? value['cid'] : PENDING, name: typeof value['name'] === 'string' ? value['name'] : '' } : null
   /** Entries of the list, the newest first. What the service does not filter is left out here. */
   const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
     const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by })
     const { files } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
     const unread = (one: unknown): Entry => ({ id: '', cid: UNREAD, name: isObject(one) && typeof one['name'] === 'string' ? one['name'] : (by.name ?? '') })
-    const all = (Array.isArray(files) ? files : [null]).map(one => entryOf(one) ?? unread(one))
+    const all = (Array.isArray(files) ? files : files == null ? [] : [null]).map(one => entryOf(one) ?? unread(one))
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }
   const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'release a version' })
