@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,16 @@ from tests.interop.counterparts import built_web
 from tests.support.effort import cases
 from tests.support.forged_vaults import Forge, PlainForge, differences, forged
 
+#: Seeds of sealed vaults that were seen differently: the only head is joined in part, and says what the join says.
+DIFFERED = (626, 632)
+
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [(Forge, cases(20, 500)), (PlainForge, cases(20, 60))], ids=["sealed", "plain"]
+    ("kind", "seeds"),
+    [(Forge, (*range(cases(20, 500)), *DIFFERED)), (PlainForge, range(cases(20, 60)))],
+    ids=["sealed", "plain"],
 )
-def test_random_forged_vaults_are_seen_alike(kind: type[Forge], count: int, tmp_path: Path) -> None:
+def test_random_forged_vaults_are_seen_alike(kind: type[Forge], seeds: Sequence[int], tmp_path: Path) -> None:
     """`python -m bench.soak vaults` looks at more of them."""
     built_web()
-    assert differences(forged(range(count), kind), tmp_path) == []
+    assert differences(forged(seeds, kind), tmp_path) == []

@@ -149,4 +149,5 @@ def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", [Forge, PlainForge])
 def test_the_plain_reader_sees_random_forged_vaults_as_the_package_does(kind: type[Forge]) -> None:
     """`python -m bench.soak vaults` looks at more of them."""
-    assert plain_differences(forged(range(cases(6, 20)), kind)) == []
+    # 503: a head whose counters do not cover a dot of an entry that another head has too.
+    assert plain_differences(forged((*range(cases(6, 20)), 503), kind)) == []

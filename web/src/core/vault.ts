@@ -656,10 +656,10 @@ const coversPairs = (mine: State['seen'], theirs: State['seen']): boolean =>
     return own !== undefined && (own.n > pair.n || (own.n === pair.n && own.r === pair.r))
   })
 
-/** The root that all devices end on: of the heads that say what the join says, that of the greatest commit. */
+/** The root that all devices end on: of the heads that were joined whole and say what the join says, that of the greatest commit. */
 function rootOf(heads: readonly Head[], digest: string, state: State): string | null {
   const seenText = (seen: State['seen']): string => [...seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join()
-  const same = heads.filter(one => one.state === digest && seenText(one.seen) === seenText(state.seen))
+  const same = heads.filter(one => one.lacking.length === 0 && one.state === digest && seenText(one.seen) === seenText(state.seen))
   return same.length > 0 ? greatest(same, one => [one.hash, one.root]).root : null
 }
 
