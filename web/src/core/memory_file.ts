@@ -241,7 +241,8 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
     }
     const value = (depth: number, isInFlow = false): Yaml => {
       const event = next()
-      if (depth > MOST_DEPTH || event.type === EVENT_ID.ALIAS || event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.POP) {
+      const most = event.type === EVENT_ID.SCALAR ? MOST_DEPTH : MOST_DEPTH - 1 // an empty collection is as deep as one with texts
+      if (depth > most || event.type === EVENT_ID.ALIAS || event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.POP) {
         throw new NotTaken()
       }
       if (event.anchorStart >= 0 || event.tagStart >= 0) throw new NotTaken()
