@@ -299,11 +299,11 @@ async def _found(
     by the name of the namespace, or as its first one. Raises NoVaultError, ConfigError when another namespace here holds it."""
     if not isinstance(key, Unlock):
         return await _found_by(key, plan, providers, named_root)
-    first = key.first_elsewhere(plan.folder.parent, plan.folder.name)
+    named, first = plan.named(key), key.first_elsewhere(plan.folder.parent, plan.folder.name)
     try:
-        return await _found_by(plan.named(key), plan, providers, named_root)
+        return await _found_by(named, plan, providers, named_root)
     except NoVaultError as error:
-        if error.doubt or first is None:
+        if error.doubt or first is None or first == named:  # on an empty device both are the first one
             raise
     return await _found_by(first, plan, providers, named_root)
 

@@ -22,8 +22,11 @@ from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.cli import init_cmd
+from ipfsmem.config import VaultConfig
 from ipfsmem.http import blocks
 from ipfsmem.memory import Memory
+from ipfsmem.parts import making
+from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
@@ -208,6 +211,30 @@ def test_load_finds_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
     assert load("theirs", OTHER_KEY) == ("default", [])
     assert load("work", KEY) == ("default", ["tone"])
     assert load("more", KEY) == ("more", [])
+
+
+def test_load_on_empty_device_searches_once(
+    stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+    find = making.find_vault
+
+    async def noted(root: RootKeys, *rest: Any, **how: Any) -> VaultConfig:
+        searched.append(root.head_public.hex())
+        return await find(root, *rest, **how)
+
+    monkeypatch.setattr(making, "find_vault", noted)
+    signer = RawKeySigner(bytes.fromhex(KEY.removeprefix("0x")))
+    Memory.load(
+        "work",
+        "encrypted-ipfs",
+        provider=str(stick),
+        unlock=signer,
+        passphrase=False,
+        home=tmp_path / "new",
+        create=True,
+    ).close()
+    assert len(searched) == 1
 
 
 def test_init_next_to_the_first_vault_that_its_phrase_brought_back_makes_another_one(
