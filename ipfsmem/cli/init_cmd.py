@@ -19,12 +19,9 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.init_questions import InitRequest, ask_for_the_rest
 from ipfsmem.cli.new_memory import (
     bring_back,
-    bring_version_back,
-    by_vault_name,
     device_passphrase,
     end,
     files_left_alone,
-    first_vault,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -124,12 +121,13 @@ def command(context: CommandContext, request: InitRequest) -> None:
         found: Memory | None = None
         others: list[FurtherVault] = []
         if unlock is not None and keystore is None:
+            first = unlock.first_elsewhere(context.home, context.namespace)
             if request.root is not None:
-                found = bring_version_back(context, settings, unlock, request.root)
-            elif (first := first_vault(context, unlock)) is None:
+                found = bring_back(context, settings, unlock, request.root)
+            elif first is None:
                 found = _find(context, request, settings, unlock)
             else:
-                named = by_vault_name(context, first)
+                named = next(iter(unlock.searched(context.home, context.namespace)[:-1]), None)
                 found = _find_named(context, request, settings, named) if named is not None else None
                 if found is None:
                     others, unlock = _beside_first_vault(context, request, unlock, first, named)

@@ -5,7 +5,6 @@ and what is said when it came back.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import label_option, not_empty, provider_option, root_option
 from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import IncompleteError, UsageError, WrongWalletError
+from ipfsmem.errors import IncompleteError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import restored_exit_code, saying_nothing_was_made
 from ipfsmem.wording import count
@@ -149,37 +148,6 @@ def bring_back(
     with saying_nothing_was_made(), Meter(silent=context.json) as meter:
         home = msgspec.structs.replace(settings["home"], progress=meter)
         return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
-
-
-def first_vault(context: CommandContext, unlock: Unlock | RootKeys) -> Unlock | None:
-    """What opens the wallet's first vault, when another device may have it under the name that --vault says (`Unlock.first_elsewhere`)."""
-    from ipfsmem.vault.owner import Unlock
-
-    return unlock.first_elsewhere(context.home, context.namespace) if isinstance(unlock, Unlock) else None
-
-
-def by_vault_name(context: CommandContext, unlock: Unlock) -> Unlock | None:
-    """What opens the wallet's vault of the name that --vault says; None where no wallet's vault can have that name."""
-    import msgspec
-
-    from ipfsmem.wallet.message import check_vault
-
-    try:
-        check_vault(context.namespace)
-    except UsageError:
-        return None
-    return msgspec.structs.replace(unlock, vault=context.namespace)
-
-
-def bring_version_back(
-    context: CommandContext, settings: dict[str, Any], unlock: Unlock | RootKeys, root: str, **how: Any
-) -> Memory:
-    """The owner's memory from a version that was written down: the wallet's vault of the name that --vault says, or its first one."""
-    first = first_vault(context, unlock)
-    if first is not None and (named := by_vault_name(context, first)) is not None:
-        with contextlib.suppress(WrongWalletError):
-            return bring_back(context, settings, named, root, **how)
-    return bring_back(context, settings, first or unlock, root, **how)
 
 
 def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:

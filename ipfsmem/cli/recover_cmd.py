@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,12 +13,9 @@ from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.new_memory import (
     MemoryRequest,
     bring_back,
-    bring_version_back,
-    by_vault_name,
     device_passphrase,
     end,
     files_left_alone,
-    first_vault,
     memory_request_options,
     print_remarks,
     print_vaults,
@@ -30,17 +27,13 @@ from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, facts, style
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
-from ipfsmem.device.namespaces import FIRST
-from ipfsmem.errors import NoVaultError, UsageError
+from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.audit import acting_as
 from ipfsmem.vault.beginning import incomplete_restore_error
 
 if TYPE_CHECKING:
-    from ipfsmem.memory import Memory
     from ipfsmem.results import Status
-    from ipfsmem.vault.owner import Unlock
-    from ipfsmem.wallet.root_keys import RootKeys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +76,8 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     passphrase = device_passphrase(context, request)
     unlock = words or request.wallet.unlock(passphrase)
     settings = request.settings(context, passphrase)
-    with contextlib.closing(_bring_back(context, request, settings, unlock)) as memory:
+    found = bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
+    with contextlib.closing(found) as memory:
         report = publish_restored(memory, context, request.yes_public)
         status, vaults = memory.status(), memory.vaults.list()
         left = files_left_alone(memory)
@@ -100,27 +94,6 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
             print_report(report)
         print_vaults(memory.unlisted, vaults)
     end(report, (None if request.damaged else incomplete_restore_error(memory.restored)) or left)
-
-
-def _bring_back(
-    context: CommandContext, request: RecoverRequest, settings: dict[str, Any], unlock: Unlock | RootKeys
-) -> Memory:
-    """The memory. A wallet may know the vault by the name that --vault says, or as `default` where it was its first. Raises NoVaultError
-    also where it is not certain that there is none of that name: another one would come back under it."""
-    if request.root is not None:
-        return bring_version_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
-    first = first_vault(context, unlock)
-    if first is not None and (named := by_vault_name(context, first)) is not None:
-        try:
-            return bring_back(context, settings, named, damaged_ok=request.damaged)
-        except NoVaultError as error:
-            if error.doubt:
-                error.hint = (
-                    "Try again later, or with another provider. If it is the first vault of the wallet: "
-                    f"ipfsmem recover --vault {context.namespace} --wallet-vault {FIRST} with the same wallet."
-                )
-                raise
-    return bring_back(context, settings, first or unlock, damaged_ok=request.damaged)
 
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Environment, Replica, claim_folder
-from ipfsmem.errors import ConfigError, NoVaultError, UsageError
+from ipfsmem.errors import ConfigError, NoVaultError, UsageError, WrongWalletError
 from ipfsmem.files.attaching import plain_files_at
 from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
@@ -296,16 +296,26 @@ async def _found(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
 ) -> tuple[RootKeys, VaultConfig, Company]:
     """The root of the owner, the vault at the providers that is theirs, and the company in which it was found. A wallet may know the vault
-    by the name of the namespace, or as its first one. Raises NoVaultError, ConfigError when another namespace here holds it."""
+    by the name of the namespace, or as its first one. Raises ConfigError when another namespace here holds it, and NoVaultError also where
+    it is not certain that there is none of that name: the first one would be brought back under it."""
     if not isinstance(key, Unlock):
         return await _found_by(key, plan, providers, named_root)
-    named, first = plan.named(key), key.first_elsewhere(plan.folder.parent, plan.folder.name)
-    try:
-        return await _found_by(named, plan, providers, named_root)
-    except NoVaultError as error:
-        if error.doubt or first is None or first == named:  # on an empty device both are the first one
-            raise
-    return await _found_by(first, plan, providers, named_root)
+    *named, last = key.searched(plan.folder.parent, plan.folder.name)
+    for one in named:
+        try:
+            return await _found_by(one, plan, providers, named_root)
+        except WrongWalletError:
+            if named_root is None:
+                raise
+        except NoVaultError as error:
+            if error.doubt:
+                error.hint = (
+                    "Try again later, or with another provider. If it is the first vault of the wallet: "
+                    f"ipfsmem recover --vault {plan.namespace} --wallet-vault {FIRST} with the same wallet "
+                    f"(in Python: Unlock(vault={FIRST!r}))."
+                )
+                raise
+    return await _found_by(last, plan, providers, named_root)
 
 
 async def _found_by(

@@ -12,14 +12,14 @@ import msgspec
 
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.device.identity import open_row
-from ipfsmem.device.namespaces import FIRST, namespaces
+from ipfsmem.device.namespaces import FIRST, namespaces, vault_label
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
 from ipfsmem.mode import Mode
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
-from ipfsmem.wallet.message import key_request, sign_once, sign_twice
+from ipfsmem.wallet.message import check_vault, key_request, sign_once, sign_twice
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
 from ipfsmem.wallet.signers import WalletSigner
 
@@ -67,6 +67,18 @@ class Unlock(msgspec.Struct, frozen=True):
             return None
         first = self.for_vault_called(FIRST)
         return None if any(first.opens(one.vault) for one in namespaces(home).values()) else first
+
+    def searched(self, home: Path, namespace: str) -> list[Unlock]:
+        """Return what opens the wallet's vaults that may be the one of a namespace which is not on this device, in the order of the
+        search: the one of that name, then the first one (`first_elsewhere`). UsageError if neither can exist."""
+        first = self.first_elsewhere(home, namespace)
+        if first is None:
+            return [self.for_vault_called(vault_label(home, namespace, self.vault))]
+        try:
+            check_vault(namespace)
+        except UsageError:
+            return [first]
+        return [self.for_vault_called(namespace), first]
 
     def __repr__(self) -> str:
         passphrase = "" if self.passphrase is None else ", with a passphrase"

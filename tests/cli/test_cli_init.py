@@ -184,10 +184,11 @@ def test_init_and_recover_find_the_first_vault_of_a_wallet_past_other_vaults_on_
         assert label == ("default" if here == "local" and not labels else "work"), case
 
 
+@pytest.mark.parametrize("name", ["work", "a_b"])
 def test_load_finds_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
-    bare: Cli, stick: Path, tmp_path: Path
+    bare: Cli, stick: Path, tmp_path: Path, name: str
 ) -> None:
-    """`Memory.load` made a second, empty vault next to a vault of another wallet."""
+    """`Memory.load` made a second, empty vault next to a vault of another wallet, and asked for a label where the name cannot be one."""
     bare.ok("init", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "of default")
     bare.ok("sync")
@@ -209,13 +210,21 @@ def test_load_finds_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
             return vault.name, [one.key for one in memory.list()]
 
     assert load("theirs", OTHER_KEY) == ("default", [])
-    assert load("work", KEY) == ("default", ["tone"])
+    assert load(name, KEY) == ("default", ["tone"])
     assert load("more", KEY) == ("more", [])
 
 
-def test_load_on_empty_device_searches_once(
-    stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("label", ["default", "work"])
+def test_load_on_empty_device_finds_the_vault_of_that_name_before_the_first_one(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
+    """`Memory.load` and `recover` searched for `default` alone: the vault `work` was not found, or `default` came back under its name."""
+    bare.ok("init", "--unprotected-keys", key=KEY)
+    bare.ok("sync")
+    if label == "work":
+        bare.ok("init", "--vault", "work", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--vault", label, "--body", f"of {label}")
+    bare.ok("sync", "--vault", label)
     searched: list[str] = []
     find = making.find_vault
 
@@ -225,15 +234,23 @@ def test_load_on_empty_device_searches_once(
 
     monkeypatch.setattr(making, "find_vault", noted)
     signer = RawKeySigner(bytes.fromhex(KEY.removeprefix("0x")))
-    Memory.load(
-        "work",
-        "encrypted-ipfs",
-        provider=str(stick),
-        unlock=signer,
-        passphrase=False,
-        home=tmp_path / "new",
-        create=True,
-    ).close()
+
+    def load(name: str) -> Memory:
+        return Memory.load(
+            name,
+            "encrypted-ipfs",
+            provider=str(stick),
+            unlock=signer,
+            passphrase=False,
+            home=tmp_path / name,
+            create=True,
+        )
+
+    with load("work") as memory:
+        assert memory.read("tone").body == f"of {label}"
+        assert len(searched) == (1 if label == "work" else 2)
+    searched.clear()
+    load("default").close()
     assert len(searched) == 1
 
 
