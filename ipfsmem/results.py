@@ -1,11 +1,8 @@
-"""The answers of a memory as values: what `--json` prints, field for field.
+"""Answers of operations that no declaration has yet: the objects that `--json` prints, field for field.
 
-Some operations return them. Others return values that the next call takes up again, such as a reading with its bytes; for
-these there is a class here whose `of` takes such a value.
-Every face shows these and makes no shape of its own: JSON is their encoding by msgspec, in the order of the fields. They are
-frozen and are built by field names. Moments are milliseconds since 1970 (UTC), spans are seconds, sizes are bytes, and a
-hash is 64 hex digits, unless a field says otherwise. What a lower room returns and is right as it stands (a sync's report,
-a provider's presence, a working copy's facts) is passed on and not repeated here.
+Each interface encodes them by msgspec, in the order of the fields. Times are milliseconds since 1970 (UTC), durations seconds,
+sizes bytes, and hashes 64 hex digits, unless a field says otherwise. An operation that returns a value with bytes or open
+files has a class here whose `of` converts that value.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def shown_text(data: bytes | None) -> str | None:
-    """A stored text for people and programs: what is no UTF-8 is replaced. None where there is no text."""
+    """Decode a stored text; invalid UTF-8 is replaced. None for None."""
     return None if data is None else data.decode("utf-8", "replace")
 
 
@@ -72,7 +69,7 @@ class Version(Answer, frozen=True, kw_only=True):
 
 
 class Difference(Answer, frozen=True, kw_only=True):
-    """One memory that two states show differently; a side is None where the memory is not there."""
+    """A memory that differs between two states; None: absent from that state."""
 
     key: str
     change: Literal["added", "removed", "changed"]
@@ -81,7 +78,7 @@ class Difference(Answer, frozen=True, kw_only=True):
 
 
 class PublishedVersion(Answer, frozen=True, kw_only=True):
-    """A published version that this device knows: its address, its number at its device, when it was first seen here."""
+    """A published version that this device knows. `c`: its number at its device; `at_ms`: when this device first saw it."""
 
     root: str
     device: str
@@ -89,14 +86,14 @@ class PublishedVersion(Answer, frozen=True, kw_only=True):
     at_ms: int
     #: The hash of its commit.
     commit: str
-    #: Whether this device made it.
+    #: Whether this device published it.
     own: bool
-    #: What the device is called.
+    #: Label of the device.
     label: str
 
     @classmethod
     def of(cls, entry: LogEntry, labels: dict[str, str]) -> PublishedVersion:
-        """What was noted of it; `labels` are by device."""
+        """Convert a log entry; `labels` maps devices to labels."""
         return cls(**msgspec.structs.asdict(entry), label=labels.get(entry.device, ""))
 
 
@@ -104,7 +101,7 @@ class PublishedVersion(Answer, frozen=True, kw_only=True):
 
 
 class ScopeCounts(Answer, frozen=True, kw_only=True):
-    """How much is in one scope; "" is the nameless one."""
+    """The counts of one scope; "" is the unnamed scope."""
 
     scope: str
     memories: int
@@ -114,7 +111,7 @@ class ScopeCounts(Answer, frozen=True, kw_only=True):
 
 
 class Status(Answer, frozen=True, kw_only=True):
-    """What a person asks a memory first. Counts are of all scopes."""
+    """The state of a vault. Counts include all scopes."""
 
     namespace: str
     mode: Mode
@@ -124,44 +121,44 @@ class Status(Answer, frozen=True, kw_only=True):
     events: int
     conflicts: int
     not_fetched: int
-    #: Whether something here is published nowhere yet.
+    #: Whether this device has unpublished changes.
     unpublished: bool
-    #: The address of the version published last.
+    #: Root CID of the version published last.
     root: str | None
     providers: list[str]
     vault: VaultConfig | None
     members: list[str]
-    #: What a person should know: files left alone, missing, not there; late values; what waits for an answer.
+    #: Notices: skipped, missing or unfetched files, late values, pending questions.
     notices: list[str]
-    #: Where the plain files are.
+    #: Folders of plain files.
     files: list[FolderFacts]
-    #: When the name record was put that waits longest to be put again; None when none was.
+    #: Time of the oldest name record published; None without one.
     names_put: int | None
-    #: What is known of the copy at each provider that something is published at.
+    #: State of the copy at each provider with published data.
     presence: list[Presence]
-    #: The same counts for each scope, the nameless one first; empty where there is no other.
+    #: Counts of each scope, the unnamed one first; empty if it is the only one.
     scopes: list[ScopeCounts]
-    #: Who was removed, and by whom.
+    #: Members who were removed, and by whom.
     removed: list[Removal]
-    #: Until when this device's keys are unlocked; None: they are not, or are under no passphrase.
+    #: End of the time for which this device's keys are unlocked; None: locked, or without a passphrase.
     unlocked_until: int | None
-    #: Memories that this device leaves out of its lists and answers.
+    #: Number of memories hidden on this device.
     hidden: int = 0
-    #: When a dream last ended well on this device, and when one last failed; 0 for never.
+    #: Times of the last dream that succeeded and of the last that failed on this device; 0: never.
     dreamed: int = 0
     dream_failed: int = 0
-    #: What is published nowhere yet, in words: "changes", "a change of the members".
+    #: Unpublished data in words: "changes", "a change of the members".
     waiting: list[str] = msgspec.field(default_factory=list)
 
     @property
     def remarks(self) -> list[str]:
-        """What a person should know about the places where the plain files lie."""
+        """Remarks on the folders of plain files."""
         return [text for folder in self.files for text in folder.remarks]
 
 
 class VaultHere(Answer, frozen=True, kw_only=True):
-    """The copy of a vault on this device. `mode` None: it cannot be read, for the reason in `problem`. `label`: what other devices call this
-    one. `protected`: its keys are under a passphrase; `unlocked_until`: they are open for now."""
+    """The copy of a vault on this device. `mode` None: unreadable, for the reason in `problem`. `label`: name of this device on other
+    devices. `protected`: a passphrase protects its keys; `unlocked_until`: end of the time for which they are unlocked."""
 
     name: str
     folder: str
@@ -176,8 +173,8 @@ class VaultHere(Answer, frozen=True, kw_only=True):
 
 
 class VaultRemoved(Answer, frozen=True, kw_only=True):
-    """A vault whose copy on this device was deleted: what was found at each provider before, the commands that bring it back ("" for none),
-    and what stays on this disk: in its folder, and linked folders."""
+    """A vault whose copy on this device was deleted: its state at each provider before, the commands that restore it ("" for none), files
+    that remain in its folder, and linked folders."""
 
     name: str
     remains: list[Presence]
@@ -188,65 +185,65 @@ class VaultRemoved(Answer, frozen=True, kw_only=True):
 
 
 class KeysUnlocked(Answer, frozen=True, kw_only=True):
-    """Until when this device's keys are unlocked for every program of this user."""
+    """This device's keys are unlocked for every program of this user until a time."""
 
     until: int
 
 
 class KeysLocked(Answer, frozen=True, kw_only=True):
-    """This device's keys are locked. `was_unlocked`: something was taken away. `lost`: also what was held for memories that are not in
-    these folders any more."""
+    """This device's keys are locked. `was_unlocked`: keys were unlocked before. `lost`: folders of vaults that no longer exist and whose
+    keys were removed, too."""
 
     was_unlocked: bool
     lost: list[str]
 
 
 class ServiceChanged(Answer, frozen=True, kw_only=True):
-    """A service that was installed or taken back, or would be."""
+    """A service that was installed or removed, or with a dry run would be."""
 
     name: str
-    #: The file that tells the system's manager of services, and what stands in it; empty when it is removed.
+    #: The unit file for the service manager, and its text; empty on removal.
     file: str
     text: str
-    #: Whether the file was not so before.
+    #: Whether the file was different before.
     changed: bool
-    #: What is run, as lines for a shell.
+    #: Commands that are run, as shell lines.
     commands: list[str]
 
 
 class ServiceState(Answer, frozen=True, kw_only=True):
-    """Whether a service is there and runs, and how its syncs went."""
+    """The state of a service, and the results of its syncs."""
 
     name: str
-    #: None: it is not installed.
+    #: The unit file; None: not installed.
     file: str | None
-    #: None: it is not known, for the manager of services was not reached or did not say.
+    #: None: unknown, as the service manager could not be asked.
     running: bool | None
-    #: What the system's manager of services said.
+    #: Output of the service manager.
     said: str
-    #: When one of its syncs last worked, and since when none has, with the error of the last.
+    #: Time of the last successful sync, time since which syncs fail, and the last error.
     worked: int | None
     failing: int | None
     failure: str
 
 
 class ProjectFacts(Answer, frozen=True, kw_only=True):
-    """A project that is connected, or would be."""
+    """A project that was connected, or with a dry run would be."""
 
     folder: str
-    #: Where the program keeps what it remembers of it; empty for a program that keeps nothing.
+    #: The program's own memory folder of the project; empty if the program has none.
     memory_folder: str
     scope: str
     new_scope: bool
-    #: Why it is this scope.
+    #: Reason for the scope.
     why: str
-    #: Memory files that lay there.
+    #: Number of memory files found.
     files: int
     connected_before: bool
 
 
 class ProjectLeft(Answer, frozen=True, kw_only=True):
-    """A project that was not connected with the others; `error` is empty when there was nothing to adopt."""
+    """A project that was not connected; `error` is empty if it had no memory files."""
 
     folder: str
     error: str
@@ -254,7 +251,7 @@ class ProjectLeft(Answer, frozen=True, kw_only=True):
 
 
 class ProjectsConnected(Answer, frozen=True, kw_only=True):
-    """What connecting projects did, or with `dry_run` would do."""
+    """Projects that were connected and skipped, or with `dry_run` would be."""
 
     projects: list[ProjectFacts]
     left: list[ProjectLeft]
@@ -262,14 +259,14 @@ class ProjectsConnected(Answer, frozen=True, kw_only=True):
 
 
 class ProjectsDisconnected(Answer, frozen=True, kw_only=True):
-    """Projects that were let go of, or with `dry_run` would be."""
+    """Projects that were disconnected, or with `dry_run` would be."""
 
     folders: list[str]
     dry_run: bool
 
 
 class ScopeLine(Answer, frozen=True, kw_only=True):
-    """One scope in a list. `card` None: it is forgotten, or its card is not fetched."""
+    """A scope in a list. `card` None: the scope was forgotten, or its card is not fetched."""
 
     scope: str
     memories: int
@@ -277,7 +274,7 @@ class ScopeLine(Answer, frozen=True, kw_only=True):
 
 
 class ScopeFacts(Answer, frozen=True, kw_only=True):
-    """One scope, and how much is in it."""
+    """A scope and its counts."""
 
     scope: str
     forgotten: bool
@@ -287,21 +284,21 @@ class ScopeFacts(Answer, frozen=True, kw_only=True):
 
 
 class ScopeCard(Answer, frozen=True, kw_only=True):
-    """A scope that was made, or changed."""
+    """A scope that was created or changed."""
 
     scope: str
     card: Card | None
 
 
 class ScopeTitle(Answer, frozen=True, kw_only=True):
-    """What people call a scope now."""
+    """The title of a scope."""
 
     scope: str
     title: str
 
 
 class ScopeForgotten(Answer, frozen=True, kw_only=True):
-    """A scope that is forgotten, with so many memories; of these `never_synced` are in no version, so nothing can restore them."""
+    """A scope that was forgotten. `forgotten`: number of its memories; `never_synced`: those in no published version, which cannot be restored."""
 
     scope: str
     forgotten: int
@@ -309,7 +306,7 @@ class ScopeForgotten(Answer, frozen=True, kw_only=True):
 
 
 class ScopeRestored(Answer, frozen=True, kw_only=True):
-    """What came back with a scope; `not_fetched` texts are not kept on this device, so they did not."""
+    """A scope that was restored. `not_fetched`: number of texts that are not on this device and were not restored."""
 
     scope: str
     memories: int
@@ -318,11 +315,11 @@ class ScopeRestored(Answer, frozen=True, kw_only=True):
 
 
 class Examined(Answer, frozen=True, kw_only=True):
-    """What a look at everything on this device found. `errors`: how many findings are."""
+    """The findings of a check of this device. `errors`: number of findings that are errors."""
 
     findings: list[Finding]
     errors: int
-    #: Plain files that were written again, and how far the clock of writes went back.
+    #: Number of plain files that were rewritten, and by how much the clock of writes was set back.
     restored_files: int
     clock_back_ms: int
 
@@ -331,7 +328,7 @@ class Examined(Answer, frozen=True, kw_only=True):
 
 
 class Exported(Answer, frozen=True, kw_only=True):
-    """How many files were written, what was left out, and of a CAR its root."""
+    """An export: number of files, what was omitted, and the root CID of a CAR."""
 
     files: int
     left_out: LeftOut
@@ -339,7 +336,7 @@ class Exported(Answer, frozen=True, kw_only=True):
 
 
 class FileWritten(Answer, frozen=True, kw_only=True):
-    """A file or folder that was written: how many bytes or files, and of a CAR its root."""
+    """A file or folder that was written: its bytes or files, and the root CID of a CAR."""
 
     path: str
     files: int | UnsetType = UNSET
@@ -348,8 +345,7 @@ class FileWritten(Answer, frozen=True, kw_only=True):
 
 
 class Opened(Answer, frozen=True, kw_only=True):
-    """A foreign bundle: what was asked for, the root CID that answered (None for plain files of a web server), and
-    what was left out and why."""
+    """A foreign bundle: its source, its root CID (None for plain files of a web server), and why parts were omitted."""
 
     source: str
     root: str | None
@@ -357,7 +353,7 @@ class Opened(Answer, frozen=True, kw_only=True):
 
 
 class BundleWritten(Answer, frozen=True, kw_only=True):
-    """A foreign bundle that was written to a file: its bytes, and what is known of where it came from (`Opened`)."""
+    """A foreign bundle that was written to a file; `root` and `problems` as in `Opened`."""
 
     path: str
     bytes: int
@@ -366,7 +362,7 @@ class BundleWritten(Answer, frozen=True, kw_only=True):
 
 
 class Packed(Answer, frozen=True, kw_only=True):
-    """The root CID of a file or folder; `bytes` are those of its files, `car_bytes` None when no CAR was written."""
+    """The root CID of a file or folder. `bytes`: size of its files; `car_bytes` None: no CAR was written."""
 
     cid: str
     files: int
@@ -376,8 +372,8 @@ class Packed(Answer, frozen=True, kw_only=True):
 
 
 class FolderDetached(Answer, frozen=True, kw_only=True):
-    """A folder that is not a working copy any more, the files that came out of what was set aside, and the files whose last edits were
-    not taken in, each with the reason."""
+    """A folder that was unlinked. `brought_out`: files restored from the set-aside area; `left_alone`: files whose last edits were not
+    imported, each with the reason."""
 
     path: str
     detached: bool = True
@@ -385,7 +381,7 @@ class FolderDetached(Answer, frozen=True, kw_only=True):
     left_alone: list[str]
 
     def raise_if_incomplete(self) -> None:
-        """Raise IncompleteError when a last edit was not taken in."""
+        """Raise IncompleteError if a last edit was not imported."""
         if self.left_alone:
             raise IncompleteError(
                 "the folder is unlinked, but these edits were not imported: " + "; ".join(self.left_alone),
@@ -394,21 +390,21 @@ class FolderDetached(Answer, frozen=True, kw_only=True):
 
 
 class FolderPaused(Answer, frozen=True, kw_only=True):
-    """A working copy that nothing is taken from and nothing written to."""
+    """A linked folder that is paused: nothing is read from it or written to it."""
 
     path: str
     paused: bool = True
 
 
 class FolderAccepted(Answer, frozen=True, kw_only=True):
-    """A working copy whose texts count as they stand."""
+    """A linked folder whose texts were accepted as they are."""
 
     path: str
     accepted: bool = True
 
 
 class FolderPutBack(Answer, frozen=True, kw_only=True):
-    """A working copy in which so many files were written as they are remembered."""
+    """A linked folder that was restored. `put_back`: number of files rewritten from memory."""
 
     path: str
     put_back: int
@@ -418,7 +414,7 @@ class FolderPutBack(Answer, frozen=True, kw_only=True):
 
 
 class Member(Answer, frozen=True, kw_only=True):
-    """One id of a member. `family` is the id that its device had first; `sign` and `box` are public keys in hex."""
+    """One id of a member. `family`: first id of its device; `sign`, `box`: public keys in hex."""
 
     id: str
     role: str
@@ -428,9 +424,9 @@ class Member(Answer, frozen=True, kw_only=True):
     this_device: bool
     sign: str
     box: str
-    #: Whether it belongs to the memory from its beginning.
+    #: Whether it is a member since the vault was created.
     root: bool
-    #: When this device was shown the last version that it published; None where it published nothing yet, or nothing that is known here.
+    #: When this device first saw its last version; None if it is not known to have published.
     heard: int | None
 
 
@@ -442,7 +438,7 @@ class SealingKey(Answer, frozen=True, kw_only=True):
 
 
 class MemberList(Answer, frozen=True, kw_only=True):
-    """Who belongs to a memory, who was revoked, and the current encryption key; `reason` says why there is none."""
+    """The members of a vault, revoked members, and the current encryption key. `reason`: why there is no key."""
 
     members: list[Member]
     revoked: list[str]
@@ -459,7 +455,7 @@ class MemberList(Answer, frozen=True, kw_only=True):
         device: str,
         heard: Mapping[str, int],
     ) -> MemberList:
-        """The members seen from `device`, which `heard` of them then: roots first, then by role and label."""
+        """List the members as `device` knows them: roots first, then by role and label. `heard`: time of the last version of each."""
         order = {"admin": 0, "writer": 1, "reader": 2}
         members = sorted(members, key=lambda one: (one.rank, order[one.role], one.label, one.id))
         roots = ring.view.rights.root_ids if ring is not None else frozenset()
@@ -487,9 +483,9 @@ class MemberList(Answer, frozen=True, kw_only=True):
         )
 
 
-#: Said wherever new recovery words are shown.
+#: Printed with each new recovery phrase.
 WORDS_SHOWN_ONCE = "The recovery phrase is shown only once. Whoever has it can read and change this vault."
-#: What nobody can change about the words of `init`; docs/CLI.md says how to move.
+#: The phrase of `init` cannot be revoked; docs/CLI.md explains how to move to another vault.
 FIRST_WORDS_STAY = (
     "The recovery phrase of init cannot be revoked and keeps working. If somebody may have it, move to a new vault: ipfsmem init --vault NEW (with a wallet also --key-number 2), then "
     "export and import."
@@ -497,14 +493,14 @@ FIRST_WORDS_STAY = (
 
 
 class NewRecoveryWords(Answer, frozen=True, kw_only=True):
-    """New recovery words, said this once. `older` worked before them; `revoking` are the ids of those that go now."""
+    """A new recovery phrase, returned only once. `older`: earlier phrases; `revoking`: ids of those that are revoked now."""
 
     SAID_ONCE = ("recovery_words",)
 
     recovery_words: list[str]
     id: str
     label: str
-    #: Whether it is certain that they are published everywhere.
+    #: Whether it is known to be published at all providers.
     published: bool
     older: list[Words]
     revoking: list[str]
@@ -513,7 +509,7 @@ class NewRecoveryWords(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, made: NewWords, going: Sequence[Words]) -> NewRecoveryWords:
-        """What `memory.members.new_words` made; `going` are the older words that are revoked next."""
+        """Convert the result of `memory.members.new_words`; `going`: older phrases to be revoked."""
         warnings = [
             WORDS_SHOWN_ONCE,
             f"Not published everywhere yet: {made.problem}" if made.problem else "",
@@ -532,7 +528,7 @@ class NewRecoveryWords(Answer, frozen=True, kw_only=True):
 
 
 class KeysProtected(Answer, frozen=True, kw_only=True):
-    """Whether this device's keys are under a passphrase now."""
+    """Whether a passphrase protects this device's keys."""
 
     protected: bool
 
@@ -549,7 +545,7 @@ class WalletKeys(Answer, frozen=True, kw_only=True):
     box_public: str
     check: str
     vault_tag: str
-    #: That of the vault in mode `ipfs`.
+    #: Tag of the vault in mode `ipfs`.
     plain_vault_tag: str
     ipns_name: str
 
@@ -557,7 +553,7 @@ class WalletKeys(Answer, frozen=True, kw_only=True):
     def of(
         cls, root: RootKeys, *, address: str, vault: str, key_number: int, message_sha256: str
     ) -> WalletKeys:
-        """What may be known of root keys."""
+        """Return the public values of root keys."""
         return cls(
             address=address,
             vault=vault,
@@ -577,11 +573,9 @@ class WalletKeys(Answer, frozen=True, kw_only=True):
 
 
 class ProviderInfo(Answer, frozen=True, kw_only=True):
-    """A provider of a memory: how it was named, what it can do (in words: `can`, `limits`), the root placed there last
-    and when.
+    """A provider of a vault: its capabilities (in words: `can`, `limits`), the root published there last, and when.
 
-    `problem`: why it cannot be opened, such as a token that is not set; nothing is known of what it can do then, and
-    `capabilities` has nothing.
+    `problem`: why it cannot be opened, such as a missing token; `capabilities` is empty then.
     """
 
     spec: str
@@ -604,7 +598,7 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
         root: str | None,
         at: int | None,
     ) -> ProviderInfo:
-        """One that is open, with what its capabilities are in words."""
+        """Describe an open provider."""
         return cls(
             spec=spec,
             kind=name.partition(":")[0],
@@ -619,7 +613,7 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of_not_opened(cls, one: NotOpened, *, root: str | None, at: int | None) -> ProviderInfo:
-        """One that cannot be opened now."""
+        """Describe a provider that cannot be opened."""
         return cls(
             spec=one.spec,
             kind=one.spec.partition(":")[0],
@@ -634,7 +628,7 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
 
 
 class ProviderTried(Answer, frozen=True, kw_only=True):
-    """What a provider really does; `failed` counts broken promises."""
+    """The result of a provider test. `failed`: number of failed steps."""
 
     provider: str
     steps: list[Step]
@@ -642,18 +636,18 @@ class ProviderTried(Answer, frozen=True, kw_only=True):
 
 
 class ProvidersChecked(Answer, frozen=True, kw_only=True):
-    """Whether everything that lives is at each provider; `missing` parts are not, where nothing waits to be served."""
+    """The presence of live data at each provider. `missing`: number of parts that are missing at providers without pending uploads."""
 
     providers: list[Presence]
     missing: int
 
     @classmethod
     def of(cls, found: list[Presence]) -> ProvidersChecked:
-        """What `memory.providers.check` found."""
+        """Convert the result of `memory.providers.check`."""
         return cls(providers=found, missing=sum(one.missing for one in found if one.state != "waiting"))
 
     def raise_if_unknown(self) -> None:
-        """Raises IncompleteError when it is not known of some provider whether everything is there."""
+        """Raise IncompleteError if the presence at a provider is unknown."""
         if not self.providers:
             raise IncompleteError(
                 "no provider of this vault stores blocks",
@@ -670,13 +664,13 @@ class ProvidersChecked(Answer, frozen=True, kw_only=True):
 
 
 class MovedTo(Answer, frozen=True, kw_only=True):
-    """What a move brought to the new provider, and where the memory is published now."""
+    """A move to another provider, and the providers of the vault now."""
 
     moved: Moved
     providers: list[str]
 
     def raise_if_incomplete(self, target: str) -> None:
-        """Raises IncompleteError when something did not come along, or a place that was left does not say where it went."""
+        """Raise IncompleteError if a version was not copied whole, or an old provider does not record the new one."""
         moved = self.moved
         problems = [
             f"{count(len(moved.incomplete), 'version')} could not be copied completely"
@@ -694,28 +688,28 @@ class MovedTo(Answer, frozen=True, kw_only=True):
 
 
 class SearchIndexStatus(Answer, frozen=True, kw_only=True):
-    """The index that recall keeps for the next process."""
+    """The state of the search index on disk."""
 
-    #: Whether one is kept for the nameless scope, of how many memories, and how many changed since.
+    #: Whether the unnamed scope has an index, its number of memories, and how many changed since.
     kept: bool
     memories: int
     behind: int
-    #: Memories whose texts are not on this device, so that nothing can be found in them.
+    #: Number of memories whose texts are not on this device and cannot be searched.
     not_fetched: int
-    #: Indexes that are kept, those of stacks with other scopes among them, and their bytes together.
+    #: Number of index files, of all scopes and combinations of scopes, and their total size.
     files: int
     bytes: int
-    #: What is wrong with one of them, or with the model; the next recall makes it anew, or tries again.
+    #: Error of an index or of the model; the next recall rebuilds or retries.
     problem: str
-    #: The model by which recall goes too, "" for none; how many texts have a vector of it, and how many are still to get one.
+    #: The embedding model, "" for none; number of texts with and without a vector.
     model: str = ""
     vectors: int = 0
     without_vector: int = 0
 
 
 class SettingShown(Answer, frozen=True, kw_only=True):
-    """A setting: its value and default (None: nothing is said), the unit of its number, `source` (`file`, `default`, or the name of an
-    environment variable), what it is for and what it takes, in words."""
+    """A setting. `value`, `default` None: unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose;
+    `takes`: accepted values, in words."""
 
     name: str
     value: str | int | float | bool | None
@@ -727,7 +721,7 @@ class SettingShown(Answer, frozen=True, kw_only=True):
 
 
 class SettingChanged(Answer, frozen=True, kw_only=True):
-    """A setting as it counts now, the file that it was written into, and whether that says anything else than before."""
+    """A setting as it is now, the file that it was written to, and whether that file changed."""
 
     file: str
     changed: bool
@@ -735,7 +729,7 @@ class SettingChanged(Answer, frozen=True, kw_only=True):
 
 
 class SettingsFile(Answer, frozen=True, kw_only=True):
-    """A settings file: who names it, whether it is there, and whether it is the one that counts."""
+    """A settings file. `by`: what names it; `there`: whether it exists; `counts`: whether it is the one in use."""
 
     path: str
     by: str
@@ -744,7 +738,7 @@ class SettingsFile(Answer, frozen=True, kw_only=True):
 
 
 class Vacuumed(Answer, frozen=True, kw_only=True):
-    """What compacting freed: the bytes of each file before and after, and of all together."""
+    """The result of compacting database files: bytes of each file before and after, and in total."""
 
     before: dict[str, int]
     after: dict[str, int]
@@ -752,8 +746,8 @@ class Vacuumed(Answer, frozen=True, kw_only=True):
 
 
 class Cleaned(Answer, frozen=True, kw_only=True):
-    """What went because it was older than `older_than` seconds, or with `dry_run` would: files with their bytes, operations of the list,
-    and notices of earlier syncs."""
+    """Leftovers older than `older_than` seconds that were deleted, or with `dry_run` would be: files with their sizes, entries of the
+    audit log, and notices of earlier syncs."""
 
     dry_run: bool
     older_than: float
@@ -764,8 +758,8 @@ class Cleaned(Answer, frozen=True, kw_only=True):
 
 
 class Compacted(Answer, frozen=True, kw_only=True):
-    """What compacting a vault freed, or with `dry_run` would, by part: `versions`, `leftovers` and `files`, None where it was not asked,
-    or not done. `problems`: why a part was not done; `hint`: what to do about the first."""
+    """The result of compacting a vault by part, or with `dry_run` the expected one. `versions`, `leftovers`, `files` None: not requested, or
+    failed. `problems`: why parts failed; `hint`: next step for the first."""
 
     dry_run: bool
     versions: Collecting | None
@@ -775,7 +769,7 @@ class Compacted(Answer, frozen=True, kw_only=True):
     hint: str
 
     def raise_if_incomplete(self) -> None:
-        """Raises IncompleteError when a part was not done, or a provider did not do its share."""
+        """Raise IncompleteError if a part failed, also at a provider."""
         if self.problems:
             raise IncompleteError(
                 "not everything was compacted: "
@@ -787,9 +781,8 @@ class Compacted(Answer, frozen=True, kw_only=True):
 
 
 class OperationLine(Answer, frozen=True, kw_only=True):
-    """Something that was done with a memory on this device: what, by the word of the command line; the scope and the key or name that it
-    was about; by which `face` (`python`, `cli`, `http`, `mcp`, `hook`) and for whom (a client's name, the id of a token); `outcome` is ""
-    where it went well, else the kind of the error."""
+    """An entry of the audit log: the operation (named as on the command line), its scope and key, the interface `face` (`python`, `cli`,
+    `http`, `mcp`, `hook`), and the caller (a client's name, a token's id). `outcome`: "" for success, else the kind of the error."""
 
     at: int
     operation: str
@@ -801,13 +794,13 @@ class OperationLine(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, one: Operation) -> OperationLine:
-        """The same, with names for its fields."""
+        """Convert a database row."""
         return cls(**msgspec.structs.asdict(one))
 
 
 class Collecting(Answer, frozen=True, kw_only=True):
-    """What a collection let go, or with `dry_run` would: a verdict for each root, at each provider and here; bytes that are
-    free at providers, and why one failed; the roots that are guarded."""
+    """The result of deleting old versions, or with `dry_run` the expected one: a verdict for each root at each provider and on this device,
+    bytes freed at providers, failures, and guarded roots."""
 
     dry_run: bool
     providers: dict[str, list[Verdict]]
@@ -819,11 +812,11 @@ class Collecting(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, done: Collection, *, dry_run: bool) -> Collecting:
-        """What was collected."""
+        """Convert a collection."""
         return cls(dry_run=dry_run, **msgspec.structs.asdict(done))
 
     def raise_if_incomplete(self) -> None:
-        """Raises IncompleteError when a provider failed."""
+        """Raise IncompleteError if a provider failed."""
         if self.problems:
             raise IncompleteError(
                 f"some data could not be deleted: {count(len(self.problems), 'provider')} failed",
@@ -832,7 +825,7 @@ class Collecting(Answer, frozen=True, kw_only=True):
 
 
 class Salvage(Answer, frozen=True, kw_only=True):
-    """What can be read of damaged heads, what was brought back (None when only looked at), and the sync around it."""
+    """The readable parts of damaged heads, the restored ones (None in a dry run), and the sync before."""
 
     dry_run: bool
     found: Salvageable
@@ -841,16 +834,16 @@ class Salvage(Answer, frozen=True, kw_only=True):
 
     @property
     def unopened(self) -> int:
-        """How many damaged versions cannot be opened at all, so that nothing in them can be listed."""
+        """Number of damaged versions that cannot be opened, and so are not listed."""
         return self.report.damaged - len(self.found.heads)
 
     @property
     def exit_code(self) -> int:
-        """What the sync around it ends with; of what is damaged `raise_if_damaged` judges."""
+        """Exit code of the sync without damage, which `raise_if_damaged` reports."""
         return msgspec.structs.replace(self.report, damaged=0).exit_code
 
     def raise_if_damaged(self) -> None:
-        """Raises DamagedError while something cannot be read, and IncompleteError for texts that had no room."""
+        """Raise DamagedError while parts are unreadable, and IncompleteError for texts that exceed the limit of alternatives."""
         found, done = self.found, self.done
         if found.lost or found.unread:
             parts = count(found.lost + len(found.unread), "part")
@@ -875,15 +868,15 @@ class Salvage(Answer, frozen=True, kw_only=True):
             )
 
 
-#: For texts that were left out because four are there.
+#: Hint for texts beyond the limit of four alternatives.
 _MERGE_FIRST = "Merge those first (ipfsmem conflicts), then: ipfsmem vault repair"
 
 
-# -- beginnings, and work that goes on ------------------------------------------------------------------------
+# -- new vaults, and running servers ---------------------------------------------------------------------------
 
 
 class Forked(Answer, frozen=True, kw_only=True):
-    """The memory `namespace` that was made with all of `forked`: how many memories it has, and how many of them are others' word."""
+    """A vault `namespace` that was created as a copy of `forked`: its number of memories, and of pending ones."""
 
     namespace: str
     forked: str
@@ -892,9 +885,9 @@ class Forked(Answer, frozen=True, kw_only=True):
 
 
 class Begun(Answer, frozen=True, kw_only=True):
-    """A memory that was made, or with `restored` brought back: whose it is, and what its owner must keep.
+    """A vault that was created, or with `restored` brought back.
 
-    `recovery_words` are said this once; `keystore` is the wallet's file when a wallet was made.
+    `recovery_words`: the recovery phrase, returned only once; `keystore`: file of a wallet that was created.
     """
 
     SAID_ONCE = ("recovery_words",)
@@ -929,7 +922,7 @@ class Begun(Answer, frozen=True, kw_only=True):
         vaults: list[FurtherVault],
         sync: SyncReport | None,
     ) -> Begun:
-        """A memory as its status describes it just after. `unlisted`: why the wallet's first vault does not list this one."""
+        """Describe a vault by its status. `unlisted`: why the wallet's first vault does not list this one."""
         vault = status.vault
         warnings = [
             unlisted,
@@ -960,7 +953,7 @@ class Begun(Answer, frozen=True, kw_only=True):
 
 
 class Recovered(Answer, frozen=True, kw_only=True):
-    """A memory that came back, the sync that brought it, further vaults of its wallet, and what its owner should know."""
+    """A vault that was brought back, the sync, further vaults of its wallet, and warnings for its owner."""
 
     status: Status
     sync: SyncReport | None
@@ -969,7 +962,7 @@ class Recovered(Answer, frozen=True, kw_only=True):
 
 
 class Failure(Answer, frozen=True, kw_only=True):
-    """An error: its class, what happened, what to do next, and what a command ends with."""
+    """An error: its class, message, next step, and exit code of a command."""
 
     kind: str
     message: str
@@ -978,7 +971,7 @@ class Failure(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """An error of ours as it is; any other is a fault of ipfsmem itself."""
+        """Convert an exception; one of another library is a bug of ipfsmem."""
         if isinstance(error, IpfsmemError):
             return cls(kind=error.kind, message=str(error), hint=error.hint, exit_code=error.exit_code)
         text = f"unexpected {type(error).__name__}: {error}"
@@ -986,13 +979,13 @@ class Failure(Answer, frozen=True, kw_only=True):
 
 
 class Failed(Answer, frozen=True, kw_only=True):
-    """What stands on standard error when a command failed."""
+    """The error that a failed command prints on standard error."""
 
     error: Failure
 
 
 class SyncAttempt(Answer, frozen=True, kw_only=True):
-    """One of the syncs that go on: its report or its failure, and in how many seconds the next one comes."""
+    """One of the repeated syncs: its report or error, and the seconds until the next one."""
 
     at: int
     report: SyncReport | UnsetType = UNSET
@@ -1001,7 +994,7 @@ class SyncAttempt(Answer, frozen=True, kw_only=True):
 
 
 class ServingMemory(Answer, frozen=True, kw_only=True):
-    """Where a server for MCP or the HTTP API listens on this machine; `token` only where it was made now."""
+    """The address of an MCP or HTTP server on this machine; `token` only if it was created now."""
 
     SAID_ONCE = ("token",)
 
@@ -1010,7 +1003,7 @@ class ServingMemory(Answer, frozen=True, kw_only=True):
 
 
 class ServingPage(Answer, frozen=True, kw_only=True):
-    """Where the page of a memory is on this machine, and the link that opens it once."""
+    """The address of the page on this machine, and a link that opens it once."""
 
     SAID_ONCE = ("link",)
 
@@ -1019,19 +1012,19 @@ class ServingPage(Answer, frozen=True, kw_only=True):
 
 
 class Serving(Answer, frozen=True, kw_only=True):
-    """Where a folder is served, whether it may be written with the token, and where the pinning service is."""
+    """The address of a served folder, whether the token permits writes, and the address of its pinning service."""
 
     SAID_ONCE = ("token",)
 
     url: str
     writes: bool
     psa: str | None
-    #: A token that was made just now, said this once.
+    #: A token that was created now, returned only once.
     token: str | UnsetType = UNSET
 
 
 class FileEdit(Answer, frozen=True, kw_only=True):
-    """What `connect` or `disconnect` does to one file of a program: what goes and what comes, with the lines that they begin on."""
+    """The change of one file by `connect` or `disconnect`, as a difference with line numbers."""
 
     path: str
     made: bool
@@ -1040,8 +1033,8 @@ class FileEdit(Answer, frozen=True, kw_only=True):
 
 
 class Connected(Answer, frozen=True, kw_only=True):
-    """What `connect` or `disconnect` comes to. `connected`: whether the program is, afterwards; `written` False: nothing was
-    written, in a dry run or because nothing was to be done."""
+    """The result of `connect` or `disconnect`. `connected`: state of the program afterwards; `written` False: nothing was written, in a
+    dry run or without a change."""
 
     program: str
     connected: bool
@@ -1052,24 +1045,24 @@ class Connected(Answer, frozen=True, kw_only=True):
 
 
 class Snippet(Answer, frozen=True, kw_only=True):
-    """What a file of a program needs, for a person who writes it by hand."""
+    """The text for a program's file, to be added by hand."""
 
     path: str
     text: str
 
 
 class ProgramState(Answer, frozen=True, kw_only=True):
-    """One program: whether it is here, and whether it is connected, since when."""
+    """A program: whether it is installed, whether it is connected, and since when."""
 
     program: str
     title: str
     here: bool
     connected: bool
     since: int | None
-    #: What was written and is gone or says something else now.
+    #: Entries that were written and are missing or different now.
     changed: tuple[str, ...]
     files: tuple[str, ...]
-    #: Why it cannot be said, or what stands in the way; empty when nothing does.
+    #: Why the state is unknown, or what prevents a connection; empty without a problem.
     problem: str
 
 
@@ -1077,7 +1070,7 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 
 
 class Cleared(Answer, frozen=True, kw_only=True):
-    """How many memories and sessions were to be forgotten, and the keys and names of those that somebody wrote meanwhile, which stay."""
+    """Numbers of memories and sessions that were deleted. `left`: keys and names of those that changed meanwhile and remain."""
 
     memories: int
     sessions: int
