@@ -1,7 +1,7 @@
-"""`Memory`: the one façade. It is made of parts, each with its own methods; the everyday ones stand on it directly.
+"""`Memory`, the public class: everyday methods, and one attribute for each group of methods.
 
-Nothing is done here: what a method does stands in `parts`, and what a read or a write of one memory does not need is imported
-when it is asked for. Coroutines are the only ones that touch a provider, and `load` where a memory has to be brought back.
+Methods only call `operations` and `parts`, which are imported on first use. Only coroutines use the network, except `load` of a
+vault that is not on this device.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ipfsmem.vault.check import Finding
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
-#: Types of arguments that few calls give.
+#: Types in signatures that are imported only to check arguments.
 IMPORTED_LATE = {
     "ContextBlock": "ipfsmem.memories.context",
     "DevicePassphrase": "ipfsmem.vault.owner",
@@ -64,26 +64,26 @@ P = ParamSpec("P")
 
 
 def _handed_on(method: Callable[P, T]) -> Callable[P, T]:
-    """A method that does nothing but call that of a part, which refuses wrong calls itself."""
+    """Mark a method that only calls a method of a part, which checks its arguments."""
     vars(method)["handed_on"] = True
     return method
 
 
 class Memory(MemoryMethods):
-    """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
+    """A vault on this device. Create one with `create`, open one with `load`; close it after use.
 
-    `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
-    name: `timeline`, `sessions`, `facts`, `values`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
+    `memory.scope(token)` returns one scope of it, with the same methods. Methods for one subject are in a group:
+    `timeline`, `sessions`, `facts`, `values`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
     `providers`, `vaults`, `maintenance`, `operations`.
     """
 
     def __init__(self, made: OpenResult, *, scope: str | None = None) -> None:
-        """Use `create` or `load`. `scope`: the one that was chosen, of a memory which somebody else opened and closes."""
+        """Use `create` or `load`. `scope`: a scope of a vault that another object opened and closes."""
         self._made = made
         self._open = made.opened
         self._origin = made.origin
         self._chosen = scope
-        #: The memories of exactly this scope, without the plain files.
+        #: The memories of this scope alone, without linked folders.
         self._memories: MemoryStore = made.opened.memories.in_scope(scope or "")
 
     @functools.cached_property
@@ -95,7 +95,7 @@ class Memory(MemoryMethods):
 
     @functools.cached_property
     def sessions(self) -> Sessions:
-        """Conversations, item by item."""
+        """Sessions: conversations and their messages."""
         from ipfsmem.groups import Sessions
 
         return Sessions(self._open, self._chosen or "")
@@ -123,35 +123,35 @@ class Memory(MemoryMethods):
 
     @functools.cached_property
     def graph(self) -> Graph:
-        """What stands in relation to what."""
+        """Entities and relations between them."""
         from ipfsmem.groups import Graph
 
         return Graph(self._open, self._chosen or "")
 
     @functools.cached_property
     def plugins(self) -> MemoryPlugins:
-        """Memories of other programs that are asked beside this one."""
+        """Other memory systems that recall asks as well."""
         from ipfsmem.parts.plugins import MemoryPlugins
 
         return MemoryPlugins(self._open)
 
     @functools.cached_property
     def usage(self) -> Usage:
-        """What models were used for and what it cost."""
+        """Use of models, its cost, and budgets."""
         from ipfsmem.groups import Usage
 
         return Usage(self._open, self._chosen or "")
 
     @functools.cached_property
     def operations(self) -> MemoryOperations:
-        """What was done with this memory on this device."""
+        """The audit log of this device."""
         from ipfsmem.parts.operations import MemoryOperations
 
         return MemoryOperations(self._open)
 
     @functools.cached_property
     def hidden(self) -> Hidden:
-        """What this device leaves out of its lists and answers."""
+        """Memories that this device hides from lists and answers."""
         from ipfsmem.groups import Hidden
 
         return Hidden(self._open, self._chosen or "")
@@ -165,7 +165,7 @@ class Memory(MemoryMethods):
 
     @functools.cached_property
     def bundles(self) -> MemoryBundles:
-        """What goes out and comes in as files."""
+        """Import and export of files."""
         from ipfsmem.parts.bundles import MemoryBundles
 
         return MemoryBundles(self._open, self._chosen)
@@ -179,35 +179,35 @@ class Memory(MemoryMethods):
 
     @functools.cached_property
     def folders(self) -> MemoryFolders:
-        """The working copies of this memory on this device."""
+        """The linked folders of this vault on this device."""
         from ipfsmem.parts.folders import MemoryFolders
 
         return MemoryFolders(self._open)
 
     @functools.cached_property
     def members(self) -> MemoryMembers:
-        """Who belongs to this memory."""
+        """The members of this vault."""
         from ipfsmem.parts.members import MemoryMembers
 
         return MemoryMembers(self._open, self._syncing)
 
     @functools.cached_property
     def providers(self) -> MemoryProviders:
-        """Where it is published."""
+        """The providers of this vault."""
         from ipfsmem.parts.providers import MemoryProviders
 
         return MemoryProviders(self._open, self._syncing)
 
     @functools.cached_property
     def vaults(self) -> MemoryVaults:
-        """Further vaults of this memory's wallet."""
+        """Further vaults of the wallet."""
         from ipfsmem.parts.vaults import MemoryVaults
 
         return MemoryVaults(self._open)
 
     @functools.cached_property
     def maintenance(self) -> MemoryMaintenance:
-        """Old versions let go, damage looked for and mended, this device's passphrase."""
+        """Deletion of old versions, checks, repair, and this device's passphrase."""
         from ipfsmem.parts.maintenance import MemoryMaintenance
 
         return MemoryMaintenance(self._open, self._syncing)
@@ -225,60 +225,60 @@ class Memory(MemoryMethods):
 
     @property
     def namespace(self) -> str:
-        """Its name on this device."""
+        """Name of the vault on this device."""
         return self._open.namespace
 
     @property
     def replica(self) -> Replica:
-        """What lies on this device's disk, for programs that know its rooms."""
+        """The replica on this device's disk, for internal use."""
         return self._open.replica
 
     @property
     def mode(self) -> Mode:
-        """`none`, `local`, `ipfs` or `encrypted-ipfs`, and what that means."""
+        """Mode: `none`, `local`, `ipfs` or `encrypted-ipfs`."""
         return self._open.mode
 
     @property
     def device(self) -> str:
-        """The id under which this device writes."""
+        """Id of this device as a writer."""
         return self._open.device
 
     @property
     def opened(self) -> Opened | None:
-        """Where a foreign bundle came from; None for a memory of one's own."""
+        """Source of a foreign bundle; None for an own vault."""
         return self._origin.opened
 
     @property
     def restored(self) -> SyncReport | None:
-        """What the sync that restored this memory did; None for one that was here already."""
+        """Report of the sync that brought this vault back; None if it was on this device."""
         return self._origin.restored
 
     @property
     def recovery_words(self) -> list[str] | None:
-        """The 24 recovery words of a vault made just now; shown once, kept nowhere."""
+        """The recovery phrase of a vault that was just created, as 24 words; it is stored nowhere."""
         return self._origin.recovery_words
 
     @property
     def unlisted(self) -> str:
-        """Why the wallet's vault `default` on this device does not list the vault that was made or brought back just now;
-        empty when it does, or when there is nothing to list."""
+        """Why the wallet's vault `default` on this device does not list the vault that was just created or brought back;
+        empty if it does, or need not."""
         return self._origin.unlisted
 
     @property
     def in_scope(self) -> str:
-        """The token of the scope that this is; "" is the nameless one."""
+        """Token of this scope; "" is the unnamed scope."""
         return self._memories.scope
 
     def status(self) -> Status:
-        """Counts and state of all scopes, local."""
+        """Return counts and state of all scopes, without the network."""
         from ipfsmem.parts.status import MemoryStatus
 
         return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
 
     @_handed_on
     def check(self) -> list[Finding]:
-        """Look at everything on this device: parts and hashes, signatures, members, the index of recall beside the texts, the clock. What
-        is wrong and what to do."""
+        """Check all data on this device: blocks and hashes, signatures, members, the search index against the texts, the clock. Return
+        what is wrong and how to mend it."""
         return self.maintenance.check()
 
     # -- everyday: texts, events, syncs ----------------------------------------------------------------------
@@ -286,37 +286,36 @@ class Memory(MemoryMethods):
     def write_text(
         self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None
     ) -> MemoryRecord:
-        """`write` with the whole file, header and all: exactly these bytes."""
+        """Write a whole file with its header, byte for byte; else as `write`."""
         return self.write(key, text=data, seen=seen, if_match=if_match)
 
     def index(self) -> str:
-        """The text of MEMORY.md."""
+        """Return the text of MEMORY.md."""
         self._open.ingest_edits()
         return self._memories.index()
 
     def files(self) -> dict[str, bytes]:
-        """Every memory that is shown, by key."""
+        """Return the file of each visible memory, by key."""
         self._open.ingest_edits()
         with self.replica.reading():
             return {view.key: view.data for _, view in self._memories.views() if view.data is not None}
 
     def readiness(self) -> Readiness:
-        """Whether the layout `turn` finds something, and everything, without the time that a large index takes to make."""
+        """Tell whether the layout `turn` can answer, and from all data, without building a large index first."""
         from ipfsmem.memories.context import readiness
         from ipfsmem.operations.context import context_sources
 
         return readiness(context_sources(self._view()))
 
     def make_ready(self) -> None:
-        """Make and write the index that the layout `turn` is looked up in by who has no time to make it, where it is missing and long.
-        Raises StorageError."""
+        """Build and store the index for the layout `turn`, if it is missing and takes long to build. Raises StorageError."""
         from ipfsmem.memories.context import make_ready
         from ipfsmem.operations.context import context_sources
 
         make_ready(context_sources(self._view()))
 
     def mark_delivered(self, block: ContextBlock, session: str = "") -> None:
-        """Record that a model got a block that was made with `deliver=False`: it counts as use, and is not given to that session again."""
+        """Record that a model received a block made with `deliver=False`, as use, so that `session` does not receive its parts again."""
         from ipfsmem.memories.context import count_shown
 
         count_shown(self._memories, block)
@@ -324,26 +323,26 @@ class Memory(MemoryMethods):
             self._open.shown.note(session, block.marks)
 
     def reset_context(self, session: str) -> None:
-        """Record that a session has nothing of what `context` gave it any more: it was compacted, or cleared."""
+        """Record that a session lost its context blocks, as it was compacted or cleared."""
         self._open.shown.forget(session)
 
     @_handed_on
     def unlock(self, unlock: OwnerKey | None = None) -> None:
-        """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
+        """Keep the root keys of the wallet or recovery phrase in memory until `close`, to add, rotate and revoke keys.
 
-        None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
-        belongs to another wallet, MembershipError when nothing is kept.
+        None: the root keys that this device stores of a vault without a wallet. Raises WrongWalletError for another wallet,
+        MembershipError if no root keys are stored.
         """
         self._syncing.unlock(unlock)
 
     def lock(self) -> None:
-        """Let go of the root that `unlock` holds."""
+        """Drop the root keys that `unlock` loaded."""
         if self._made.connection.begun is not None:
             self._syncing.lock()
 
     @property
     def unlocked(self) -> bool:
-        """Whether the wallet or recovery root is held."""
+        """Whether root keys are loaded."""
         begun = self._made.connection.begun
         return begun is not None and begun.root is not None
 
@@ -357,14 +356,14 @@ class Memory(MemoryMethods):
         car: str | Path | None = None,
         progress: Progress | None = None,
     ) -> SyncReport:
-        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
+        """Pull published versions, merge them, and publish local changes. Raises ProviderError; nothing local is lost.
 
-        `car`: a file with a version that another device of this memory saved, as it could send it nowhere; it is taken in like one that a
-        provider has. Raises FormatError or StorageError for what is none; of one that cannot be used the report says so (`not_used`).
+        `car`: a file with a version that another device saved because it could not upload; it is merged like one at a
+        provider. Raises FormatError or StorageError for another file; the report names a version that cannot be used (`not_used`).
 
-        In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
-        sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
-        `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
+        In mode `ipfs` published data is public permanently. `public_ok` agrees to that, once; without it the first
+        sync raises PublicError. A text that looks like a secret raises SecretsError, after the merge, unless `allow` has its key or
+        `timeline/<day>`; in mode `encrypted-ipfs` it is a notice.
         """
         return await self._syncing.sync(
             provider, public_ok=public_ok, allow=allow, car=car, progress=progress
@@ -372,27 +371,26 @@ class Memory(MemoryMethods):
 
     @_handed_on
     async def flush(self) -> SyncReport | None:
-        """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
-        so that it is raised."""
+        """Publish pending changes now; None without any. During `autosync` also retry what failed there permanently, and raise its error."""
         return await self._syncing.flush()
 
     def __contains__(self, key: object) -> bool:
-        """Whether a memory of this key is shown here, or would be if its text were not missing on this device."""
+        """Tell whether a memory of this key is visible, also if its text is not on this device."""
         try:
             return isinstance(key, str) and is_key(key) and self.read(key) is not None
         except NotHereError:
             return True
 
     def __len__(self) -> int:
-        """How many memories `list` has."""
+        """Return the number of memories in `list`."""
         return len(self.list())
 
     def __iter__(self) -> Iterator[str]:
-        """The keys of what `list` has."""
+        """Iterate over the keys in `list`."""
         return iter([one.key for one in self.list()])
 
     def __bool__(self) -> bool:
-        """An empty memory is one too."""
+        """Return True, also for an empty vault."""
         return True
 
     def __repr__(self) -> str:
@@ -401,7 +399,7 @@ class Memory(MemoryMethods):
         return f"<Memory {self.namespace}, {self.mode}{scope}{closed}>"
 
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
-        """Append an event to the timeline, durable when this returns: `timeline.add`."""
+        """Append an event to the timeline, as `timeline.add`."""
         return self.timeline.add(kind, **data)
 
     @_handed_on
@@ -416,7 +414,7 @@ class Memory(MemoryMethods):
         allow: Iterable[str] = (),
         on_attempt: OnAttempt | None = None,
     ) -> AsyncIterator[Self]:
-        """Keep in sync while the block runs; see `Syncing.autosync`."""
+        """Sync in the background while the block runs; see `Syncing.autosync`."""
         work = self._syncing.autosync(
             idle=idle, most=most, every=every, public_ok=public_ok, allow=allow, on_attempt=on_attempt
         )
@@ -425,9 +423,10 @@ class Memory(MemoryMethods):
 
     @contextlib.asynccontextmanager
     async def lock_watch(self) -> AsyncIterator[asyncio.Event]:
-        """For a program that runs for long: while the block runs, keys that were unlocked are dropped within a second of `lock`, or
-        of the end of their time, and the event is set. Every call raises PassphraseError from then on; `load` opens the memory
-        anew once it is unlocked again. `autosync` has this in it. With a passphrase the event is never set.
+        """Drop unlocked keys within a second of `ipfsmem lock`, or of their expiry, while the block runs, and set the event.
+
+        Every call raises PassphraseError afterwards; `load` the vault again once it is unlocked. `autosync` includes this. The
+        event is never set for a vault that was loaded with its passphrase.
         """
         import asyncio
 
@@ -440,19 +439,17 @@ class Memory(MemoryMethods):
     # -- scopes ----------------------------------------------------------------------------------------------
 
     def scope(self, token: str) -> Memory:
-        """The memories and events of one scope (format section 5.1; "" is the nameless one), with the same methods.
+        """Return one scope (format section 5.1; "" is the unnamed one), with the same methods.
 
-        It is made by its first write. What turned out to be this scope (`into` on its card) is read below it, and where it
-        turned out to be another itself, what is written here goes there; each answer says in which scope it stands. It lives
-        as long as this memory, and closing it closes nothing. What is about the whole vault (sync, members, providers) is
-        this memory's. Raises KeyNameError.
+        The first write creates it. Scopes that were merged into this one (`into` on their cards) are read with it, and if this one
+        was merged into another, writes go there; each answer names its scope. It is usable while this object is open; closing it
+        has no effect. Sync, members and providers are those of the vault. Raises KeyNameError.
         """
         return Memory(self._made, scope=token)
 
     def stack(self, *tokens: str) -> MemoryStack:
-        """Several scopes read as one: these, the first before the next, each with what turned out to be it, and then what
-        is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
-        KeyNameError.
+        """Return several scopes as one, read-only: these in order of precedence, each with the scopes merged into it, then the
+        unnamed scope. Each answer names its scope. Raises KeyNameError.
         """
         from ipfsmem.groups import MemoryStack
 
@@ -463,11 +460,11 @@ class Memory(MemoryMethods):
 
     # -- closing ---------------------------------------------------------------------------------------------
 
-    @_handed_on  # as the vectors under way are waited for without holding what they are kept with
+    @_handed_on  # waits for running embedding without the lock that it needs
     def close(self) -> None:
-        """Let go of files, secrets and the providers that were opened here from their specs.
+        """Close files, drop secrets, and close the providers that were opened by their specs.
 
-        In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
+        In a running event loop connections close later; `aclose`, or `async with`, waits for that.
         """
         if self._chosen is None:
             self._open.end_meaning()
@@ -476,7 +473,7 @@ class Memory(MemoryMethods):
                 self._made.close()
 
     async def aclose(self) -> None:
-        """`close`, and the connections of this event loop are closed when it returns."""
+        """Do `close`, and wait until the connections of this event loop are closed."""
         begun = self._made.connection.begun
         if self._chosen is None and begun is not None:
             await begun.aclose()
@@ -509,16 +506,16 @@ class Memory(MemoryMethods):
         create: bool = False,
         public_ok: bool = False,
     ) -> Memory:
-        """Open the memory of `namespace` on this device.
+        """Open the vault `namespace` on this device.
 
-        When there is none here, `mode` says what to do: `none` and `local` make an empty one; the modes with a vault
-        look for the wallet's memory at the provider and bring it back (the only load that uses the network), and
-        with `create` make a new one where there is certainly none. `passphrase` protects this device's keys (False: they
-        have none, and the disk is trusted). `public_ok` agrees that what is brought back or made in mode `ipfs` is
-        published in the clear. In a running event loop everything else waits meanwhile: there use `aload`.
+        If it is not on this device, `mode` decides: `none` and `local` create an empty one. The published modes search the
+        provider for the wallet's vault of that name, then for its vault `default`, and bring it back (the only load that uses the
+        network); with `create` they create one if there is certainly none. `passphrase` protects this device's keys (False: no
+        passphrase, the disk is trusted). `public_ok` agrees that a vault in mode `ipfs` is published unencrypted. It blocks a
+        running event loop: use `aload` there.
 
-        Raises NotFoundError, NoVaultError (its `doubt` says why one may be there all the same), OtherKindError when a
-        vault of the other mode stands there, PassphraseError, WrongWalletError, ConfigError, UsageError.
+        Raises NotFoundError, NoVaultError (`doubt`: why one may exist all the same), OtherKindError for a vault of
+        the other mode, PassphraseError, WrongWalletError, ConfigError, UsageError.
         """
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         here = open_here(request)
@@ -542,7 +539,7 @@ class Memory(MemoryMethods):
         create: bool = False,
         public_ok: bool = False,
     ) -> Memory:
-        """`load` for a program with an event loop, which goes on meanwhile: keys are derived and files are opened in a thread."""
+        """Do `load` without blocking the event loop: keys are derived and files opened in a thread."""
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         from ipfsmem.in_thread import in_thread
         from ipfsmem.parts.making import bring_here, make_here
@@ -564,13 +561,13 @@ class Memory(MemoryMethods):
         memory_dir: str | Path | None = None,
         public_ok: bool = False,
     ) -> Memory:
-        """Make a new, empty memory. Does not look whether the wallet has one already: `load(create=True)` does.
+        """Create an empty vault, without searching for one that the wallet has: `load(create=True)` does.
 
-        `public_ok` agrees for mode `ipfs` that everything in it is published in the clear; else the first sync asks.
+        `public_ok` agrees for mode `ipfs` that all data is published unencrypted; else the first sync asks.
 
-        In the modes with a vault the wallet signs twice, and unless `recovery` is False 24 words are drawn, to be
-        found once in `recovery_words`. Without `unlock` the vault belongs to this device alone. Raises ConfigError when
-        a provider cannot be opened or another namespace holds that vault, before anything is made.
+        In published modes the wallet signs twice, and unless `recovery` is False a recovery phrase is created
+        (`recovery_words`). Without `unlock` this device alone holds the root keys. Raises ConfigError if a provider cannot be
+        opened or another vault on this device is the same one; nothing was created then.
         """
         from ipfsmem.parts.making import create
 
@@ -589,9 +586,9 @@ class Memory(MemoryMethods):
 
     @staticmethod
     async def reach(provider: ProviderChoice, *, home: str | Path | None = None) -> None:
-        """Open providers and ask each for something, so that a mistyped one shows before a memory is made there.
+        """Open providers and send each a request, to find a mistyped one before a vault is created there.
 
-        Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `providers.test`.
+        Raises ConfigError, ProviderError. Only an upload shows if uploads are accepted: `providers.test`.
         """
         from ipfsmem.provider.choice import each_of
         from ipfsmem.provider.opening import ProviderPool
@@ -618,14 +615,14 @@ class Memory(MemoryMethods):
         public_ok: bool = False,
         damaged_ok: bool = False,
     ) -> Memory:
-        """Bring a memory back on a device that has nothing but the wallet or the recovery words, and enrol the device.
+        """Bring a vault back by its wallet or recovery phrase, and add this device as a member.
 
-        `mode` is the kind that was made; a vault of the other kind is refused (OtherKindError), so that nobody turns a
-        sealed memory into a public one. In mode `ipfs` nothing is published before somebody agrees on this device:
-        `public_ok`, or the first sync. `root_cid`: a root of it that was written down, where no name or list leads to
-        one. A provider that can only be read is enough: a notice in `restored` says what waits. Raises NoVaultError when
-        none is found, DamagedError when nothing of it can be read whole; nothing is left on the disk then. `damaged_ok`
-        makes the memory here all the same, so that `salvage` can bring back what can be read.
+        A wallet's vault is searched by the name `namespace`, then as `default`. `mode`: mode of the vault; one of the other mode
+        raises OtherKindError, so that an encrypted vault is never published unencrypted. In mode `ipfs` nothing is published
+        before `public_ok` or the first sync agrees to it. `root_cid`: a version to start from, if no name or pin leads to
+        one. A read-only provider suffices; a notice in `restored` names what could not be published. Raises NoVaultError if
+        none is found, DamagedError if no version is readable whole; nothing remains on the disk then. `damaged_ok`
+        continues all the same, so that `salvage` can restore the readable parts.
         """
         from ipfsmem.parts.making import recover
 
@@ -647,13 +644,13 @@ class Memory(MemoryMethods):
     async def open_foreign(
         cls, source: str, *, provider: ProviderChoice = None, world: Environment | None = None
     ) -> Memory:
-        """Read somebody's public bundle, ours or that of the original, without writing anything to the disk.
+        """Read a public bundle, of ipfsmem or of the original implementation, without writing to the disk.
 
         `source`: a CID, an IPNS name, a path or URL of either, the URL of a `manifest.json`; or a folder, an export or a CAR
-        file on this disk. Who wrote it is not known; `opened` says where it came from.
+        file on this disk. Its author is unknown; `opened` has the source.
 
-        `provider` None: those of the settings. Within the limits for strangers (64 MiB, 20,000 blocks). Raises
-        NotFoundError, FormatError, LimitError, ProviderError, ConfigError when there is nothing to read through.
+        `provider` None: those of the settings. At most 64 MiB and 20,000 blocks. Raises NotFoundError, FormatError,
+        LimitError, ProviderError, ConfigError without a provider to read from.
         """
         from ipfsmem.parts.making import open_foreign
 
@@ -663,10 +660,10 @@ class Memory(MemoryMethods):
     def load_damaged(
         cls, namespace: str | None = None, *, passphrase: str | None = None, home: HomeChoice = None
     ) -> Memory:
-        """What can still be read of the memory of `namespace` when its database is damaged, to be read and exported only.
+        """Open the readable parts of a vault with a damaged database, to read and export them.
 
-        Nothing is written to the disk. `replica.lost` names what cannot be read, and each export names it as left out. Raises
-        NotFoundError, PassphraseError, StorageError when nothing can be read.
+        Nothing is written to the disk. `replica.lost` lists unreadable parts, and each export names them as omitted. Raises
+        NotFoundError, PassphraseError, StorageError if nothing is readable.
         """
         from ipfsmem.vault.opening import open_damaged
 
@@ -685,11 +682,10 @@ class Memory(MemoryMethods):
         partial: bool = False,
         **options: Any,
     ) -> Memory:
-        """A new memory of its own with everything in this one, or in the one scope that was chosen, conflicts too; its last
-        event says where it came from.
+        """Create a vault as a copy of this one, or of the chosen scope, with its conflicts; its last event names the source.
 
-        What is others' word here is so there, and all of a bundle that was opened to be read. Raises IncompleteError, and
-        makes nothing, when something is not on this device and `partial` is not given.
+        Pending texts stay pending, and all texts of a foreign bundle are pending. Raises IncompleteError, and creates
+        nothing, if texts are not on this device, unless `partial` is given.
         """
         import msgspec
 
