@@ -1,4 +1,4 @@
-"""Where things are and what was chosen: home directory, namespaces, settings (flag > environment > file).
+"""Home directory, vault folders, and settings (flag > environment > file).
 
 Reads the settings file and knows the shape of a namespace's own `ipfsmem.json`; holds no secret and opens no memory.
 """
@@ -26,7 +26,7 @@ _SETTINGS_MAX: Final = 1024 * 1024
 
 
 def _says(about: str, unit: str = "", *, ge: float | None = None, le: float | None = None) -> msgspec.Meta:
-    """What a setting is for, for people, the unit of its number, and the numbers that it takes: read here, shown by `ipfsmem config show`."""
+    """Purpose, unit and range of a setting, as `ipfsmem config show` prints them."""
     return msgspec.Meta(description=about, extra={"unit": unit}, ge=ge, le=le)
 
 
@@ -197,7 +197,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 8_000
 
     def of(self, layout: str) -> int:
-        """How long a block of this layout is."""
+        """Return the length of a block of this layout, in tokens."""
         return self.turn_tokens if layout == "turn" else self.tokens
 
 
@@ -231,7 +231,7 @@ class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the settings file may say; every field that is no table has an environment variable IPFSMEM_<NAME>, and most have a flag."""
+    """The settings file. Each field except tables has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
     home: Annotated[str, _says("folder of the vaults; default: the system's data folder")] | None = None
     namespace: Annotated[str, _says("vault to use; default: default")] | None = None
@@ -268,7 +268,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def compresses(self) -> bool:
-        """Whether memories are compressed. Raises ConfigError for another word than on and off."""
+        """Tell whether memories are compressed. Raises ConfigError for a value other than on and off."""
         known = {"on": True, "off": False, True: True, False: False}
         if self.compress not in known:
             raise ConfigError(
@@ -289,7 +289,7 @@ _Hex32 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class VaultConfig(msgspec.Struct, frozen=True):
-    """What this device pins about its vault. Nothing here is secret."""
+    """Public values of the vault that this device pins."""
 
     #: Vault tag, 32 hex digits.
     tag: _Hex16
@@ -306,7 +306,7 @@ class VaultConfig(msgspec.Struct, frozen=True):
 
 
 class RetentionRule(msgspec.Struct, frozen=True):
-    """What a collection keeps: so many of the newest roots, and one a week for so many days."""
+    """Versions that `vault compact` keeps: a number of the newest, and one a week for a number of days."""
 
     roots: int
     days: int
@@ -386,7 +386,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
 
 
 def context_tokens(layout: str) -> int:
-    """How many tokens a block of context of this layout has where nobody says otherwise. Settings that cannot be used keep none away."""
+    """Return the default length of a context block of this layout, in tokens. Invalid settings are ignored."""
     try:
         return settings().context.of(layout)
     except ConfigError:
@@ -394,7 +394,7 @@ def context_tokens(layout: str) -> int:
 
 
 def tokens_beside_for_facts() -> int:
-    """How many tokens more a block of context may have for its facts where nobody says otherwise."""
+    """Return the default number of further tokens for facts in a context block."""
     try:
         return settings().context.facts
     except ConfigError:
@@ -412,7 +412,7 @@ def refuse_agents_switched_off() -> None:
 
 @functools.lru_cache(maxsize=4)
 def read_settings(text: str) -> Settings:
-    """What a settings file says; a server asks it for each answer. Raises ValueError (of `tomllib` or `msgspec`), RecursionError."""
+    """Parse a settings file; cached, as a server reads it for each answer. Raises ValueError (of `tomllib` or `msgspec`), RecursionError."""
     if not text.strip():
         return Settings()
     import tomllib
@@ -471,7 +471,7 @@ def user_home() -> Path:
 
 
 class _Kind(msgspec.Struct):
-    """What every version of the file says. It is read first, so that a file of another version is told from a damaged one."""
+    """Fields of every format version, read first to tell another version from a damaged file."""
 
     mode: str
     v: int = 1

@@ -1,8 +1,7 @@
-"""What kind of memory it is, as one value: what is sealed, what leaves this device, what may lie on its disk, and what a
-person must have said before it does.
+"""The four storage modes, and their properties: encryption, publication, files on this disk, consent.
 
-Whoever acts by the mode asks the mode, and compares no text of one (`tests/unit/test_mode.py`). It holds no key and does
-nothing itself: `device/codec.py` seals, `published/layout.py` builds what is published.
+Code asks these properties and never compares a mode's text (`tests/unit/test_mode.py`). `device/codec.py` encrypts,
+`published/layout.py` builds published versions.
 """
 
 from __future__ import annotations
@@ -12,57 +11,57 @@ from typing import Literal
 
 from ipfsmem.errors import UsageError
 
-#: The modes as people write them, in Python and on the command line.
+#: The modes as written in Python and on the command line.
 ModeName = Literal["none", "local", "ipfs", "encrypted-ipfs"]
 
 
 class Mode(StrEnum):
-    """One of the four modes; its text is what stands in `ipfsmem.json`."""
+    """One of the four modes; its text is the one in `ipfsmem.json`."""
 
-    #: In this process only: gone with it.
+    #: In the memory of this process only.
     NONE = "none"
-    #: Plain, on this disk, published nowhere.
+    #: Unencrypted on this disk, never published.
     LOCAL = "local"
-    #: Plain here and published in the clear.
+    #: Unencrypted on this disk and published unencrypted.
     IPFS = "ipfs"
-    #: Sealed here and wherever it is published.
+    #: Encrypted on this disk and at providers.
     ENCRYPTED_IPFS = "encrypted-ipfs"
 
     @property
     def on_disk(self) -> bool:
-        """Whether anything of it is kept when the process ends."""
+        """Whether data remains when the process ends."""
         return self is not Mode.NONE
 
     @property
     def published(self) -> bool:
-        """Whether it has a vault: members with keys, and providers that it is published through."""
+        """Whether the vault has members with keys, and can be published to providers."""
         return self in (Mode.IPFS, Mode.ENCRYPTED_IPFS)
 
     @property
     def only_here(self) -> bool:
-        """Whether this disk is all that has it: no other device learns of a change, and none can bring a text back."""
+        """Whether this disk has the only copy."""
         return self.on_disk and not self.published
 
     @property
     def sealed(self) -> bool:
-        """Whether texts and state are sealed, here and where it is published; so this device's keys want a passphrase."""
+        """Whether data is encrypted, on this disk and at providers, so that this device's keys need a passphrase."""
         return self is Mode.ENCRYPTED_IPFS
 
     @property
     def public(self) -> bool:
-        """Whether what is published can be read by everybody, for good; so somebody has to agree to that first, and what
-        looks like a secret stops it."""
+        """Whether everybody can read published data, permanently: publication needs consent, and a text that looks like a
+        secret prevents it."""
         return self.published and not self.sealed
 
     @property
     def own_folder(self) -> bool:
-        """Whether a folder of plain files lies beside it from the start. A sealed one has such a folder only where somebody
-        chose one, as whoever reads that disk reads it."""
+        """Whether the vault has a folder of plain files from the start. An encrypted one has such a folder only on request,
+        as whoever can read the disk can read it."""
         return self.on_disk and not self.sealed
 
 
 def mode_named(name: str) -> Mode:
-    """The mode that somebody named. Raises UsageError when there is none of that name."""
+    """Return the mode of a name. Raises UsageError for an unknown name."""
     try:
         return Mode(name)
     except ValueError:
@@ -70,5 +69,5 @@ def mode_named(name: str) -> Mode:
 
 
 def vault_mode(*, sealed: bool) -> Mode:
-    """The mode whose vaults are sealed, or the one whose vaults are plain."""
+    """Return the mode of encrypted vaults, or of public ones."""
     return next(mode for mode in Mode if mode.published and mode.sealed == sealed)

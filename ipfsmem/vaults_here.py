@@ -50,8 +50,7 @@ _MARKS: Final = ((".ipfsmem", "marker"), (".ipfsmem", ".gitignore"))
 
 
 class Remains(msgspec.Struct, frozen=True):
-    """What there is of a vault next to this device's copy. `lost`: what would be nowhere any more, in words; `presence`: what was found
-    at each provider."""
+    """Copies of a vault other than the one on this device. `lost`: data that would be lost, in words; `presence`: state of each provider."""
 
     published: bool
     lost: list[str]
@@ -149,7 +148,7 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
 
 
 def _only_here(replica: Replica) -> list[str]:
-    """What no published version has, in words."""
+    """Describe the data that no published version has."""
     found = []
     if is_unpublished(replica):
         found.append("changes here are not published")
@@ -218,7 +217,7 @@ def delete_folder(
 
 
 def holds_vault(folder: Path) -> bool:
-    """Whether there is a vault, or a part of one, in a folder."""
+    """Tell whether a folder has a vault, or a part of one."""
     return any(os.path.lexists(folder / name) for name in (CONFIG_FILE, DATABASE, KEY_FILE))
 
 
@@ -245,7 +244,7 @@ def finish_earlier(home: Path, asked: str, *, plain_files: bool = False) -> list
 
 
 def leaves_plain_files(home: Path, name: str) -> bool:
-    """Whether an interrupted removal of a vault has its folder of plain files. They are deleted by name alone then."""
+    """Tell whether an interrupted removal of a vault has its folder of plain files, which is deleted by name alone."""
     return any(of == name and (away / "memory").is_dir() for away, of in _interrupted(home))
 
 
@@ -310,7 +309,7 @@ def _delete_plain(folder: Path, shown: Mapping[str, bytes] | None) -> None:
 
 
 def _is_inside(provider: str, folder: Path | None) -> bool:
-    """Whether a provider is a folder inside the copy that would go."""
+    """Tell whether a provider is a folder inside the copy to be deleted."""
     kind, _, path = provider.partition(":")
     return (
         folder is not None and kind == "directory" and Path(path).resolve().is_relative_to(folder.resolve())
