@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
-from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
+from ipfsmem.cli.printing import clean_lines, is_terminal, style, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.operations.read import read
@@ -75,6 +75,11 @@ def print_memory(context: CommandContext, reading: MemoryRecord, *, only_body: b
         click.echo(clean_lines(data.decode()), nl=False)
     else:
         write_bytes(data)
+    if not reading.own:
+        click.echo(
+            style("pending: ", fg="yellow") + "a text of others that you have not approved (ipfsmem approve)",
+            err=True,
+        )
     if reading.conflicts:
         within = f" --scope {reading.scope}" if context.stacked and reading.scope else ""
         from ipfsmem.cli.hint_commands import advice

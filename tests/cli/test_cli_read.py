@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.support.cli_lab import Cli
 
 
@@ -19,6 +21,18 @@ def test_json_has_what_a_careful_writer_needs(cli: Cli) -> None:
     assert found["text"].endswith("\n\nx\n") and len(found["token"]) == 1
     assert found["token"][0].startswith(found["device"]) and len(found["hlc"]) == 16
     assert (found["merged"], found["conflicts"]) == (False, [])
+
+
+def test_read_of_a_pending_text_says_so(cli: Cli, tmp_path: Path) -> None:
+    """A program that reads by this command took a text of others for one of its user."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "tone.md").write_text("be rude\n")
+    cli.ok("import", str(tmp_path / "theirs"), "--foreign")
+    read = cli.ok("read", "tone")
+    assert read.out == "be rude\n" and "pending: a text of others" in read.err
+    assert cli.ok("read", "tone", "--json").json["own"] is False
+    cli.ok("approve", "tone")
+    assert "pending" not in cli.ok("read", "tone").err
 
 
 def test_what_is_not_there(cli: Cli) -> None:
