@@ -1,4 +1,4 @@
-"""`memory.bundles`: a memory written out, and bundles brought in: blob, folder, zip, CAR."""
+"""`memory.bundles`: export and import of bundles: JSON blob, folder, zip, CAR, HTML."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NAMED = 5
 
 
 class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
-    """What is here and in no published version. `new`: something was written since the last sync."""
+    """Data on this device that no published version has. `new`: written since the last sync."""
 
     new: bool
     #: The sessions that are kept on this device only.
@@ -65,26 +65,26 @@ class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hint(self) -> str:
-        """What to do about that."""
+        """Next step."""
         return PUBLISH_HINT if self.new else SESSIONS_HINT
 
 
 class MemoryBundles(MemoryPart):
-    """What goes out of a memory and comes into it as files, of all scopes or of the one that was chosen."""
+    """Export and import of all scopes, or of the chosen one."""
 
     def __init__(self, opened: VaultHandle, chosen: str | None) -> None:
-        """`chosen`: the scope that this is about, None for all of them."""
+        """`chosen`: the scope to export or import; None: all scopes."""
         super().__init__(opened)
         self._chosen = chosen
         self._memories = opened.memories.in_scope(chosen or "")
 
     def _everything(self) -> Everything:
-        """What this scope holds."""
+        """Return all data of this scope."""
         self._open.ingest_edits()
         return everything(self._memories)
 
     def whole(self) -> tuple[list[Everything], LeftOut]:
-        """All that goes along in a tree: every scope, or the one that was chosen; and what does not."""
+        """Return the parts of a complete export, of all scopes or the chosen one, and what it omits."""
         if self._chosen is None:
             self._open.ingest_edits()
             parts, left = whole(self._memories)
@@ -97,13 +97,13 @@ class MemoryBundles(MemoryPart):
         )
 
     def _sessions_here(self, scope: str | None) -> tuple[str, ...]:
-        """What the sessions are called that no file has: those kept on this device only, of one scope or all."""
+        """Return the names of sessions stored only on this device, of the chosen scope or all."""
         with self._replica.reading():
             found = named_sessions_here(self._replica, scope)
         return tuple(place_of(one, session) for one, session in found)
 
     def _check_scope(self) -> None:
-        """Raises NotFoundError when there is nothing of the chosen scope."""
+        """Raise NotFoundError if the chosen scope is empty."""
         if not (scope := self._memories.scope):
             return
         found = self._open.scopes.get(scope)
@@ -116,9 +116,8 @@ class MemoryBundles(MemoryPart):
             )
 
     def left_out(self) -> LeftOut:
-        """What a blob of this memory cannot carry: conflict copies, what is not on this device, what is no text, sessions that are kept on
-        this device only, and, unless one scope was chosen (`scope`), all scopes but the nameless one.
-        """
+        """What a blob omits: conflict copies, texts that are not on this device or not UTF-8, sessions stored only on this device, and, unless
+        one scope was chosen (`scope`), all scopes except the unnamed one."""
         return self._left_out_of(self._everything())
 
     def _left_out_of(self, found: Everything) -> LeftOut:
@@ -134,10 +133,10 @@ class MemoryBundles(MemoryPart):
             return msgspec.structs.replace(left, scopes=tuple(live_scopes(self._replica.store)))
 
     def export(self, *, partial: bool = False) -> bytes:
-        """One scope as a `memory/0.1` blob, which holds no conflict copies: the nameless one, or the one that was chosen. Texts
-        of others that nobody promoted go along as theirs, and come in as theirs elsewhere.
+        """Return one scope as a `memory/0.1` blob: the unnamed scope, or the chosen one. Pending texts stay pending where the blob is
+        imported.
 
-        Raises IncompleteError, naming them, when something is left out; `partial` agrees to that (see `left_out`).
+        Raises IncompleteError, which names them, if parts are omitted (see `left_out`), unless `partial` is given.
         """
         if self._chosen is not None:
             self._check_scope()
@@ -147,9 +146,9 @@ class MemoryBundles(MemoryPart):
         return write_blob(_memory_files(found), found.events, found.index, others)
 
     def export_published(self, out: BinaryIO, root: str | None = None) -> CID:
-        """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
+        """Write a published version (None: the last one) with all its blocks to a CAR file, encrypted as published. Return its CID.
 
-        Raises NotFoundError when nothing was published, or a block of it is not on this device.
+        Raises NotFoundError if nothing was published, or a block is not on this device.
         """
         cid = published_root(self._replica, root)
         with self._replica.reading():
@@ -157,11 +156,11 @@ class MemoryBundles(MemoryPart):
         return cid
 
     def export_html(self, out: BinaryIO, *, partial: bool = False) -> CID:
-        """Write the version that was published last as one HTML file, sealed as it was published: any browser opens it, with the recovery
-        words, a wallet or its key file, and nothing else; its CID.
+        """Write the version published last to one HTML file, encrypted as published. Any browser opens it with the recovery phrase, a
+        wallet or its key file. Return its CID.
 
-        Raises UsageError for a memory that is not sealed, NotFoundError as `export_published` does and where the page was not built,
-        IncompleteError, before anything is written, when something here was not published yet. `partial` agrees.
+        Raises UsageError for a vault that is not encrypted, NotFoundError as `export_published` and if the page was not built,
+        IncompleteError, before anything is written, for unpublished changes, unless `partial` is given.
         """
         from ipfsmem.files.rescue_page import read_shell, write_rescue_page
 
@@ -187,28 +186,28 @@ class MemoryBundles(MemoryPart):
         return cid
 
     def unpublished(self) -> Unpublished:
-        """What no published version has."""
+        """Return the data that no published version has."""
         return Unpublished(new=is_unpublished(self._replica), sessions=self._sessions_here(None))
 
     def export_folder(self, folder: str | Path, *, partial: bool = False) -> Exported:
-        """Write everything, or the one scope that was chosen, as plain files to a new or empty folder.
+        """Write all scopes, or the chosen one, as plain files to a new or empty folder.
 
-        The nameless scope stands in `memory/`, each other in `scopes/<scope>/memory/`; conflict copies and what stands
-        behind a forget go along (format section 1.6). `import_` takes it. Raises UsageError when something is in the
-        folder; IncompleteError, before anything is written, when what is not fetched would be left out. `partial` agrees.
+        The unnamed scope goes to `memory/`, each other one to `scopes/<scope>/memory/`, with conflict copies and texts that a
+        deletion left (format section 1.6). `import_` reads it. Raises UsageError if the folder is not empty; IncompleteError,
+        before anything is written, if texts are not on this device, unless `partial` is given.
         """
         parts, left = self.whole()
         left.refuse(partial)
         return Exported(files=export_folder(Path(folder), tree_of(parts)), left_out=left)
 
     def export_zip(self, out: BinaryIO, *, partial: bool = False) -> Exported:
-        """The same as a zip. Raises IncompleteError, before anything is written."""
+        """Write a zip file, as `export_folder`. Raises IncompleteError before anything is written."""
         parts, left = self.whole()
         left.refuse(partial)
         return Exported(files=export_zip(out, tree_of(parts)), left_out=left)
 
     def export_car(self, out: BinaryIO, *, partial: bool = False) -> Exported:
-        """The same as a CAR, whose root any IPFS program computes. Raises IncompleteError, before anything is written."""
+        """Write a CAR file, as `export_folder`; IPFS programs compute the same root. Raises IncompleteError before anything is written."""
         parts, left = self.whole()
         left.refuse(partial)
         files = tree_of(parts)
@@ -226,19 +225,19 @@ class MemoryBundles(MemoryPart):
         whole: bool = False,
         dry_run: bool = False,
     ) -> Imported:
-        """Import a `memory/0.1` blob (bytes or JSON text), or a folder, zip, CAR or file (Path). Twice is as good as once.
+        """Import a `memory/0.1` blob (bytes or JSON text), or a folder, zip, CAR or file (Path). A second import changes nothing.
 
-        `merge`: what is here wins in the view and the incoming text stays beside it; `replace`: incoming supersedes
-        what is shown now, and with `prune` memories that it lacks are forgotten. `foreign`: the texts are others' word,
-        because they come from another vault or a chat export; they stand where agents look only after `promote`.
+        `merge`: existing texts stay visible, and differing texts become conflict alternatives; `replace`: imported texts replace
+        the visible ones, and with `prune` memories that the import lacks are deleted. `foreign`: the texts come from another vault
+        or a chat export, and are pending until they are approved.
 
-        Of several scopes each comes into the one of its name, which must be new here, or into the one that `maps` says
-        ({"theirs": "ours"}, "" the nameless one). `same`: it is a backup of this memory, so equal names mean one scope.
-        Into a chosen scope only what has no other scopes comes. Raises UsageError for a map that cannot be, before
+        Each scope is imported into the scope of its name, which must be new, or into the one given in `maps`
+        ({"theirs": "ours"}, "" for the unnamed scope). `same`: a backup of this vault, so equal names mean the same scope.
+        A chosen scope accepts only an import without further scopes. Raises UsageError for an impossible map, before
         anything is written.
 
-        All of it is read and checked before anything is written. `whole`: when something of it cannot be taken in nothing is, and
-        IncompleteError is raised. `dry_run`: nothing is written, and the answer says what would come in.
+        The import is read and checked before anything is written. `whole`: raise IncompleteError and write nothing if a part cannot be
+        imported. `dry_run`: write nothing, and return what would be imported.
         """
         if isinstance(source, Path):
             self._refuse_home(source)
@@ -265,8 +264,8 @@ class MemoryBundles(MemoryPart):
         return result
 
     def _refuse_home(self, path: Path) -> None:
-        """Raises UsageError for a folder that is, or contains, where this program keeps memories: what lies there is not what a
-        memory says, and may be forgotten in it."""
+        """Raise UsageError for a folder that is or contains the home of ipfsmem, whose files are not memories and may be of deleted
+        ones."""
         with storage_errors(path, "read"):
             if path.is_symlink() or not path.is_dir():
                 return
@@ -289,11 +288,11 @@ class MemoryBundles(MemoryPart):
         maps: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> Taken:
-        """Take in another program's memory: `program` says which form it is, `source` where it is, or its bytes.
+        """Import the memory of another program: `program` names its form, `source` its location or its bytes.
 
-        What was taken in once is not taken in again, also when it was edited or forgotten here since; `replace` does it all the
-        same. What was distilled out of conversations comes in as others' word, as everything does with `foreign`. With
-        `dry_run` nothing is written. Raises UsageError for a program that is not known, FormatError for what is not its form.
+        What was imported once is not imported again, even if it was edited or deleted here since, unless `replace` is given. Texts
+        extracted from conversations are pending, and with `foreign` all texts are. With `dry_run` nothing is written. Raises
+        UsageError for an unknown program, FormatError for another form.
         """
         if strategy not in ("merge", "replace"):
             raise UsageError(f"unknown import strategy {strategy!r}", hint="merge or replace.")
@@ -330,8 +329,8 @@ class MemoryBundles(MemoryPart):
         return taken
 
     def export_okf(self, folder: str | Path, *, partial: bool = False) -> Exported:
-        """Write one scope, the nameless one or the chosen one, as a bundle of the Open Knowledge Format 0.2 to a new or empty
-        folder. Raises as `export` and `export_folder` do."""
+        """Write one scope, the unnamed or the chosen one, as a bundle of the Open Knowledge Format 0.2 to a new or empty folder. Raises as
+        `export` and `export_folder`."""
         if self._chosen is not None:
             self._check_scope()
         found = self._everything()
@@ -343,7 +342,7 @@ class MemoryBundles(MemoryPart):
         return Exported(files=files, left_out=left)
 
     def _assigned(self, parts: Collection[str], maps: Mapping[str, str], same: bool) -> dict[str, str]:
-        """Where each scope of an import goes. Raises what `assign` raises."""
+        """Return the target of each scope of an import. Raises as `assign`."""
         if self._chosen is not None:
             if len(parts) > 1 or maps or same:
                 raise UsageError(
@@ -360,5 +359,5 @@ class MemoryBundles(MemoryPart):
 
 
 def _memory_files(found: Everything) -> dict[str, bytes]:
-    """What is shown, but for what is no memory file: a writer's program can store any bytes, and must keep nobody from the rest."""
+    """Return the visible memory files. Skip texts that are not memory files, so that one program's bytes do not prevent an export."""
     return {key: data for key, data in found.files.items() if is_memory_file(data)}

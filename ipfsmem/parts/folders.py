@@ -1,4 +1,4 @@
-"""`memory.folders`: the working copies of a memory on this device, folders of plain files that other programs write too."""
+"""`memory.folders`: linked folders, whose plain files other programs edit, too."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ if TYPE_CHECKING:
 
 
 class MemoryFolders(MemoryPart):
-    """The working copies of an open memory, of all its scopes. Whoever reads the disk reads these folders, in every mode; beside
-    an encrypted memory there is none unless one was attached."""
+    """The linked folders of an open vault, of all scopes. Whoever can read the disk can read them, in every mode; an encrypted
+    vault has none unless one was linked."""
 
     def scan(self) -> None:
-        """Take in what people and programs edited in the plain files.
+        """Import edits of the plain files.
 
-        Happens by itself when the memory is opened, in a sync and an import, before lists when the last look is over a
-        second old, and for the files of one memory before it is read, written or forgotten.
+        Done automatically when the vault is opened, in a sync and an import, before lists if the last scan is more than a
+        second old, and for the files of one memory before it is read, written or deleted.
         """
         self._open.scan()
 
     def ingest_edits(self) -> None:
-        """`scan`, unless the last one was less than a second ago: before a list that was made earlier is shown again."""
+        """Do `scan`, unless the last one was less than a second ago."""
         self._open.ingest_edits()
 
     def last_look(self) -> None:
-        """`scan`, for what must not be missed: before the keys are locked. Raises StorageError when a working copy is not there;
-        the others are taken in all the same. A paused one waits for a person, and is left alone as ever.
-        """
+        """Do `scan` before the keys are locked. Raises StorageError if a linked folder is missing; the others are scanned all the same. A
+        paused one is skipped, as ever."""
         self._open.scan()
         if self._open.files is not None:
             self._open.files.miss_anew()
@@ -45,11 +44,11 @@ class MemoryFolders(MemoryPart):
             )
 
     def render(self) -> None:
-        """Bring the plain files up to date. Writes do it for what they changed."""
+        """Update the plain files. Writes do so for the files that they change."""
         self._open.render()
 
     def restore_files(self) -> int:
-        """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
+        """Rewrite missing plain files, instead of taking them for deleted. Return their number."""
         return copies.restore_files() if (copies := self._open.files) is not None else 0
 
     def attach(
@@ -60,33 +59,31 @@ class MemoryFolders(MemoryPart):
         take_over: bool = False,
         timeline: bool = False,
     ) -> FolderFacts:
-        """Make a folder a working copy of a scope (None: the nameless one): what is in it is taken in, what it lacks is
-        written, and so it stays. It belongs to that scope alone; a scope may have several folders.
+        """Link a folder to a scope (None: the unnamed one): import its files, write the memories that it lacks, and keep both in step. A
+        folder belongs to one scope; a scope may have several folders.
 
-        `take_over`: the folder is marked as another memory's, or lies on another disk now, and should be this one's.
-        `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (of a memory
-        in mode `none`, another memory's folder), StorageError; then nothing was changed.
+        `take_over`: link a folder although it is marked as linked to another vault, or is on another disk now. `timeline`: write
+        `timeline/` although the folder has one. Raises UsageError for an unsuitable folder (of a vault in mode `none`, linked
+        elsewhere), StorageError; nothing was changed then.
         """
         made = self._plain_files().attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
         self._open.changed()
         return made
 
     def examine(self, folder: str | Path, *, scope: str | None = None, take_over: bool = False) -> None:
-        """Whether a folder could be attached. Changes nothing. Raises what `attach` raises of the folder."""
+        """Check whether a folder can be linked, without a change. Raises as `attach`."""
         self._plain_files().examine(folder, scope=scope or "", take_over=take_over)
 
     def preview(
         self, folder: str | Path, *, scope: str | None = None, take_over: bool = False
     ) -> FolderPreview:
-        """What `attach` would do: files that would become memories, and memories that would be written into the folder. Changes
-        nothing. Raises what `attach` raises of the folder."""
+        """Return what `attach` would do: files to import, and memories to write into the folder. Changes nothing. Raises as `attach`."""
         return self._plain_files().preview(folder, scope=scope or "", take_over=take_over)
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> FolderDetached:
-        """Let go of a working copy; every file in it stays as it is. The answer names the files that came out of what was set aside, and
-        the edits that could not be taken in.
+        """Unlink a folder; its files stay. The answer names files restored from the set-aside area, and edits that could not be imported.
 
-        `gone`: the folder is not there and will not be again. Raises NotFoundError, StorageError when something would be lost.
+        `gone`: the folder is missing for good. Raises NotFoundError, StorageError if data would be lost.
         """
         from ipfsmem.results import FolderDetached
 
@@ -95,42 +92,42 @@ class MemoryFolders(MemoryPart):
         return FolderDetached(path=str(folder), brought_out=done.brought_out, left_alone=done.left_alone)
 
     def list(self) -> builtins.list[FolderFacts]:
-        """The working copies of this memory on this device, and how they are."""
+        """Return the linked folders on this device with their states."""
         return copies.folders() if (copies := self._open.files) is not None else []
 
     def paths(self) -> builtins.list[str]:
-        """Where the working copies of this memory lie; unlike `list`, this looks at none of them."""
+        """Return the paths of the linked folders, without reading them."""
         return copies.places() if (copies := self._open.files) is not None else []
 
     def troubles(self) -> builtins.list[str]:
-        """Why working copies were neither taken in nor brought up to date by the last look, in words; nothing of those that a person
-        paused. What is read and written meanwhile is what the memory holds, without the edits made there."""
+        """Return why linked folders were not read or updated by the last scan, in words, except paused ones. Reads and writes go on meanwhile
+        without the edits there."""
         return copies.troubles() if (copies := self._open.files) is not None else []
 
     def notices(self, folder: str) -> builtins.list[str]:
-        """What a person should know about the files of one working copy, by its path as listed, as of the last look."""
+        """Return the notices on the files of a linked folder, by its path as listed, from the last scan."""
         return copies.notices_of(folder) if (copies := self._open.files) is not None else []
 
     def left_alone(self, folder: str) -> builtins.list[str]:
-        """Which files of one working copy could not be taken in, and why, by its path as listed, as of the last look."""
+        """Return the files of a linked folder that could not be imported, with reasons, by its path as listed, from the last scan."""
         return copies.left_alone(folder) if (copies := self._open.files) is not None else []
 
     def pause(self, folder: str | Path, *, why: str = BY_HAND) -> None:
-        """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`. `why`: what a list of them says."""
+        """Neither read nor write a linked folder, until `accept` or `put_back`. `why`: reason that a list shows."""
         self._plain_files().pause(folder, why)
 
     def accept(self, folder: str | Path) -> None:
-        """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError,
-        IncompleteError when a file could not be taken in: then the rest was."""
+        """Accept the files of a paused folder as edits. Raises NotFoundError, StorageError, IncompleteError if a file could not be imported;
+        the others were."""
         try:
             self._plain_files().accept(folder)
         finally:
             self._open.changed()
 
     def put_back(self, folder: str | Path) -> int:
-        """What is remembered counts: it is written into every file of a working copy. How many files held something else.
+        """Rewrite each file of a linked folder from the vault. Return the number of files that differed.
 
-        A text that was never remembered is kept beside, as a conflict copy. Raises NotFoundError, StorageError.
+        A text that the vault never had is kept as a conflict copy. Raises NotFoundError, StorageError.
         """
         count = self._plain_files().put_back(folder)
         self._open.changed()

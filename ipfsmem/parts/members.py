@@ -1,4 +1,4 @@
-"""`memory.members`: the devices, wallets and recovery words that belong to a memory; let out, called something, replaced."""
+"""`memory.members`: devices, wallets and recovery phrases with access to a vault: list, add, revoke, rename, rotate."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 
 
 class MemoryMembers(MemoryPart):
-    """Who belongs to an open memory. Its changes need `memory.unlock`."""
+    """The members of an open vault. Changes need `memory.unlock`."""
 
     def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
         self._syncing = syncing
 
     def note_words(self, *, confirmed: bool) -> None:
-        """Keep on this device whether somebody typed back some of the recovery words that were shown last; `status` says if not."""
+        """Record whether the recovery phrase shown last was confirmed by typing some of its words; `status` says if not."""
         name = meta.UNCONFIRMED_WORDS
         with self._replica.transaction():
             if confirmed:
@@ -62,38 +62,39 @@ class MemoryMembers(MemoryPart):
                 self._replica.db.set_meta(name, b"1")
 
     def words_unconfirmed(self) -> bool:
-        """Whether recovery words were shown on a terminal and never confirmed."""
+        """Tell whether a recovery phrase was shown on a terminal and never confirmed."""
         return self._replica.db.get_meta(meta.UNCONFIRMED_WORDS) is not None
 
     def is_revoked(self) -> bool:
-        """Whether this device was revoked, as far as it knows."""
+        """Tell whether this device is known to be revoked."""
         return self._open.is_revoked
 
     def late_writes(self) -> list_[Late]:
-        """What revoked members wrote beyond what was accepted when they were revoked, to be looked at (format 4)."""
+        """Return writes of revoked members beyond those accepted at their revocation, for review (format section 4)."""
         return late_writes(self._replica)
 
     def removed(self) -> list_[Removal]:
-        """Who is out, and by whose word: those whom a root had let in first."""
+        """Return the removed members that a root had added, and who removed them."""
         return removals(self._replica.ring)
 
     def heard(self) -> dict[str, int]:
-        """When this device was shown the last version that each id published (milliseconds since 1970 UTC), as far as it knows."""
+        """Return when this device first saw the last version of each member id (milliseconds since 1970 UTC)."""
         return heads.last_seen(self._replica.db.connection)
 
     def list(self) -> list_[RingMember]:
-        """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""
+        """Return the members by the key ring. All ids of a device have the label under which it was added."""
         return members_of(self._replica)
 
     async def revoke(
         self, member: str, *, stands: bool = True, progress: Progress = no_progress
     ) -> SyncReport:
-        """End a device's membership, with all ids that it went on under, and seal under a new key from now on.
+        """Revoke a device with all its ids, and encrypt under a new key from now on.
 
-        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. Of recovery
-        words, or another wallet, whom they enrolled stays a member, and the report names them (`stands`); with `stands`
-        off they are out too. What somebody published and nobody can use does not stand in its way (`not-pulled`). The report says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
-        whom this root may not revoke, ProviderError: then nothing was done, or the hint says what waits.
+        Pulls first and publishes in the same step. Needs `unlock`. The device keeps what it has already. Members added by a revoked recovery
+        phrase or wallet stay, and the report names them (`stands`); with `stands` off they are revoked, too. Unusable data at
+        a provider does not prevent it (`not-pulled`). The report has what was done (`revoked`). Raises UsageError for this device
+        itself, MembershipError for a root and for members that this root may not revoke, ProviderError: nothing was done then, or
+        the hint names what is unpublished.
         """
         root = self._syncing.require_root()
         self._refuse_itself(member)
@@ -146,7 +147,7 @@ class MemoryMembers(MemoryPart):
         return report
 
     def _refuse_itself(self, member: str) -> None:
-        """A device that revokes itself would make the key that seals from then on, and go on knowing it."""
+        """Refuse a device that revokes itself: it would create the new key, and so know it."""
         ring = self._replica.ring
         if ring is not None and ring.view.family_of(member) == ring.view.family_of(self._open.device):
             raise UsageError(
@@ -156,8 +157,8 @@ class MemoryMembers(MemoryPart):
             )
 
     async def _brought_out(self, what: str, progress: Progress, before: SyncReport | None) -> SyncReport:
-        """Publish what was just said in the ring; the report tells of the sync `before` it too. A failure says that it is said
-        here and waits."""
+        """Publish the last statement of the ring; the report includes the sync `before` it. A failure says that the statement is stored on this
+        device and unpublished."""
         try:
             report = await self._syncing.sync(progress=progress)
             report.after(before)
@@ -168,7 +169,7 @@ class MemoryMembers(MemoryPart):
             raise
 
     async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
-        """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
+        """Encrypt under a new key from now on. Needs `unlock`; stored bodies keep their key."""
         root = self._syncing.require_root()
         before = await self._syncing.sync(progress=progress)
         with self._replica.transaction():
@@ -187,9 +188,9 @@ class MemoryMembers(MemoryPart):
         return report
 
     async def relabel(self, member: str, label: str, *, progress: Progress = no_progress) -> SyncReport:
-        """Give a device (or wallet, or words) another label, for people. Needs `unlock` with a root.
+        """Change the label of a device, wallet or recovery phrase. Needs `unlock` with a root.
 
-        Raises MembershipError for a root other than the unlocked one and when only a root's word counts, FormatError.
+        Raises MembershipError for a root other than the unlocked one, and without a root where one is required, FormatError.
         """
         root = self._syncing.require_root()
         before = await self._syncing.sync(progress=progress)
@@ -209,11 +210,11 @@ class MemoryMembers(MemoryPart):
         return report
 
     async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
-        """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.
+        """Create a recovery phrase next to the existing ones, and publish its membership. Needs a root.
 
-        Show them, and only then `revoke` older ones, and only when `problem` is empty. Once they are enrolled no
-        failure of a provider is raised: it is the `problem`, and the next sync brings them out. Raises before that
-        whatever `sync` raises, MembershipError when what is unlocked is no root, WrongWalletError.
+        Show it, and `revoke` older ones only afterwards, and only if `problem` is empty. Once it is a member, an error of a provider is
+        not raised but in `problem`, and the next sync publishes it. Raises what `sync` raises before that,
+        MembershipError if the unlocked keys are not a root, WrongWalletError.
         """
         root = self._syncing.require_root()
         refuse_who_cannot_enrol(self._replica.ring, root)
@@ -243,7 +244,7 @@ class MemoryMembers(MemoryPart):
         return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
 
     def recovery_sheet(self) -> RecoverySheet:
-        """What to print and keep on paper to get this memory back. No secret is in it; local.
+        """Return a text to print that explains how to recover this vault. It has no secret; needs no network.
 
         Raises UsageError in a mode without a vault.
         """

@@ -1,4 +1,4 @@
-"""`memory.operations`: what was done with this memory on this device, the newest first. No text of a memory stands in it."""
+"""`memory.operations`: the audit log of this device, newest first. It has no text of a memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.wording import moment_of
 
 
 class MemoryOperations(MemoryPart):
-    """The list of operations, bounded by the setting `operations.kept`."""
+    """The audit log, limited by the setting `operations.kept`."""
 
     def list(
         self,
@@ -24,8 +24,8 @@ class MemoryOperations(MemoryPart):
         since: str | None = None,
         limit: int = 100,
     ) -> builtins.list[Operation]:
-        """The newest `limit` that fit: of this `operation` (or those whose name begins with it, as `session`), of this scope ("" is the
-        nameless one), done `since` a moment as people say one (`moment_of`). Raises UsageError, KeyNameError, StorageError."""
+        """Return the newest `limit` entries: of an `operation` (or those whose names begin with it, such as `session`), of a scope ("" is the
+        unnamed one), `since` a time in words (`moment_of`). Raises UsageError, KeyNameError, StorageError."""
         if limit < 1:
             raise UsageError(f"limit is 1 or more, not {limit}")
         if scope:
@@ -44,10 +44,10 @@ class MemoryOperations(MemoryPart):
         return found
 
     def add(self, operation: str, about: str = "") -> None:
-        """Note something that a face did with this memory and none of its parts does, such as making a token; `about`: what it is called."""
+        """Record an operation of an interface that no part records, such as the creation of a token; `about`: its name."""
         note(self._open, operation, "", about, "")
 
     def counts(self) -> dict[str, int]:
-        """How often each operation stands in the list, the most frequent first."""
+        """Return the number of entries of each operation, most frequent first."""
         kept = self._open.operations_kept
         return dict(Counter(one.operation for one in operations(self._replica, kept)).most_common())

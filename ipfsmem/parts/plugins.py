@@ -1,4 +1,4 @@
-"""`memory.plugins`: memories of other programs that are asked beside this one, as the settings say. None of them opens this one."""
+"""`memory.plugins`: other memory systems that recall asks as well, by the settings. None of them opens this vault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.parts.vault_handle import VaultHandle
 
 
 class PluginLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin: the packages that have it with their versions, whether the settings switch it on, and why it cannot run; "" where it can."""
+    """A plugin: its packages with versions, whether the settings enable it, and why it cannot run; "" if it can."""
 
     name: str
     package: str
@@ -22,7 +22,7 @@ class PluginLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PluginTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plugin gave when it was tried: for the start of a session, and for a question."""
+    """The result of a plugin test: its blocks for the start of a session, and for a question."""
 
     name: str
     prompt_block: str
@@ -30,13 +30,13 @@ class PluginTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryPlugins(MemoryPart):
-    """The plugins of this device. A failure of one is logged, and nothing is raised or given in its place."""
+    """The plugins of this device. The error of one is logged and omits its answer."""
 
     def __init__(self, opened: VaultHandle) -> None:
         super().__init__(opened)
 
     def list(self) -> builtins.list[PluginLine]:
-        """Those that are installed or switched on. Runs none. Raises ConfigError."""
+        """Return installed and enabled plugins, without running them. Raises ConfigError."""
         from ipfsmem.plugins.running import known_plugins
 
         return [
@@ -46,24 +46,24 @@ class MemoryPlugins(MemoryPart):
 
     @releases_lock
     def prompt_block(self, session: str = "") -> str:
-        """What all give for the start of a session: each in a fence with its name, "" for nothing."""
+        """Return the blocks of all plugins for the start of a session, each fenced under its name; "" without any."""
         return self._labelled(None, session)
 
     @releases_lock
     def prefetch(self, query: str, session: str = "") -> str:
-        """What all have that fits a question, in the same way."""
+        """Return the blocks of all plugins for a question, in the same way."""
         return self._labelled(query, session)
 
     def turn_complete(self, session: str, summary: str) -> None:
-        """Tell all that a turn is over, and what was said in it. Waits for none. A conversation that is saved does this by itself."""
+        """Tell all plugins that a turn ended, and its messages, without waiting. Saving a conversation does so automatically."""
         running = self._open.plugins()
         if running is not None:
             running.turn_complete(session, summary)
 
     @releases_lock
     def test(self, name: str, query: str) -> PluginTrial:
-        """What one that is switched on gives, for a person who looks. Raises NotFoundError, ConfigError where it cannot run, and
-        IncompleteError with what it did wrong."""
+        """Return the answers of an enabled plugin. Raises NotFoundError, ConfigError if it cannot run, and IncompleteError with its
+        errors."""
         found = next((one for one in self.list() if one.name == name), None)
         if found is None:
             raise NotFoundError(

@@ -1,4 +1,4 @@
-"""`memory.providers`: where a memory is published; chosen, tried out, looked after, moved between."""
+"""`memory.providers`: the providers of a vault: list, add, remove, test, check, move."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ list_ = list  # `MemoryProviders.list` hides the builtin inside the class
 
 
 class MemoryProviders(MemoryPart):
-    """The providers of an open memory."""
+    """The providers of an open vault."""
 
     def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
@@ -52,20 +52,20 @@ class MemoryProviders(MemoryPart):
 
     @property
     def in_use(self) -> list_[Provider]:
-        """The providers themselves, open."""
+        """Return the open providers."""
         return self._syncing.places.open
 
     def use(self, providers: Sequence[Provider]) -> None:
-        """Publish at these from now on instead, while this memory is open; what it remembers does not change."""
+        """Publish at these providers while this vault is open; its configuration does not change."""
         self._syncing.places = Providers((*providers,))
 
     async def check(
         self, *, repair: bool = False, full: bool = False, progress: Progress = no_progress
     ) -> list_[Presence]:
-        """Whether everything that lives is at each provider: every block asked for and structure read, with `full` all
-        read. `repair` sends again what is missing there and is here, also what was given up before.
+        """Check that all live data is at each provider: request every block and read the structure, with `full` read all data. `repair`
+        uploads missing blocks that are on this device, also those given up before.
 
-        What a provider cannot say is in its row, not raised.
+        An error of a provider is in its row, not raised.
         """
         places = self._syncing.published_at()
         return await check(
@@ -78,7 +78,7 @@ class MemoryProviders(MemoryPart):
         )
 
     async def test(self, provider: str | Provider) -> list_[Step]:
-        """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
+        """Test a provider with real requests: upload, list, download, names, unpin. It sees nothing of the vault."""
         pool = ProviderPool(self._syncing.pool.home)
         (opened,) = pool.open_all([provider])
         try:
@@ -87,15 +87,15 @@ class MemoryProviders(MemoryPart):
             await pool.aclose()
 
     def free_interval(self) -> SyncInterval:
-        """The shortest interval of syncs that no provider charges for, counting all devices; else one that costs little."""
+        """Return the shortest interval of syncs that is free of charge at all providers, for all devices together; else a cheap one."""
         return free_interval(self._syncing.places.open, max(1, len(member_names(self._replica))))
 
     def policy(self, spec: str) -> dict[str, Any]:
-        """The access policy, as JSON, with the least rights for a bucket. ConfigError for providers that have none."""
+        """Return the least-rights access policy of a bucket as JSON. ConfigError for providers without one."""
         return access_policy(spec)
 
     def list(self) -> list_[ProviderInfo]:
-        """The providers in use, what each can do, and what this device placed there last."""
+        """Return the providers in use, their capabilities, and the last version that this device published at each."""
         found = providers_in_use(self._replica, self._syncing)
         return [
             msgspec.structs.replace(one, spec=shown_spec(one.spec), name=shown_spec(one.name))
@@ -103,7 +103,7 @@ class MemoryProviders(MemoryPart):
         ]
 
     def add(self, spec: str) -> None:
-        """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
+        """Publish at a further provider from the next sync on. Raises ConfigError for an unknown provider."""
         self._syncing.require_published()
         spec = lasting_spec(spec)
         (opened,) = self._syncing.pool.open_all([spec])
@@ -112,7 +112,7 @@ class MemoryProviders(MemoryPart):
         self._remember([*self._replica.config.providers, spec])
 
     def remove(self, spec: str) -> None:
-        """Do not publish there any more. What is there stays there. Raises ConfigError when it is not one of ours."""
+        """Stop publishing at a provider. Its data stays there. Raises ConfigError for a provider that is not in use."""
         known = [*self._replica.config.providers]
         named = [one for one in known if one in (spec, lasting_spec(spec))] or [
             one for one in known if shown_spec(one) == spec
@@ -137,9 +137,10 @@ class MemoryProviders(MemoryPart):
         allow: Iterable[str] = (),
         progress: Progress = no_progress,
     ) -> Moved:
-        """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
-        (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off. Raises ConfigError for a `source` that is
-        no provider of this vault: then nothing would be left, and nothing said of it."""
+        """Copy all live data to `target`, check it there, and only then publish there instead of at `source`
+        (None: of all others). Nothing is deleted at the old providers; an interrupted move can be repeated. Raises ConfigError for a
+        `source` that is not a provider of this vault.
+        """
         if source is not None:
             self._check_source(source, target)
         old = self._syncing.published_at()
@@ -201,8 +202,7 @@ class MemoryProviders(MemoryPart):
         layout: Layout,
         progress: Progress,
     ) -> SyncReport | None:
-        """Publish a forwarding record as part of the last root, at the old places and at the new one; None when no place
-        took it now."""
+        """Publish a forwarding record with the last root at the old and the new providers; None if none accepted it."""
         self._open.timeline("").note(MOVED, moved_data(tuple(map(self.shown, left)), self.shown(to)))
         self._open.scan()
         everywhere = [*(provider for provider in old if provider is not new), new]
@@ -214,7 +214,7 @@ class MemoryProviders(MemoryPart):
             self._open.render()
 
     def shown(self, spec: str) -> str:
-        """A spec as it may stand in the timeline: no secret, and in a public memory no path of this device."""
+        """Return a spec for the timeline: without secrets, and in a public vault without paths of this device."""
         shown = public_spec(spec, configuration.settings().providers)[:MAX_SPEC]
         folder = Path(spec).is_absolute() or spec.startswith("directory:")
         return "directory" if self._open.mode.public and folder else shown
@@ -227,11 +227,11 @@ class MemoryProviders(MemoryPart):
         allow: Iterable[str] = (),
         progress: Progress = no_progress,
     ) -> SyncReport:
-        """Go where another device moved this memory: publish there, and no more at the places that it left.
+        """Follow a move by another device: publish at its new provider, and stop at the old ones.
 
-        `spec`: what that provider is called here (None: as the forwarding record has it). Nothing changes before it
-        showed this memory and a sync with both places worked. Raises NotFoundError when nobody moved it, or nothing of
-        it is there, ConfigError, ProviderError, and IncompleteError when the new place did not take what is new.
+        `spec`: spec of that provider on this device (None: as in the forwarding record). Nothing changes before the provider returned
+        this vault and a sync with both providers succeeded. Raises NotFoundError without a move, or if the provider does not have
+        the vault, ConfigError, ProviderError, and IncompleteError if it did not accept new data.
         """
         places = self._syncing.published_at()
         move = unanswered_move(self._replica)
@@ -275,13 +275,13 @@ class MemoryProviders(MemoryPart):
         return report
 
     async def _where_it_is(self, spec: str, progress: Progress) -> Provider:
-        """The provider, open, after it has shown this memory. Raises NotFoundError, ConfigError, ProviderError."""
+        """Return the open provider, after it returned this vault. Raises NotFoundError, ConfigError, ProviderError."""
         (opened,) = self._syncing.pool.open_all([spec])
         await look_there(self._replica, opened, root=self._syncing.root, progress=progress)
         return opened
 
     def _move_to(self, spec: str, move: Move) -> None:
-        """Publish there from now on, and no more where the device that moved left."""
+        """Publish there from now on, and no longer at the providers that were left."""
         known = list_(self._replica.config.providers)
         stay = [one for one in known if self.shown(one) not in move.left]
         if len(known) == 1:
@@ -292,7 +292,7 @@ class MemoryProviders(MemoryPart):
             note_answer(self._replica, move)
 
     def decline(self) -> Move:
-        """Stay where this device publishes, though another one moved the memory; it is not told again of that move."""
+        """Stay at the present providers although another device moved the vault; that move is not reported again."""
         move = unanswered_move(self._replica)
         if move is None:
             raise NotFoundError("no device has moved this vault")
@@ -301,7 +301,7 @@ class MemoryProviders(MemoryPart):
         return move
 
     def moved(self) -> Move | None:
-        """Where another device moved this memory, while nobody here has answered that; None when that is so."""
+        """Return an unanswered move by another device; None without one."""
         return unanswered_move(self._replica)
 
     def _remember(self, specs: list_[str]) -> None:
@@ -309,7 +309,7 @@ class MemoryProviders(MemoryPart):
 
 
 def providers_in_use(replica: Replica, syncing: Syncing) -> list[ProviderInfo]:
-    """The providers in use, what each can do, and what this device placed there last."""
+    """Return the providers in use, their capabilities, and the last version that this device published at each."""
     specs = replica.config.providers
     places = syncing.pool.open(specs) if specs else syncing.places
     found = []
@@ -325,11 +325,11 @@ def providers_in_use(replica: Replica, syncing: Syncing) -> list[ProviderInfo]:
 
 
 def _name_of(one: Provider | NotOpened) -> str:
-    """What people know a provider by: of one that is not open nothing but its spec is known."""
+    """Return the display name of a provider: its spec if it is not open."""
     return one.spec if isinstance(one, NotOpened) else one.name
 
 
 async def leading_providers(providers: MemoryProviders, progress: Progress = no_progress) -> list[str]:
-    """The names of the providers that lead a new device to the version published last: by their list, or by the names of an anchor
-    and of this device. One that does not answer is not among them."""
+    """Return the names of the providers that lead a new device to the version published last, by a list of pins, or by the names of
+    the anchor and of this device. Providers that do not answer are omitted."""
     return await leading(providers._replica, providers._syncing.published_at().open, progress=progress)

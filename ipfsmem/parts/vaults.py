@@ -1,4 +1,4 @@
-"""`memory.vaults`: further vaults of this memory's wallet, whose names its vault `default` keeps when it is sealed."""
+"""`memory.vaults`: further vaults of the wallet, whose names its encrypted vault `default` stores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ipfsmem.wallet.message import check_key_number, check_vault
 
 
 class MemoryVaults(MemoryPart):
-    """The further vaults that an open memory knows of. Each is a memory of its own and takes one more signature."""
+    """The known further vaults. Each is separate and needs one more signature."""
 
     def list(self) -> builtins.list[FurtherVault]:
-        """Further vaults of this wallet whose names this memory keeps."""
+        """Return the further vaults that this vault lists."""
         return further_vaults(self._replica)
 
     def add(self, name: str, key_number: int = 1) -> FurtherVault:
-        """Keep the name of a further vault of this memory's wallet, so that one signature lists it. Raises UsageError."""
+        """List a further vault of the wallet, so that one signature finds it. Raises UsageError."""
         config = self._replica.config
         vault = config.vault
         if not config.mode.sealed or vault is None or vault.address is None:
