@@ -50,7 +50,7 @@ def advise(
 
 
 def _is_first(replica: Replica) -> bool:
-    """Whether nobody was advised on a description here before; from now on somebody was."""
+    """Tell whether this is the first advice on a description here, and record it."""
     with contextlib.suppress(IpfsmemError):  # the text is written; advice must not fail that call
         if _DESCRIPTION_SHOWN in replica.notices_shown():
             return False
@@ -60,7 +60,7 @@ def _is_first(replica: Replica) -> bool:
 
 
 def texts_in(values: Any, depth: int = 0) -> Iterator[str]:
-    """The texts among some values, each with the name under which it stands."""
+    """Yield the texts among some values, each with its name."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, bytes):
@@ -74,7 +74,7 @@ def texts_in(values: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _outside() -> int:
-    """How many calls above is the first one of a program that uses the library."""
+    """Return how many frames up the first caller outside this library is."""
     frame, level = sys._getframe(1), 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "ipfsmem",

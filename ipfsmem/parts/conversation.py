@@ -1,4 +1,4 @@
-"""A session as the loop of an agent has it: resumed at its start, saved after each turn, and never in the agent's way."""
+"""A session for the loop of an agent: resumed at its start, saved after each turn, without errors in the agent's way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG = logging.getLogger("ipfsmem.sessions")
 
 
 class _Sessions(Protocol):
-    """The methods of `memory.sessions` that a conversation needs."""
+    """Methods of `memory.sessions` that a conversation needs."""
 
     def kept(self, session: str) -> StoredSession: ...
 
@@ -37,7 +37,7 @@ class _Sessions(Protocol):
 
 
 class Saved(NamedTuple):
-    """What one saving did."""
+    """The result of a save."""
 
     #: Messages that were added.
     added: int
@@ -46,7 +46,7 @@ class Saved(NamedTuple):
 
 
 class Conversation:
-    """One session of a memory. Messages are JSON objects in any of the shapes that `sessions/messages.py` reads, or any other."""
+    """A session. Messages are JSON objects in any of the forms that `sessions/messages.py` reads, or any other."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Conversation:
         summarise: Summariser | None = None,
         turn_over: Callable[[str], None] = lambda said: None,
     ) -> None:
-        """Made by `memory.sessions.conversation`. `turn_over` is told what was said when a turn was saved."""
+        """Created by `memory.sessions.conversation`. `turn_over` is called with the messages of a saved turn."""
         self.session = session
         self._sessions = sessions
         self._limits = limits
@@ -72,9 +72,10 @@ class Conversation:
         self._room = 0
 
     def resume(self, last: int | None = None) -> list[dict[str, Any]]:
-        """The last messages, 20 unless the settings or `last` say otherwise, from the beginning of a turn on, without instructions of
-        the system; before them the summary of what is left out, where the session was compacted. Empty where nothing can be read: why
-        is logged. Never raises but for wrong arguments."""
+        """Return the last messages, 20 unless the settings or `last` say otherwise, from the start of a turn, without system
+        instructions; before them the summary of omitted ones, if the session was compacted. Empty if the session is unreadable, for a reason that
+        is logged. Raises only for wrong arguments.
+        """
         try:
             kept = self._sessions.kept(self.session)
             given = resumed(kept.told, self._limits.resume if last is None else last)
@@ -108,7 +109,7 @@ class Conversation:
         return Saved(len(new))
 
     def _new(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The messages, or later parts of them, that are not stored; all if the session is unreadable."""
+        """Return the messages, or later parts of them, that are not stored; all if the session is unreadable."""
         if not messages:
             return []
         items, given = self._compared(messages)
@@ -137,7 +138,7 @@ class Conversation:
         return items, all_atoms((one, True) for one in items)
 
     def trim(self, messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The history cut to twice as many messages as are resumed, from the beginning of a turn on: what a running agent keeps."""
+        """Cut the history of a running agent to twice the number of resumed messages, from the start of a turn."""
         return trimmed(list(messages), 2 * self._limits.resume)
 
     def _compact(self, added: int) -> None:
@@ -151,7 +152,7 @@ class Conversation:
             _failed("compacted", self.session, error)
 
     def _tell(self, new: list[dict[str, Any]]) -> None:
-        """Tell what was said in a turn that ends with an answer."""
+        """Pass on the messages of a turn that ends with an answer."""
         try:
             said = [read_message(item) for item in new]
             if said and said[-1].role == "assistant":
@@ -161,7 +162,7 @@ class Conversation:
 
 
 def _atoms_of(kept: StoredSession) -> list[Atom]:
-    """The atoms of what is stored that a program's history is compared with."""
+    """Return the atoms of stored messages, to be compared with a program's history."""
     return all_atoms((one, own) for item, own in kept.items for one in without_notices([item]))
 
 

@@ -1,6 +1,5 @@
-"""Looking after working copies while a memory is kept in sync: what is edited there is taken in at once, or within five seconds where
-the system does not tell; what a sync brings stands there before the sync ends. What other processes write is noticed here too.
-"""
+"""Watches linked folders during `autosync`: edits are imported at once, or within five seconds without file events; synced texts are
+written before the sync ends. Also notices writes of other processes."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _LEAST_REST = 0.1
 
 @contextlib.asynccontextmanager
 async def watched_folders(opened: VaultHandle, edited: Callable[[], None]) -> AsyncIterator[None]:
-    """While the block runs: take in what is edited in the working copies, and call `edited` after each edit that is on disk."""
+    """Import edits of linked folders while the block runs, and call `edited` after each edit that is on disk."""
     told = asyncio.Event()
     eye = FolderEye(told.set)
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Forget a memory of one scope on every device. The operation `forget` does it, and parts that delete what they keep as a memory."""
+"""Delete a memory of one scope on every device, for the operation `forget` and for parts that store memories."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def forget_text(
     if_match: str | None = None,
     keep_earlier: bool = False,
 ) -> tuple[str, ...]:
-    """Forget a memory, concurrent edits included, and add an event. Returns the scopes in which there was one. Arguments as those of the
-    operation `forget`."""
+    """Delete a memory with its concurrent edits, and add an event. Return the scopes that had it. Arguments as those of `forget`."""
     opened.ingest_file(key, scope)
     below = opened.scopes.stack(scope)[1:] if scope else []
     memories = opened.memories.in_scope(scope)
@@ -55,7 +54,7 @@ def forget_text(
 
 
 def forget_removed(opened: VaultHandle, removed: Sequence[MemoryRecord], reason: str) -> None:
-    """Forget these texts of one memory, which stay in its history. Raises ChangedError for one that somebody changed meanwhile."""
+    """Delete these texts of one memory, which stay in its history. Raises ChangedError for one that changed meanwhile."""
     for one in removed:
         forget_text(opened, one.scope, one.key, reason=reason, seen=one, keep_earlier=True)
 
@@ -75,7 +74,7 @@ def _record(opened: VaultHandle, memories: MemoryStore, key: str, reason: str) -
 
 
 def _forget_earlier(opened: VaultHandle, memories: MemoryStore, key: str) -> list[str]:
-    """Forget the earlier texts of a fact, and that it was hidden; the keys of their parts."""
+    """Delete the earlier texts of a fact, and its hidden state; return the keys of their parts."""
     from ipfsmem.device.hidden import hidden_texts, show
 
     with opened.replica.reading():

@@ -1,7 +1,7 @@
-"""What runs for long with keys that were unlocked looks whether they still are, and drops them within a second of the end.
+"""Drops unlocked keys of long-running work within a second of their end.
 
-Each call on a memory looks before it begins (`VaultHandle.refuse_closed`). Here are the looks for while nobody calls, and for a
-sync that is under way. Nothing here is a thread: what does not let its event loop run for a second puts that off.
+Each call checks the keys first (`VaultHandle.refuse_closed`); this module checks while nobody calls, and during a sync.
+It uses no thread: code that blocks its event loop for a second delays it by as much.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ END = 0.4
 
 
 async def while_unlocked(opened: VaultHandle, name: str, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work called `name`. When the keys are locked meanwhile it is cut off, they are dropped, and PassphraseError is
-    raised; a memory that was opened with its passphrase goes on."""
+    """Run the work called `name`. If the keys are locked meanwhile, cancel it, drop the keys, and raise PassphraseError; a vault that was
+    opened with its passphrase goes on."""
     if opened.replica.lock_watch is None:
         return await work
     task = asyncio.ensure_future(work)
@@ -43,8 +43,8 @@ async def while_unlocked(opened: VaultHandle, name: str, work: Coroutine[Any, An
 
 @contextlib.asynccontextmanager
 async def lock_watch(opened: VaultHandle, then: Callable[[], None]) -> AsyncIterator[None]:
-    """While the block runs: drop the keys within a second of their end, and call `then` once. It does nothing for a memory that
-    was opened with its passphrase."""
+    """Drop the keys within a second of their end while the block runs, and call `then` once. No effect for a vault that was opened with
+    its passphrase."""
 
     async def look() -> None:
         while not opened.locked:

@@ -1,6 +1,5 @@
-"""Making a memory, bringing one back from a provider, and reading somebody's bundle: what `Memory.create`, `recover`,
-`open_foreign` and a `load` of what is not here do. Nothing is left on the disk when one of them fails.
-"""
+"""Creates vaults, brings them back from a provider, and reads foreign bundles: `Memory.create`, `recover`, `open_foreign`, and `load` of
+a vault that is not on this device. A failure leaves nothing on the disk."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """What a memory is to be, looked at before anything is made."""
+    """The checked properties of a vault to be created."""
 
     namespace: str
     mode: Mode
@@ -70,7 +69,7 @@ class _Plan(msgspec.Struct, frozen=True):
         memory_dir: str | Path | None,
         public_ok: bool,
     ) -> _Plan:
-        """Raises ConfigError and UsageError for what cannot be."""
+        """Check the arguments. Raises ConfigError and UsageError."""
         here, known = Home.of(home), configuration.settings()
         check_protection(mode, passphrase)
         name = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
@@ -84,7 +83,7 @@ class _Plan(msgspec.Struct, frozen=True):
         return self.home.world
 
     def config(self, vault: VaultConfig | None) -> NamespaceConfig:
-        """What `ipfsmem.json` will say."""
+        """Return the content of `ipfsmem.json`."""
         return NamespaceConfig(
             self.mode,
             self.home.device_label(self.known),
@@ -95,16 +94,16 @@ class _Plan(msgspec.Struct, frozen=True):
         )
 
     def named(self, unlock: Unlock) -> Unlock:
-        """A wallet with the label of the vault that the namespace is to hold."""
+        """Return a wallet with the label of the vault for the namespace."""
         return unlock.for_vault_called(vault_label(self.folder.parent, self.folder.name, unlock.vault))
 
     def list_in_default_vault(self, vault: VaultConfig) -> str:
-        """Have the wallet's first vault here know of this one; why that was not done, empty when it was."""
+        """List this vault in the wallet's vault `default` on this device; return why it was not, empty if it was."""
         return list_in_default_vault(self.folder.parent, self.namespace, vault, self.passphrase, self.world)
 
 
 def make_here(request: LoadRequest) -> OpenResult | None:
-    """A memory that needs no provider, new and empty; None when one has to be asked whether it is kept there."""
+    """Create a vault that needs no provider; None if a provider must be searched first."""
     known = configuration.settings()
     name, mode, home = request.name(known), request.known_mode, request.home
     if mode is None or mode.published:
@@ -129,7 +128,7 @@ def create(
     memory_dir: str | Path | None = None,
     public_ok: bool = False,
 ) -> OpenResult:
-    """A new, empty memory: see `Memory.create`."""
+    """Create an empty vault: see `Memory.create`."""
     chosen = mode_named(mode)
     if not chosen.on_disk:
         raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
@@ -177,7 +176,7 @@ def create(
 
 
 class _NewVault(msgspec.Struct, frozen=True):
-    """A vault that is to be made; all of it None in mode `local`."""
+    """The keys of a vault to be created; all None in mode `local`."""
 
     root: RootKeys | None = None
     #: What this device pins of it.
@@ -192,7 +191,7 @@ class _NewVault(msgspec.Struct, frozen=True):
 
 
 def _new_vault(key: Unlock | RootKeys | None, plan: _Plan, recovery: bool) -> _NewVault:
-    """The keys of a new vault. Raises UsageError, ConfigError when another namespace holds it."""
+    """Return the keys of a new vault. Raises UsageError, ConfigError if another vault on this device is the same one."""
     plain = not plan.mode.sealed
     secret = None
     if isinstance(key, Unlock):
@@ -233,7 +232,7 @@ async def recover(
     public_ok: bool = False,
     damaged_ok: bool = False,
 ) -> OpenResult:
-    """A memory that is kept elsewhere, brought to this device: see `Memory.recover`."""
+    """Bring a vault back from its provider: see `Memory.recover`."""
     if not provider:
         raise ConfigError(
             "no provider to search",
@@ -295,9 +294,10 @@ async def recover(
 async def _found(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
 ) -> tuple[RootKeys, VaultConfig, Company]:
-    """The root of the owner, the vault at the providers that is theirs, and the company in which it was found. A wallet may know the vault
-    by the name of the namespace, or as its first one. Raises ConfigError when another namespace here holds it, and NoVaultError also where
-    it is not certain that there is none of that name: the first one would be brought back under it."""
+    """Return the owner's root keys, the vault found at the providers, and the company that found it. The vault of the namespace's name comes
+    before the wallet's first one. Raises ConfigError if another namespace here has it, and NoVaultError also while it is uncertain that there
+    is none of that name: the first one would be brought back under it.
+    """
     if not isinstance(key, Unlock):
         return await _found_by(key, plan, providers, named_root)
     *named, last = key.searched(plan.folder.parent, plan.folder.name)
@@ -338,7 +338,7 @@ async def _found_by(
 
 
 async def bring_here(request: LoadRequest) -> OpenResult:
-    """The owner's memory that `request` names, from its provider; else a new one, when that was agreed to."""
+    """Bring back the vault of a `request` from its provider; else create one, if agreed."""
     known = configuration.settings()
     name, where, mode = request.name(known), request.provider or known.provider, request.known_mode
     assert mode is not None
@@ -364,7 +364,7 @@ async def bring_here(request: LoadRequest) -> OpenResult:
 
 
 async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> OpenResult:
-    """Somebody's public bundle, in this process only: see `Memory.open_foreign`."""
+    """Read a public bundle in this process only: see `Memory.open_foreign`."""
     world = world or Environment()
     given = provider or configuration.settings().provider
     pool = ProviderPool(configuration.home(None))
@@ -385,7 +385,7 @@ def _made(opened: VaultHandle) -> OpenResult:
 
 
 def _take_back(made: OpenResult) -> None:
-    """Remove a memory that was made just now and that nobody was shown, with the words that nobody was shown."""
+    """Remove a vault that was just created and never shown, with its recovery phrase."""
     folder = made.opened.replica.folder
     made.close()
     if folder is not None:

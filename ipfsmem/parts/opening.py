@@ -1,7 +1,5 @@
-"""Opening a memory that is on this device, and nothing that this does not need: a read of one memory pays for what is imported
-here. What makes a memory or brings one back is `parts.making`; what meets a provider is `parts.syncing`, begun when it is first
-asked for.
-"""
+"""Opens a vault on this device. It imports little, as each read of one memory pays for it: `parts.making` creates vaults and brings
+them back, `parts.syncing` uses providers, imported on first use."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Origin(msgspec.Struct):
-    """How an open memory came to be here; all of it empty for one that was here already."""
+    """How an open vault was created or brought back; empty for one that was on this device."""
 
     #: Where a foreign bundle came from.
     opened: Opened | None = None
@@ -45,7 +43,7 @@ class Origin(msgspec.Struct):
 
 
 class LoadRequest(msgspec.Struct, frozen=True):
-    """What `Memory.load` was asked for."""
+    """The arguments of `Memory.load`."""
 
     namespace: str | None
     mode: Mode | ModeName | None
@@ -61,27 +59,26 @@ class LoadRequest(msgspec.Struct, frozen=True):
 
     @property
     def known_mode(self) -> Mode | None:
-        """The mode, None when nobody has said one. Raises UsageError for a word that is none."""
+        """The mode; None if unstated. Raises UsageError for an unknown one."""
         return mode_named(self.mode) if self.mode is not None else None
 
     def name(self, known: configuration.Settings) -> str:
-        """The namespace, by the settings when none was named."""
+        """Return the name of the vault, by the settings if unstated."""
         return self.namespace or known.namespace or configuration.DEFAULT_NAMESPACE
 
 
 class Connection:
-    """How one open memory meets its providers: begun when it is first asked for, since what only reads and writes here needs no
-    provider. All scopes of the memory share it."""
+    """The providers of an open vault, opened on first use. All scopes share it."""
 
     def __init__(self, opened: VaultHandle, providers: Sequence[str | Provider] = ()) -> None:
-        """`providers`: those of the memory; they are opened when the syncing begins, and one that cannot be says so then."""
+        """`providers`: the configured ones, opened with the first sync, which reports those that cannot be opened."""
         self._open = opened
         self._providers = (*providers,)
         self._syncing: Syncing | None = None
 
     @property
     def syncing(self) -> Syncing:
-        """The providers and the root key, and the syncs."""
+        """The providers, root keys and syncs; created on first use."""
         if self._syncing is None:
             from ipfsmem.parts.syncing import Syncing
 
@@ -95,31 +92,31 @@ class Connection:
 
     @property
     def begun(self) -> Syncing | None:
-        """The same, None when nobody has asked for it."""
+        """The same; None before the first use."""
         return self._syncing
 
 
 class OpenResult(msgspec.Struct):
-    """A memory that was opened, made or brought here just now."""
+    """A vault that was just opened, created or brought back."""
 
     opened: VaultHandle
     connection: Connection
     origin: Origin
 
     def close(self) -> None:
-        """Let go of all that it holds."""
+        """Close files and providers, and drop secrets."""
         if self.connection.begun is not None:
             self.connection.begun.close()
         self.opened.close()
 
 
 def has_memory(folder: Path) -> bool:
-    """Whether a memory is in this folder."""
+    """Tell whether a folder has a vault."""
     return (folder / configuration.CONFIG_FILE).exists()
 
 
 def open_here(request: LoadRequest) -> OpenResult | None:
-    """The memory that is on this device; None when a mode was named that says what to do where there is none."""
+    """Open the vault on this device; None if it is not here and a mode says what to do then."""
     known = configuration.settings()
     name, mode, home = request.name(known), request.known_mode, request.home
     if mode is not None and not mode.on_disk:

@@ -1,8 +1,6 @@
-"""What every part of an open memory has, and what its public methods refuse before they begin: a memory that was closed, and
-arguments of the wrong type.
+"""The base of groups of methods, and the checks before each public method: a closed vault, and arguments of the wrong type.
 
-Types are taken from the annotations, so they are said once. What a text or a number must be beyond its type is looked at by
-the method itself.
+Types come from the annotations; further conditions are checked by the method.
 """
 
 from __future__ import annotations
@@ -41,14 +39,14 @@ _WORDS: dict[Any, str] = {
 
 
 class _MethodParameter(msgspec.Struct, frozen=True):
-    """What a method takes under a name."""
+    """A parameter of a method."""
 
     name: str
     default: object
 
 
 class _Takes(NamedTuple):
-    """What a method takes beside its instance."""
+    """The parameters of a method without its instance."""
 
     in_order: list[_MethodParameter]
     by_name: dict[str, _MethodParameter]
@@ -57,7 +55,7 @@ class _Takes(NamedTuple):
 
 
 class MemoryPart:
-    """A part of an open memory."""
+    """A group of methods of an open vault."""
 
     #: What works on a memory that was closed.
     WHEN_CLOSED: ClassVar[frozenset[str]] = frozenset()
@@ -75,16 +73,16 @@ class MemoryPart:
 
 
 def releases_lock(method: Callable[P, T]) -> Callable[P, T]:
-    """A method that waits for something beside the memory: other threads work with the memory meanwhile."""
+    """Mark a method that waits for other work, while other threads may use the vault."""
     vars(method)["waits"] = True
     return method
 
 
 def validated(owner: type, when_closed: Iterable[str] = ()) -> None:
-    """Make each public method that a class defines refuse a closed memory and arguments of the wrong type.
+    """Make each public method of a class refuse a closed vault and arguments of the wrong type.
 
-    An instance has its `VaultHandle` as `_open`, and one thread at a time is in such a method of it. Coroutines are not kept
-    apart by that: they run in one event loop, and what they do between two waits is kept apart below. Methods that hand on to those of a part are left as they are.
+    An instance has its `VaultHandle` as `_open`, and one thread at a time is in such a method. Coroutines run in one event loop
+    and are not excluded by it; their steps are. Methods marked as handed on are unchanged.
     """
     for name, method in list(vars(owner).items()):
         if name.startswith("_") or getattr(method, "handed_on", False):
@@ -100,7 +98,7 @@ def validated(owner: type, when_closed: Iterable[str] = ()) -> None:
 def _refusing(
     method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False, word: str = ""
 ) -> Callable[..., Any]:
-    """`word`: as what its calls are noted, "" for one that is not."""
+    """`word`: name of its calls in the audit log, "" for none."""
     awaited = isinstance(method, types.FunctionType) and bool(method.__code__.co_flags & _AWAITED)
 
     @functools.cache
@@ -160,7 +158,7 @@ def _refusing(
 
 
 def _inner(method: Any) -> types.FunctionType:
-    """The function that a method was made of."""
+    """Return the function of a method."""
     while hasattr(method, "__wrapped__"):
         method = method.__wrapped__
     assert isinstance(method, types.FunctionType)
@@ -181,7 +179,7 @@ def _takes(function: types.FunctionType) -> _Takes:
 
 
 def _type_of(method: Callable[..., Any], parameter: str) -> Any:
-    """The type of what a method takes. Types that its module names in `IMPORTED_LATE`, by where they are, are imported now."""
+    """Return the type of a parameter. Types in `IMPORTED_LATE` of its module are imported now."""
     inner = _inner(method)
     hint, known = inner.__annotations__.get(parameter, Any), inner.__globals__
     late = {
@@ -198,7 +196,7 @@ def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) 
 
 
 def check_of(hint: Any) -> _Check | None:
-    """How to tell a value of an annotated type; None where anything goes, or only the method can tell."""
+    """Return a check for values of an annotated type; None if any value is accepted, or only the method can check it."""
     if hint is Any:
         return None
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
@@ -238,7 +236,7 @@ def check_of(hint: Any) -> _Check | None:
 
 
 def _literal(values: tuple[Any, ...]) -> _Check:
-    """A word is looked at by the method, which says those that there are."""
+    """Accept any text: the method checks it, and lists the known words."""
     if all(isinstance(one, str) for one in values):
         return (lambda value: isinstance(value, str)), "a text"
     return (lambda value: any(value is one for one in values)), " or ".join(map(repr, values))
@@ -272,7 +270,7 @@ def _mapping(inside: tuple[Any, ...]) -> _Check:
 
 
 def _iterable(kind: type[Iterable[Any]], inside: Any) -> _Check:
-    """A text is no list of texts. What can be read only once is looked at by the method."""
+    """Refuse a text as a list of texts. Iterators that can be read only once are checked by the method."""
     one = check_of(inside)
 
     def accepts(value: Any) -> bool:

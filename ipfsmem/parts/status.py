@@ -1,4 +1,4 @@
-"""`memory.status()`: what a person asks a memory first. Local, of all scopes."""
+"""`memory.status()`: the state of all scopes, without the network."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNCONFIRMED = "the recovery phrase is not confirmed: if you did not write it do
 
 
 class MemoryStatus(MemoryPart):
-    """Puts together what the parts of an open memory know of it."""
+    """Combines the states of the parts of an open vault."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class MemoryStatus(MemoryPart):
         self._folders = folders
 
     def status(self) -> Status:
-        """Counts and state, local."""
+        """Return counts and state."""
         self._open.ingest_edits()
         counts = self._scopes.counts()
         root = self._replica.db.get_meta(meta.ROOT)
@@ -141,7 +141,7 @@ class MemoryStatus(MemoryPart):
         ]
 
     def _beside_agents(self) -> list[str]:
-        """What hooks and the syncs beside agents could not do."""
+        """Return the errors of hooks and of syncs that they started."""
         folder = self._replica.folder
         if folder is None:
             return []
@@ -164,7 +164,7 @@ class MemoryStatus(MemoryPart):
         return said
 
     def _unconnected(self) -> list[str]:
-        """Where agents ask for memories and get none of a project, as nobody said which it is."""
+        """Return notices on projects whose agents get no memories, as they are not connected."""
         return [
             f"an agent works in {path}, which is not connected to a project: ipfsmem connect claude-code --project {shlex.quote(path)}"
             for path in unconnected_folders(self._replica)
@@ -186,8 +186,8 @@ class MemoryStatus(MemoryPart):
         ]
 
     def _revoked_notices(self) -> list[str]:
-        """That this device was removed, else whom words or another wallet removed: that can be undone, and says it until a
-        person has looked at it."""
+        """Return a notice that this device was removed, else on removals by a recovery phrase or another wallet, which can be undone, until a
+        person has seen them."""
         return (
             [words_of_revoked(self._replica)]
             if self._open.is_revoked

@@ -1,7 +1,7 @@
-"""Summaries that a model makes of the earlier part of a session: what it is shown, and what becomes of its answer.
+"""Summaries of the earlier part of a session by a model: its input, and the use of its answer.
 
-It is shown what was said, quoted line by line, in pieces that it can read, each with the summary so far; texts leave the device by it, so
-nothing here asks one that nobody chose. Its answer is text for the summary and no more: it calls no tools.
+The model receives the messages, quoted line by line, in pieces of its context length, each with the summary so far. Texts leave the
+device that way, so only a configured model is asked. Its answer is used as the text of the summary; it calls no tools.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Answer with the summary alone, in the language of the conversation, in at most {
 
 
 def model_of_the_settings() -> ChatModel:
-    """The model that the table `[model]` names. Raises ConfigError where it names none."""
+    """Open the model of the table `[model]`. Raises ConfigError without one."""
     known = settings().model
     if known is None:
         raise ConfigError(
@@ -42,17 +42,17 @@ def model_of_the_settings() -> ChatModel:
 
 
 class ModelSummariser:
-    """A summariser that asks a model: the one of the settings, opened for each summary, unless one is given, which stays open."""
+    """A summariser that asks a model: a given one, which stays open, else that of the settings, opened for each summary."""
 
     def __init__(self, model: ChatModel | None = None) -> None:
-        """Raises ConfigError where the settings name none."""
+        """Raises ConfigError if the settings name no model."""
         self._given = model
         #: Tokens of what the models were given, and of what they said, since these were last noted.
         self.given = self.said = 0
         self.name = (model_of_the_settings() if model is None else model).name
 
     def __call__(self, messages: Sequence[Message], characters: int) -> str:
-        """A summary in at most so many characters; also called while an event loop runs in this thread, which waits.
+        """Return a summary with at most this number of characters; blocks the event loop of this thread, if one runs.
 
         Raises ConfigError, ProviderError; ProviderRefused for an empty answer.
         """
@@ -87,7 +87,7 @@ def _prompt(piece: str, summary: str, characters: int) -> list[dict[str, Any]]:
 
 
 def _pieces(messages: Sequence[Message]) -> Iterator[str]:
-    """What was said, in pieces; tools only by name."""
+    """Return the messages in pieces; tools by name only."""
     lines = []
     room = MOST
     for one in reversed(messages):

@@ -1,6 +1,6 @@
-"""How a memory meets its providers: `memory.sync`, `memory.autosync`, `memory.unlock`, and what other parts need to publish.
+"""Sync of an open vault: `memory.sync`, `memory.autosync`, `memory.unlock`, and what other parts need to publish.
 
-It has the providers that are open and the root that is unlocked. Coroutines are the only ones that touch a provider.
+It holds the open providers and the unlocked root keys. Only coroutines use the network.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 @contextlib.contextmanager
 def followed_by(*steps: Callable[[], object]) -> Iterator[None]:
-    """Do what follows a sync, also one that fails, and each step also after another one that failed. The first error of all is raised."""
+    """Do the steps after a sync, also a failed one, and each step also after another one failed. Raise the first error."""
     first: BaseException | None = None
     try:
         yield
@@ -67,7 +67,7 @@ def followed_by(*steps: Callable[[], object]) -> Iterator[None]:
 
 
 class Syncing(MemoryPart):
-    """The providers and the root key of one open memory, and its syncs."""
+    """The providers, root keys and syncs of an open vault."""
 
     WHEN_CLOSED = frozenset({"close", "aclose"})
 
@@ -88,11 +88,11 @@ class Syncing(MemoryPart):
             self.background.wrote()
 
     def hold(self, pool: ProviderPool, providers: list[Provider], root: RootKeys | None) -> None:
-        """Take over providers that were opened, and the root that was unlocked, to make or bring back this memory."""
+        """Take ownership of open providers and unlocked root keys, while a vault is created or brought back."""
         self.pool, self.places, self.root = pool, Providers((*providers,)), root
 
     def use(self, provider: ProviderChoice) -> None:
-        """Publish there from now on, as long as this memory is open; None changes nothing. Raises ConfigError."""
+        """Publish at these providers while the vault is open; None changes nothing. Raises ConfigError."""
         if opened := self.pool.open_all(each_of(provider)):
             self.places = Providers((*opened,))
 
@@ -194,8 +194,8 @@ class Syncing(MemoryPart):
         return report
 
     def erase_forgotten(self, before: Mapping[str, int]) -> None:
-        """Erase the kept vectors of what other devices forgot, of all models; `before`: how many writes of each device were known before
-        their versions were joined. Raises StorageError, LockedError."""
+        """Erase the stored vectors of memories that other devices deleted, of all models; `before`: known writes of each device before the merge.
+        Raises StorageError, LockedError."""
         if self._replica.store.frame.ctx != before:
             from ipfsmem.memories.kept_vectors import erase_forgotten  # most syncs join nothing
 
@@ -211,7 +211,7 @@ class Syncing(MemoryPart):
         damaged_ok: bool = False,
         finders: Company | None = None,
     ) -> SyncReport:
-        """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
+        """Do the first sync of a vault that is brought back; the root keys stay unlocked. See `Memory.recover`."""
         self.root = root
         self._open.scan()
         agreed = not self._open.mode.public or self._replica.config.public
@@ -238,7 +238,7 @@ class Syncing(MemoryPart):
             )
 
     def published_at(self) -> Providers:
-        """Where this memory is published. What could not be opened before is tried once more."""
+        """Return the providers of this vault. Those that could not be opened are retried."""
         self.require_published()
         self.places = self.pool.open_again(self.places)
         if not self.places.each:
@@ -257,7 +257,7 @@ class Syncing(MemoryPart):
         return SecretCheck(strict=self._open.mode.public, allow=frozenset(allow))
 
     def agree(self, public_ok: bool) -> None:
-        """Nothing of a plain memory leaves this device before somebody has said that it may."""
+        """Record the consent to publish an unencrypted vault; without it nothing leaves this device."""
         if not self._open.mode.public or self._replica.config.public:
             return
         if not public_ok:
@@ -267,8 +267,8 @@ class Syncing(MemoryPart):
         self._replica.save_config(msgspec.structs.replace(self._replica.config, public=True))
 
     def _let_go_when_revoked(self) -> None:
-        """A revoked device's folders are nobody's working copies any more; their files stay (format section 6). Its keys are
-        locked: whoever has it now needs the passphrase from here on. What syncs once with them says first what it found."""
+        """Unlink the folders of a revoked device, whose files stay (format section 6), and lock its keys, so that a finder of the device
+        needs the passphrase. A running sync reports first."""
         with self._open.lock:
             if (
                 self._open.is_revoked
@@ -295,24 +295,24 @@ class Syncing(MemoryPart):
         allow: Iterable[str] = (),
         on_attempt: OnAttempt | None = None,
     ) -> AsyncIterator[None]:
-        """Keep in sync while the block runs, in the background of this event loop; times in seconds.
+        """Sync in the background of this event loop while the block runs; times in seconds.
 
-        Syncs `idle` after the last write, at most `most` after the first, and `every` so often for what others wrote,
-        beginning at once (None: after writes only). A write never waits for it. `flush` publishes at once; leaving the
-        block publishes what still waits. `public_ok` and `allow` as for `sync`.
+        Syncs `idle` after the last write, at most `most` after the first, and every `every` seconds for writes of others,
+        beginning at once (None: after writes only). A write never waits for it. `flush` publishes at once; the end of the
+        block publishes pending changes. `public_ok` and `allow` as for `sync`.
 
-        While nobody answers it tries again after `idle`, then twice that, up to `most`. Any other failure needs a
-        person: it is tried again with the next write or after `every`, and raised by `flush` and at the end of the block
-        unless a sync has worked by then. `on_attempt` is called after every attempt, with its report or its failure; without
-        it such failures are logged as warnings. What `on_attempt` raises ends the syncing and is raised at the block's end.
+        While no provider answers it retries after `idle`, then twice that, up to `most`. Any other error needs a
+        person: it is retried with the next write or after `every`, and raised by `flush` and at the end of the block
+        unless a sync succeeded by then. `on_attempt` is called after every attempt with its report or error; without
+        it errors are logged as warnings. An exception of `on_attempt` ends the syncs and is raised at the end of the block.
 
-        What is edited in a working copy is taken in at once with the extra `watch`, else within five seconds, and a sync begins then
-        without waiting for `idle`, after as long a rest as the last ones took. What a sync brings stands there within a second.
+        Edits in a linked folder are imported at once with the extra `watch`, else within five seconds, and a sync begins
+        without waiting for `idle`, after a pause as long as the last syncs took. Synced texts are in the folder within a second.
 
-        With keys that were unlocked, the end of that ends the syncing too: a sync that is under way is cut off, the keys are
-        dropped within a second, `on_attempt` hears of it, and PassphraseError is raised at the block's end.
+        If unlocked keys are locked again, the syncs end: a running one is cancelled, the keys are
+        dropped within a second, `on_attempt` is told, and PassphraseError is raised at the end of the block.
 
-        Raises UsageError, ConfigError, PublicError at once where no sync could work.
+        Raises UsageError, ConfigError, PublicError at once if no sync could succeed.
         """
         allow = frozenset(allow)
         pace = Pace(idle, most, every, asyncio.get_running_loop().time())
@@ -362,22 +362,22 @@ class Syncing(MemoryPart):
         return await background.sync_now() if waiting else None
 
     def unpublished(self) -> bool:
-        """Whether something here waits for a sync."""
+        """Tell whether there are unpublished changes."""
         return bool(what_waits(self._replica))
 
     def close(self) -> None:
-        """Let go of the root and of the providers that were opened here from their specs."""
+        """Drop the root keys, and close the providers that were opened by their specs."""
         self.root = None
         self.pool.close()
 
     async def aclose(self) -> None:
-        """The same; connections are closed when it returns."""
+        """Do `close`, and wait until connections are closed."""
         self.root = None
         await self.pool.aclose()
 
 
 def _tell_unused(saved: CarFile, report: SyncReport, held: Container[CID]) -> None:
-    """Say it when the version in a file was not used, or waits among those that are held, beside what else the sync did."""
+    """Report if the version in a file was not used, or is held back, next to the rest of the sync."""
     if saved.root in held:
         report.waits = saved.name
         report.say("equivocation", f"the content of {saved.name} waits with it, and is kept here")

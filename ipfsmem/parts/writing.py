@@ -1,4 +1,4 @@
-"""Write a memory of one scope, or of the scope that it leads to."""
+"""Write a memory of one scope, or of the scope into which it was merged."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write_text(
     if_match: str | None = None,
     long: bool = False,
 ) -> MemoryRecord:
-    """Write a whole text, or what `data` returns for the text that is replaced. Arguments as those of the operation `write`; `long`: the
-    text may be long."""
+    """Write a whole text, or the result of `data` for the text that is replaced. Arguments as those of `write`; `long`: long texts are
+    accepted."""
     target = opened.scopes.target(scope) if scope else scope
     if if_match is not None or isinstance(seen, str):
         # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
@@ -52,8 +52,8 @@ def write_text(
 def changed_text(
     there: MemoryStore, key: str, shown: bytes | None, body: str | None, fields: Mapping[str, str | None]
 ) -> bytes:
-    """The text `shown` with another body and other fields; None keeps what it has. Raises UsageError if there is none and the body is
-    missing, but others' text is shown."""
+    """Return the text `shown` with another body and other fields; None keeps the present one. Raises UsageError
+    without a body if only others' text is visible."""
     if shown is None and body is None:
         _refuse_parts_of_others(there, key)
     changes = {field: value for field, value in fields.items() if value is not None}
@@ -71,7 +71,7 @@ def changed_text(
 
 
 def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
-    """A text without what its writer read would come in the way of others' text that is shown."""
+    """Refuse a partial write that would hide others' text unseen."""
     view = there.view(key)
     if view.data is not None and not view.own:
         raise UsageError(
@@ -80,12 +80,12 @@ def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
 
 
 def shown_to_reader(there: MemoryStore, below: Sequence[str], key: str) -> MemoryRecord | None:
-    """The text that a reader of a scope is shown under a key, from it or from `below`, the scopes that lead to it."""
+    """Return the visible text under a key for a reader of a scope, from it or from `below`, the scopes merged into it."""
     return first_own(part.read(key) for part in (there, *map(there.in_scope, below))) if below else None
 
 
 def _shown_below(opened: VaultHandle, there: MemoryStore, key: str, seen: Seen | None) -> MemoryRecord | None:
-    """The text that a reader of a scope is shown under a key of which nothing stands there, from a scope that leads to it."""
+    """Return the visible text under a key that the scope itself lacks, from a scope merged into it."""
     below = opened.scopes.stack(there.scope)[1:] if there.scope else []
     if isinstance(seen, MemoryRecord) and seen.scope != there.scope:
         return seen if seen.scope in below else None
@@ -101,8 +101,8 @@ def _shown_below(opened: VaultHandle, there: MemoryStore, key: str, seen: Seen |
 def _from_below(
     found: MemoryRecord, there: MemoryStore, data: bytes | Make, seen: Seen | None, if_match: str | None
 ) -> bytes:
-    """The whole text of a write to a scope whose reader is shown `found`, of a scope below it. Raises ChangedError if that is not what was
-    seen, UsageError for parts of others' text."""
+    """Return the whole text of a write to a scope whose reader sees `found`, of a merged scope. Raises ChangedError if another text was seen,
+    UsageError for parts of others' text."""
     matches = (
         found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
     )
@@ -123,7 +123,7 @@ def _from_below(
 
 
 def _hides_nothing(there: MemoryStore, key: str) -> str:
-    """What must stand in a scope whose reader is shown a text from below, as `if_match`: nothing, or a text of others."""
+    """Return the `if_match` of a write to a scope whose reader sees a merged scope's text: nothing, or a text of others."""
     with there.replica.reading():
         view = there.view(check_key(key))
     return "" if view.own or view.data is None else sha256(view.data).hexdigest()
