@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.methods import (
+    DreamMethods,
     FactMethods,
     GraphMethods,
     HiddenMethods,
@@ -36,9 +37,16 @@ from ipfsmem.sessions.compaction import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.device.dreams import Proposed
+    from ipfsmem.dream.chat import ChatModel
+    from ipfsmem.dream.tidying import Progress
     from ipfsmem.memories.sessions_here import AllSessions
+    from ipfsmem.operations.dreams import DreamRun
     from ipfsmem.operations.graph.stored import Edge, Node
     from ipfsmem.parts.summaries import ModelSummariser
+
+#: Types of arguments that few calls give.
+IMPORTED_LATE = {"ChatModel": "ipfsmem.dream.chat", "Progress": "ipfsmem.dream.tidying"}
 
 
 class MemoryStack(StackMethods):
@@ -128,6 +136,29 @@ class Graph(GraphMethods, _Group):
 
         graph = graph_in(self._view())
         return {key: graph.called(key) if key in graph.entities else key for key in keys}
+
+
+class Dreams(DreamMethods, _Group):
+    """The dreams of one scope. A dream proposes changes that tidy up its memories; they are applied as they were shown, and undone."""
+
+    def run_due(self) -> list[DreamRun]:
+        """Dream over each scope if a dream is due. Raises what `run` raises."""
+        from ipfsmem.operations.dreams import DreamRun
+        from ipfsmem.parts.dreams import run_due
+
+        return [DreamRun.of(*one) for one in run_due(self._open)]
+
+    def propose(self, *, progress: Progress | None = None) -> Proposed:
+        """Only propose changes. Raises what `run` raises."""
+        return self.run(apply=False, progress=progress).proposed
+
+    async def ask(self, model: ChatModel | None = None, *, progress: Progress | None = None) -> Proposed:
+        """Let a model propose changes; it receives texts, and its proposal must be applied by its ID. `model`: None for the one of the
+        settings. Raises ConfigError without a model, ProviderError, LockedError, IncompleteError."""
+        from ipfsmem.parts.dreams import ask_model
+
+        view = self._view()
+        return await ask_model(self._open, view.target, model, among=view.covered, progress=progress)
 
 
 class Usage(UsageMethods, _Group):

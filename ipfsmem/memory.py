@@ -27,11 +27,10 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
+    from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
-    from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.folders import MemoryFolders
     from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
@@ -101,11 +100,11 @@ class Memory(MemoryMethods):
         return Sessions(self._open, self._chosen or "")
 
     @functools.cached_property
-    def dreams(self) -> MemoryDreams:
-        """What a look through all memories would tidy up."""
-        from ipfsmem.parts.dreams import MemoryDreams
+    def dreams(self) -> Dreams:
+        """Proposals to tidy up the memories, applied and undone."""
+        from ipfsmem.groups import Dreams
 
-        return MemoryDreams(self._open, self._chosen or "")
+        return Dreams(self._open, self._chosen or "")
 
     @functools.cached_property
     def facts(self) -> Facts:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
     from collections.abc import Sequence
+    from ipfsmem.device.dreams import Proposed
     from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.dreams import Outcome
+    from ipfsmem.memories.dreams import Undoing
     from ipfsmem.memories.facts import Fact
     from ipfsmem.memories.facts import Remembered
     from ipfsmem.memories.memory_records import Conflict
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from ipfsmem.operation import View
     from ipfsmem.operations.approve import Approved
     from ipfsmem.operations.conflicts import Conflicts
+    from ipfsmem.operations.dreams import DreamLines
+    from ipfsmem.operations.dreams import DreamRun
+    from ipfsmem.operations.dreams import DreamStatus
     from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.facts.history import EarlierFacts
     from ipfsmem.operations.facts.list import FactPage
@@ -92,8 +98,9 @@ class StackMethods:
             expired: Include expired memories.
 
         Raises:
-            UsageError: an argument is out of bounds.
             KeyNameError: `cursor` is invalid.
+            UsageError: an argument is out of bounds; allowed: `type`, `tag`, `category`, `match` 1-200 characters;
+                `limit` 1-1000; `cursor` at most 64 characters.
         """
         from ipfsmem.operations.list import list_
 
@@ -113,8 +120,10 @@ class StackMethods:
             counts: Record this as a use, which delays the fading of the memory.
 
         Raises:
-            NotFoundError: no conflict copy has this name, no version on this device has this address, or the text is not on this device.
+            NotFoundError: no conflict copy has this name, no version on this device has this address, or the text is
+                not on this device.
             KeyNameError: `key` is invalid.
+            UsageError: an argument is out of bounds; allowed: `conflict`, `root` 1-100 characters.
         """
         from ipfsmem.operations.read import read
 
@@ -147,7 +156,10 @@ class StackMethods:
             include_relations: Show the relations of each memory in the graph.
 
         Raises:
-            UsageError: an argument is out of bounds, the question has no word, `by` names nobody, or `threshold` is given without a model.
+            UsageError: the question has no word, `by` names nobody, or `threshold` is given without a model.
+            UsageError: an argument is out of bounds; allowed: `query` 1-4,000 characters; `queries` at most 8 items;
+                `kind` memory, event, message or all; `limit` 1-200; `type`, `tag`, `category` 1-200 characters;
+                `when`, `since`, `until` 1-100 characters; `by`, `about` 1-128 characters; `threshold` -1 to 1.
         """
         from ipfsmem.operations.recall import recall
 
@@ -167,6 +179,7 @@ class StackMethods:
             NotFoundError: there is no such memory, or its text is not on this device.
             KeyNameError: `key` is invalid.
             UsageError: the question has no word.
+            UsageError: an argument is out of bounds; allowed: `query` 1-4,000 characters.
         """
         from ipfsmem.operations.why import why
 
@@ -193,7 +206,9 @@ class StackMethods:
             plugins: Ask the plugins of the settings: they get at most a quarter of the tokens.
 
         Raises:
-            UsageError: an argument is out of bounds, or the layout requires a query.
+            UsageError: the layout requires a query.
+            UsageError: an argument is out of bounds; allowed: `max_tokens` 200-200000; `layout` index, ranked, full
+                or turn; `session` at most 1,000 characters; `exclude` at most 10,000 items.
         """
         from ipfsmem.operations.context import context
 
@@ -209,7 +224,7 @@ class StackMethods:
             similarity: Minimum share of their different words that both texts have.
 
         Raises:
-            UsageError: `similarity` is out of bounds.
+            UsageError: an argument is out of bounds; allowed: `similarity` 0.5-1.
         """
         from ipfsmem.operations.duplicates import duplicates
 
@@ -241,7 +256,8 @@ class MemoryMethods(StackMethods):
         Raises:
             ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.
             KeyNameError: `key` is invalid.
-            UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was written.
+            UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was
+                written.
             FormatError: the replaced text is not a memory file, so it has no fields to keep.
             LimitError: the text is too long.
         """
@@ -267,6 +283,7 @@ class MemoryMethods(StackMethods):
             ChangedError: the memory is not as `seen` or `if_match` says; nothing was forgotten.
             KeyNameError: `key` is invalid.
             UsageError: `reason` cannot be recorded; nothing was forgotten.
+            UsageError: an argument is out of bounds; allowed: `reason` at most 1,000 characters.
         """
         from ipfsmem.operations.forget import forget
 
@@ -284,6 +301,7 @@ class MemoryMethods(StackMethods):
 
         Raises:
             NotFoundError: `key` has no conflict.
+            UsageError: an argument is out of bounds; allowed: `key` 1-200 characters.
         """
         from ipfsmem.operations.conflicts import conflicts
 
@@ -305,6 +323,7 @@ class MemoryMethods(StackMethods):
             ChangedError: the conflict changed since `seen`; nothing was replaced.
             NotFoundError: there is no such conflict, no such copy, or no text to keep.
             UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.
+            UsageError: an argument is out of bounds; allowed: `take` 1-100 characters.
         """
         from ipfsmem.operations.resolve import resolve
 
@@ -315,6 +334,9 @@ class MemoryMethods(StackMethods):
 
         Args:
             source: Only what an import of this program brought: texts on this device, messages on any.
+
+        Raises:
+            UsageError: an argument is out of bounds; allowed: `source` 1-64 characters.
         """
         from ipfsmem.operations.pending import pending
 
@@ -336,6 +358,8 @@ class MemoryMethods(StackMethods):
             NotFoundError: there is no such memory or copy, or the import brought nothing that can be approved.
             UsageError: not exactly one of `key` and `source` was given, or several texts are pending.
             KeyNameError: `key` is invalid.
+            UsageError: an argument is out of bounds; allowed: `key` 1-200 characters; `copy` 1-100 characters;
+                `source` 1-64 characters.
         """
         from ipfsmem.operations.approve import approve
 
@@ -355,9 +379,11 @@ class MemoryMethods(StackMethods):
 
         Raises:
             NotFoundError: there is no such memory in the scope.
-            ChangedError: the memory is not as `seen` says, or the other scope has a text that `if_match` does not name; nothing was moved.
+            ChangedError: the memory is not as `seen` says, or the other scope has a text that `if_match` does not
+                name; nothing was moved.
             UsageError: the text is pending, has conflicts, is a part of a session, or is in that scope already.
             KeyNameError: `key` or `to` is invalid.
+            UsageError: an argument is out of bounds; allowed: `to` at most 200 characters.
         """
         from ipfsmem.operations.promote import promote
 
@@ -412,8 +438,8 @@ class SessionMethods:
             all: Include older sessions than the settings show (`sessions.shown`, 10).
 
         Raises:
-            UsageError: an argument is out of bounds.
             NotFoundError: a part of a session is not on this device yet.
+            UsageError: an argument is out of bounds; allowed: `limit` 1-1000.
         """
         from ipfsmem.operations.sessions.list import list_
 
@@ -431,6 +457,7 @@ class SessionMethods:
             UsageError: `session` is not a valid name.
             NotFoundError: a part is not on this device yet.
             StorageError: it is damaged.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters.
         """
         from ipfsmem.operations.sessions.info import info
 
@@ -446,9 +473,9 @@ class SessionMethods:
             last: Maximum number of messages.
 
         Raises:
-            UsageError: an argument is out of bounds.
             NotFoundError: a part of the session is not on this device yet.
             StorageError: the session is damaged.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `last` 1-1000.
         """
         from ipfsmem.operations.sessions.messages import messages
 
@@ -464,9 +491,9 @@ class SessionMethods:
             last: Maximum number of messages.
 
         Raises:
-            UsageError: an argument is out of bounds.
             NotFoundError: a part of the session is not on this device yet.
             StorageError: the session is damaged.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `last` 1-100000.
         """
         from ipfsmem.operations.sessions.items import items
 
@@ -483,9 +510,9 @@ class SessionMethods:
             last: Maximum number of messages.
 
         Raises:
-            UsageError: an argument is out of bounds.
             NotFoundError: a part of the session is not on this device yet.
             StorageError: the session is damaged.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `last` 1-100000.
         """
         from ipfsmem.operations.sessions.resume import resume
 
@@ -502,8 +529,10 @@ class SessionMethods:
             tz: Time zone of days in the question, such as America/Los_Angeles; that of the machine without one.
 
         Raises:
-            UsageError: an argument is out of bounds, the question is empty, or the time zone is unknown.
+            UsageError: the question is empty, or the time zone is unknown.
             NotFoundError: a part of a session is not on this device yet.
+            UsageError: an argument is out of bounds; allowed: `query` 1-4,000 characters; `limit` 1-1000; `tz` 1-64
+                characters.
         """
         from ipfsmem.operations.sessions.search import search
 
@@ -520,9 +549,10 @@ class SessionMethods:
             tz: Time zone of the times in Markdown, such as America/Los_Angeles; that of the machine without one.
 
         Raises:
-            UsageError: an argument is out of bounds.
             NotFoundError: a part of the session is not on this device yet.
             StorageError: the session is damaged.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `format` markdown or json;
+                `tz` 1-64 characters.
         """
         from ipfsmem.operations.sessions.export import export
 
@@ -551,6 +581,8 @@ class SessionMethods:
 
         Raises:
             UsageError: the name or the title is invalid, or there is a session of this name already.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `title` at most 200
+                characters.
         """
         from ipfsmem.operations.sessions.create import create
 
@@ -568,6 +600,7 @@ class SessionMethods:
         Raises:
             UsageError: the name is invalid, a message is not a JSON object, or one approves or imports messages.
             LimitError: a message is too long.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters.
         """
         from ipfsmem.operations.sessions.add import add
 
@@ -582,6 +615,7 @@ class SessionMethods:
         Raises:
             UsageError: the name is invalid.
             NotFoundError: a part of the session is not on this device yet.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters.
         """
         from ipfsmem.operations.sessions.pop import pop
 
@@ -606,6 +640,8 @@ class SessionMethods:
             NotFoundError: there is no such session, or a part is not on this device yet.
             StorageError: the named session is damaged.
             ConfigError: a model is asked for, and the settings name none.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `by` at most 200
+                characters.
         """
         from ipfsmem.operations.sessions.compact import compact
 
@@ -623,6 +659,7 @@ class SessionMethods:
         Raises:
             NotFoundError: the session has no pending message, or a part is not on this device yet.
             ChangedError: the session is not as `seen` says; nothing was approved.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters.
         """
         from ipfsmem.operations.sessions.approve import approve
 
@@ -643,6 +680,8 @@ class SessionMethods:
             ChangedError: the session is not as `seen` says; nothing was forgotten.
             NotFoundError: a part of the session is not on this device yet; nothing was forgotten.
             UsageError: the name is invalid, or `reason` cannot be recorded; nothing was forgotten.
+            UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `reason` at most 1,000
+                characters.
         """
         from ipfsmem.operations.sessions.forget import forget
 
@@ -670,7 +709,8 @@ class FactMethods:
             hidden: List the entries that are hidden on this device instead.
 
         Raises:
-            UsageError: an argument is out of bounds.
+            UsageError: an argument is out of bounds; allowed: `kind` fact, procedure or episode; `category` 1-200
+                characters; `limit` 1-1000; `cursor` at most 200 characters.
         """
         from ipfsmem.operations.facts.list import list_
 
@@ -700,6 +740,7 @@ class FactMethods:
         Raises:
             NotFoundError: no text of the fact is known, or a part of its history is not fetched.
             KeyNameError: `key` is invalid.
+            UsageError: an argument is out of bounds; allowed: `key` 1-64 characters.
         """
         from ipfsmem.operations.facts.history import history
 
@@ -719,9 +760,10 @@ class FactMethods:
             source: Where it comes from, for its header.
 
         Raises:
-            UsageError: the text is empty or too long, or an argument is out of bounds; nothing was written.
+            UsageError: the text is empty or too long; nothing was written.
             LimitError: the fact does not fit into a memory file.
             ChangedError: another text was written in its place meanwhile.
+            UsageError: an argument is out of bounds; allowed: `kind` fact, procedure or episode; `confidence` 0-1.
         """
         from ipfsmem.operations.facts.add import add
 
@@ -739,6 +781,7 @@ class FactMethods:
             NotFoundError: there is no such fact.
             UsageError: the text is empty or too long; nothing was changed.
             ChangedError: the fact is not as `seen` says; nothing was changed.
+            UsageError: an argument is out of bounds; allowed: `seen` at most 64 characters.
         """
         from ipfsmem.operations.facts.edit import edit
 
@@ -758,6 +801,8 @@ class FactMethods:
             NotFoundError: there is no such fact.
             ChangedError: the fact is not as `seen` says; nothing was deleted.
             UsageError: `reason` cannot be recorded; nothing was deleted.
+            UsageError: an argument is out of bounds; allowed: `reason` at most 1,000 characters; `seen` at most 64
+                characters.
         """
         from ipfsmem.operations.facts.delete import delete
 
@@ -777,6 +822,7 @@ class FactMethods:
             NotFoundError: there is no such earlier text.
             ChangedError: the current text is not the one that `seen` says; nothing was restored.
             KeyNameError: `key` is invalid.
+            UsageError: an argument is out of bounds; allowed: `number` 1-100000; `seen` at most 64 characters.
         """
         from ipfsmem.operations.facts.restore import restore
 
@@ -802,7 +848,8 @@ class ValueMethods:
             cursor: Start after this key: `next` of the previous page.
 
         Raises:
-            UsageError: an argument is out of bounds.
+            UsageError: an argument is out of bounds; allowed: `prefix`, `cursor` at most 256 characters; `level`
+                user, session or agent; `limit` 1-1000.
         """
         from ipfsmem.operations.values.list import list_
 
@@ -816,6 +863,7 @@ class ValueMethods:
 
         Raises:
             UsageError: the key is invalid.
+            UsageError: an argument is out of bounds; allowed: `key` 1-256 characters.
         """
         from ipfsmem.operations.values.get import get
 
@@ -830,6 +878,7 @@ class ValueMethods:
         Raises:
             NotFoundError: the key has no value and had none, or a part of its history is not fetched.
             UsageError: the key is invalid.
+            UsageError: an argument is out of bounds; allowed: `key` 1-256 characters.
         """
         from ipfsmem.operations.values.history import history
 
@@ -848,9 +897,11 @@ class ValueMethods:
             seen: Change the value only if this `seen` is current; empty: only if no value exists.
 
         Raises:
-            UsageError: the key or the value is invalid, or an argument is out of bounds; nothing was written.
+            UsageError: the key or the value is invalid; nothing was written.
             ChangedError: the value is not as `seen` says; nothing was written.
             LimitError: the value does not fit into a memory file.
+            UsageError: an argument is out of bounds; allowed: `key` 1-256 characters; `level` , user, session or
+                agent; `ttl` 0-10000000000; `seen` at most 64 characters.
         """
         from ipfsmem.operations.values.set import set_
 
@@ -866,6 +917,7 @@ class ValueMethods:
         Raises:
             NotFoundError: the key has no value.
             ChangedError: the value is not as `seen` says; nothing was deleted.
+            UsageError: an argument is out of bounds; allowed: `key` 1-256 characters; `seen` at most 64 characters.
         """
         from ipfsmem.operations.values.delete import delete
 
@@ -882,6 +934,8 @@ class ValueMethods:
         Raises:
             UsageError: nothing is selected, or a key is invalid; nothing was deleted.
             ChangedError: some values changed meanwhile and stay; all others were deleted.
+            UsageError: an argument is out of bounds; allowed: `prefix` at most 256 characters; `level` user, session
+                or agent; `keys` at most 10,000 items.
         """
         from ipfsmem.operations.values.clear import clear
 
@@ -910,6 +964,8 @@ class ValueMethods:
             NotFoundError: there is no such earlier value.
             ChangedError: the value is not as `seen` says; nothing was restored.
             UsageError: the key is invalid.
+            UsageError: an argument is out of bounds; allowed: `key` 1-256 characters; `number` 1-100000; `seen` at
+                most 64 characters.
         """
         from ipfsmem.operations.values.restore import restore
 
@@ -947,6 +1003,8 @@ class HiddenMethods:
         Raises:
             NotFoundError: there is no memory under a key; nothing was hidden.
             UsageError: the reason is too long or not printable.
+            UsageError: an argument is out of bounds; allowed: `keys` at most 10,000 items; `why` at most 200
+                characters.
         """
         from ipfsmem.operations.hidden import add
 
@@ -960,6 +1018,7 @@ class HiddenMethods:
 
         Raises:
             NotFoundError: a memory is not hidden here; nothing was changed.
+            UsageError: an argument is out of bounds; allowed: `keys` at most 10,000 items.
         """
         from ipfsmem.operations.hidden import bring_back
 
@@ -982,7 +1041,7 @@ class GraphMethods:
             limit: Maximum number of results.
 
         Raises:
-            UsageError: an argument is out of bounds.
+            UsageError: an argument is out of bounds; allowed: `kind` 1-1,000 characters; `limit` 1-1000.
         """
         from ipfsmem.operations.graph.entities import list_
 
@@ -996,7 +1055,8 @@ class GraphMethods:
             limit: Maximum number of results.
 
         Raises:
-            UsageError: the query is empty, or an argument is out of bounds.
+            UsageError: the query is empty.
+            UsageError: an argument is out of bounds; allowed: `query` at most 4,000 characters; `limit` 1-1000.
         """
         from ipfsmem.operations.graph.entities import search
 
@@ -1007,6 +1067,9 @@ class GraphMethods:
 
         Args:
             entity: Key or name of an entity.
+
+        Raises:
+            UsageError: an argument is out of bounds; allowed: `entity` at most 1,000 characters.
         """
         from ipfsmem.operations.graph.entities import get
 
@@ -1022,7 +1085,7 @@ class GraphMethods:
 
         Raises:
             NotFoundError: there is no such entity.
-            UsageError: an argument is out of bounds.
+            UsageError: an argument is out of bounds; allowed: `entity`, `type` 1-1,000 characters; `limit` 1-1000.
         """
         from ipfsmem.operations.graph.relations import relations
 
@@ -1037,6 +1100,8 @@ class GraphMethods:
 
         Raises:
             NotFoundError: there is no such entity.
+            UsageError: an argument is out of bounds; allowed: `entity` at most 1,000 characters; `type` 1-1,000
+                characters.
         """
         from ipfsmem.operations.graph.relations import query
 
@@ -1051,6 +1116,7 @@ class GraphMethods:
 
         Raises:
             NotFoundError: there is no such entity.
+            UsageError: an argument is out of bounds; allowed: `begin`, `end` at most 1,000 characters.
         """
         from ipfsmem.operations.graph.relations import path
 
@@ -1066,7 +1132,8 @@ class GraphMethods:
 
         Raises:
             NotFoundError: there is no such entity.
-            UsageError: an argument is out of bounds.
+            UsageError: an argument is out of bounds; allowed: `entity` 1-1,000 characters; `depth` 0-20; `limit`
+                1-1000.
         """
         from ipfsmem.operations.graph.relations import around
 
@@ -1083,6 +1150,8 @@ class GraphMethods:
         Raises:
             NotFoundError: there is no such entity.
             UsageError: the format is unknown.
+            UsageError: an argument is out of bounds; allowed: `entity` 1-1,000 characters; `format` graphml, mermaid
+                or html; `depth` 0-20.
         """
         from ipfsmem.operations.graph.relations import drawn
 
@@ -1098,6 +1167,8 @@ class GraphMethods:
 
         Raises:
             UsageError: the name or an observation is invalid; nothing was written.
+            UsageError: an argument is out of bounds; allowed: `name`, `kind` at most 1,000 characters; `observations`
+                at most 1,000 items.
         """
         from ipfsmem.operations.graph.entities import add
 
@@ -1113,6 +1184,8 @@ class GraphMethods:
         Raises:
             NotFoundError: there is no such entity.
             UsageError: an observation is invalid.
+            UsageError: an argument is out of bounds; allowed: `name` at most 1,000 characters; `observations` at most
+                1,000 items.
         """
         from ipfsmem.operations.graph.entities import observe
 
@@ -1128,6 +1201,8 @@ class GraphMethods:
         Raises:
             NotFoundError: there is no such entity.
             UsageError: an observation is part of a person's prose, which is not rewritten.
+            UsageError: an argument is out of bounds; allowed: `name` at most 1,000 characters; `observations` at most
+                1,000 items.
         """
         from ipfsmem.operations.graph.entities import unobserve
 
@@ -1144,6 +1219,7 @@ class GraphMethods:
         Raises:
             NotFoundError: there is no such entity.
             UsageError: the type is empty.
+            UsageError: an argument is out of bounds; allowed: `begin`, `type`, `end` at most 1,000 characters.
         """
         from ipfsmem.operations.graph.relations import relate
 
@@ -1159,6 +1235,7 @@ class GraphMethods:
 
         Raises:
             UsageError: the relation is part of a person's prose, which is not rewritten.
+            UsageError: an argument is out of bounds; allowed: `begin`, `type`, `end` at most 1,000 characters.
         """
         from ipfsmem.operations.graph.relations import unrelate
 
@@ -1176,10 +1253,107 @@ class GraphMethods:
 
         Raises:
             ChangedError: the memory is not as `seen` says; nothing was deleted.
+            UsageError: an argument is out of bounds; allowed: `entity` at most 1,000 characters; `seen` at most 64
+                characters.
         """
         from ipfsmem.operations.graph.entities import delete
 
         return delete.run(self._view(), {"entity": entity, "seen": seen, "relations": relations})
+
+
+class DreamMethods:
+    """Methods on the dreams of one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def status(self) -> DreamStatus:
+        """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed changes.
+
+        Raises:
+            ConfigError: the settings are invalid.
+        """
+        from ipfsmem.operations.dreams import status
+
+        return status.run(self._view(), {})
+
+    def run(self, *, apply: bool = True, progress: Callable[[str], None] | None = None) -> DreamRun:
+        """Tidy up the memories of one scope, and list the changes and the proposals for you.
+
+        Args:
+            apply: Apply the proposal at once, except the steps that a person must see first.
+            progress: Called with the name of each phase.
+
+        Raises:
+            LockedError: another process dreams.
+            IncompleteError: somebody aborted the dream.
+        """
+        from ipfsmem.operations.dreams import run
+
+        return run.run(self._view(), {"apply": apply, "progress": progress})
+
+    def proposed(self) -> Proposed | None:
+        """Show the changes that the last dream proposed and that are not applied yet.
+        """
+        from ipfsmem.operations.dreams import proposed
+
+        return proposed.run(self._view(), {})
+
+    def apply(self, proposal: str | None = None) -> Outcome:
+        """Apply the changes that the last dream proposed, if it is `proposal`. A proposal of a model must be named.
+
+        Memories that changed since are left as they are.
+
+        Args:
+            proposal: The ID of the proposal that was shown.
+
+        Raises:
+            NotFoundError: nothing is proposed, or something else.
+            UsageError: a model proposed it, and `proposal` is None.
+            LockedError: another process dreams.
+        """
+        from ipfsmem.operations.dreams import apply
+
+        return apply.run(self._view(), {"proposal": proposal})
+
+    def list(self) -> DreamLines:
+        """List the last dreams on this device: time, method and changes.
+        """
+        from ipfsmem.operations.dreams import list_
+
+        return list_.run(self._view(), {})
+
+    def undo(self, dream: str | None = None) -> Undoing:
+        """Undo the last dream on this device, or `dream`. Memories that changed since are left as they are.
+
+        Args:
+            dream: The ID of the dream.
+
+        Raises:
+            NotFoundError: there is no such dream on this device.
+        """
+        from ipfsmem.operations.dreams import undo
+
+        return undo.run(self._view(), {"dream": dream})
+
+    def abort(self) -> DreamStatus | None:
+        """Abort a running dream before it changes anything: before its next phase, or at once while it waits for a model.
+        """
+        from ipfsmem.operations.dreams import abort
+
+        return abort.run(self._view(), {})
+
+    def switch(self, chosen: bool) -> DreamStatus:
+        """Turn automatic dreams of this vault on or off on this device. The settings must allow them too.
+
+        Args:
+            chosen: Whether dreams start automatically.
+        """
+        from ipfsmem.operations.dreams import switch
+
+        return switch.run(self._view(), {"chosen": chosen})
 
 
 class UsageMethods:
@@ -1202,7 +1376,9 @@ class UsageMethods:
             tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
 
         Raises:
-            UsageError: an argument is out of bounds, or not a day or time zone.
+            UsageError: a day or the time zone is invalid.
+            UsageError: an argument is out of bounds; allowed: `by` agent, provider, model or day; `since`, `until`,
+                `tz` 1-64 characters.
         """
         from ipfsmem.operations.usage.totals import totals
 
@@ -1218,6 +1394,7 @@ class UsageMethods:
 
         Raises:
             UsageError: an argument is not a day or time zone.
+            UsageError: an argument is out of bounds; allowed: `since`, `until`, `tz` 1-64 characters.
         """
         from ipfsmem.operations.usage.list import list_
 
@@ -1233,6 +1410,7 @@ class UsageMethods:
 
         Raises:
             UsageError: an argument is not a day or time zone.
+            UsageError: an argument is out of bounds; allowed: `since`, `until`, `tz` 1-64 characters.
         """
         from ipfsmem.operations.usage.csv import csv
 
@@ -1257,8 +1435,10 @@ class UsageMethods:
             cost_usd: Cost in US dollars.
 
         Raises:
-            UsageError: an argument is out of bounds, or neither provider nor model was given.
+            UsageError: neither provider nor model was given.
             StorageError: it cannot be stored.
+            UsageError: an argument is out of bounds; allowed: `provider`, `model`, `agent` at most 200 characters;
+                `input_tokens`, `output_tokens` 0-1000000000000; `cost_usd` 0-1000000.
         """
         from ipfsmem.operations.usage.add import add
 

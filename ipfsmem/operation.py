@@ -73,7 +73,7 @@ class Http(msgspec.Struct, frozen=True):
     query: bool = False
     #: Whether an empty text in the query is a value; otherwise the parameter counts as left out.
     empty: bool = False
-    #: Whether a request must give it, although Python need not.
+    #: Whether a request must give it, although Python need not: with `type`, the body must have it; otherwise it is a precondition.
     required: bool = False
     #: Whether the header `If-Match` gives it: the ETag of a response. `new`: the parameter that is "" if the request has `If-None-Match: *`.
     etag: bool = False
@@ -175,6 +175,13 @@ class View:
         return tuple(self.opened.read_order(self.scope))
 
     @property
+    def covered(self) -> frozenset[str] | None:
+        """The scopes that the caller's token covers; None: all."""
+        from ipfsmem.parts.vault_handle import covered_scopes
+
+        return covered_scopes()
+
+    @property
     def target(self) -> str:
         """The scope to which the scope to write leads."""
         return self.opened.scopes.target(self.scope) if self.scope else ""
@@ -260,7 +267,12 @@ class Parameter:
             else types.GenericAlias(tuple, (self.item.annotated(), ...))
         )
         made = typing.Annotated[(inner, *self._metas)] if self._metas else inner
-        return made | None if self.optional else made
+        return made | None if self.optional and not self.is_required_in_http else made
+
+    @property
+    def is_required_in_http(self) -> bool:
+        """Whether the body of a request must have it."""
+        return self.required or (self.http.required and self.http.type is not None)
 
     @functools.cached_property
     def _accepts(self) -> tuple[Callable[[Any], bool], str] | None:
@@ -273,6 +285,22 @@ class Parameter:
             plain = str
         return check_of(plain | None if self.optional else plain)
 
+    @property
+    def allowed(self) -> str:
+        """Its bounds or its values; "" for any of its type."""
+        if self.words:
+            return _alternatives(self.words)
+        if self.least is not None or self.most is not None:
+            return f"{self.least}{' to ' if self.least < 0 else '-'}{self.most}"
+        unit = "characters" if self.item is None else "items"
+        if self.longest is not None:
+            return (
+                f"{self.shortest}-{self.longest:,} {unit}"
+                if self.shortest
+                else f"at most {self.longest:,} {unit}"
+            )
+        return f"at least {self.shortest} {unit}" if self.shortest else ""
+
     def problem(self, value: Any) -> str:
         """Why a value is refused; "" if it is accepted."""
         if self._accepts is not None and not self._accepts[0](value):
@@ -280,12 +308,11 @@ class Parameter:
         if value is None:
             return ""
         if self.words and value not in self.words:
-            return f"must be {_alternatives(self.words)} (got {value[:40]!a})"
+            return f"must be {self.allowed} (got {value[:40]!a})"
         if not (self.least is None or value >= self.least) or not (self.most is None or value <= self.most):
-            got = (
-                f" (got {value})" if abs(value) < 10**20 else ""
-            )  # Python refuses to print a number of thousands of digits
-            return f"must be {self.least}{' to ' if self.least < 0 else '-'}{self.most}{got}"
+            # Python refuses to print a number of thousands of digits.
+            got = f" (got {value})" if abs(value) < 10**20 else ""
+            return f"must be {self.allowed}{got}"
         return self._wrong_size(value) if isinstance(value, Sized) else ""
 
     def _wrong_size(self, value: Sized) -> str:
@@ -309,6 +336,9 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     summary: str
     right: Right
     about: About
+    #: The texts that a token must be for too: `named` for those of the scope that it leads to and of all that lead there, as for every
+    #: operation that writes; `all` for the whole memory.
+    reaches: Literal["", "named", "all"] = ""
     #: Whether it reads the nameless scope too, after the others.
     everybody: bool = False
     #: Errors that a caller in Python may catch, each as `UsageError: reason`.
@@ -331,6 +361,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     idempotent: bool = False
     #: Whether other threads may use the memory while it runs.
     waits: bool = False
+    #: Whether a server runs it on the memory opened once more, as it takes long.
+    beside: bool = False
     #: The name, if it is not that of the function, after that of its package in `operations`: `sessions.add`.
     name: str = ""
 

@@ -62,6 +62,7 @@ _GROUPS: Final = {
     "values": "ValueMethods",
     "hidden": "HiddenMethods",
     "graph": "GraphMethods",
+    "dreams": "DreamMethods",
     "usage": "UsageMethods",
 }
 _CLASSES: Final = {
@@ -72,6 +73,7 @@ _CLASSES: Final = {
     "ValueMethods": "Methods on the values of one scope.",
     "HiddenMethods": "Methods on the hidden memories of one scope.",
     "GraphMethods": "Methods on the graph of one scope.",
+    "DreamMethods": "Methods on the dreams of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
@@ -93,14 +95,8 @@ def _method(op: AnyOperation, imports: dict[str, str]) -> str:
         hint = source_of(one.type, imports) + (" | None" if one.optional else "")
         given.append(f"{one.name}: {hint}" + ("" if one.required else f" = {one.default!r}"))
     module, short = op.work.__module__, op.work.__name__
-    about = "".join(
-        textwrap.fill(f"{one.name}: {one.description}", 110, initial_indent="    ", subsequent_indent=" " * 8)
-        + "\n"
-        for one in op.parameters("python")
-    )
-    raises = (
-        "\nRaises:\n" + "".join(f"    {one}\n" for one in op.declared.raises) if op.declared.raises else ""
-    )
+    about = "".join(_filled(f"{one.name}: {one.description}") for one in op.parameters("python"))
+    raises = "\nRaises:\n" + "".join(map(_filled, _raises(op))) if _raises(op) else ""
     args = f"\nArgs:\n{about}" if about else ""
     doc = textwrap.indent(f'"""{op.doc}\n{args}{raises}"""', " " * 8)
     asked = ", ".join(f'"{one.name}": {one.name}' for one in op.parameters("python"))
@@ -110,12 +106,26 @@ def _method(op: AnyOperation, imports: dict[str, str]) -> str:
     )
 
 
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 110, initial_indent="    ", subsequent_indent=" " * 8) + "\n"
+
+
+def _raises(op: AnyOperation) -> list[str]:
+    """The errors of a method: those declared, and the bounds of its parameters."""
+    bounds: dict[str, list[str]] = {}
+    for one in op.parameters("python"):
+        bounds.setdefault(one.allowed, []).append(f"`{one.name}`")
+    allowed = "; ".join(f"{', '.join(names)} {words}" for words, names in bounds.items() if words)
+    refused = f"UsageError: an argument is out of bounds; allowed: {allowed}."
+    return [*op.declared.raises, *([refused] if allowed else [])]
+
+
 def source_of(hint: Any, imports: dict[str, str]) -> str:
     """The source of a type; adds the module of each name to `imports`."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, list):  # the parameters of a function
         return f"[{', '.join(source_of(one, imports) for one in hint)}]"
-    if hint is types.NoneType:
+    if hint is None or hint is types.NoneType:
         return "None"
     if origin is typing.Annotated:
         return source_of(inside[0], imports)

@@ -137,7 +137,7 @@ def dream_if_due(memory: Memory) -> None:
     """Run an automatic dream if enabled and due. A failure is only recorded for `dream status`. The next sync publishes its
     result."""
     with contextlib.suppress(IpfsmemError):
-        if memory.dreams.by_themselves:
+        if memory.dreams.status().chosen:
             memory.dreams.run_due()
 
 

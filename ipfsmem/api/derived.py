@@ -35,7 +35,7 @@ _FORMATS: Final = {
 def route_of(op: Operation[..., Any]) -> Route:
     """The route of an operation."""
     method, path = op.declared.http.split()
-    about, query = op.declared.about, query_of(op)
+    about, reaches, query = op.declared.about, op.declared.reaches, query_of(op)
     known = _precondition(op)
     is_document = issubclass(op.answer, Document)
     may_be_new = known is not None and bool(known.http.new)
@@ -47,10 +47,12 @@ def route_of(op: Operation[..., Any]) -> Route:
         functools.partial(_work, op),
         bytes if is_document else op.answer,
         right=op.declared.right,
-        about="whole" if about == "memory" else "scope",
+        about="whole" if about == "memory" or reaches == "all" else "scope",
         body=_body_type(op) if _in_body(op) else None,
-        query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
+        query=(*_scopes_asked(op), *(one.name for one in query)),
         writes=op.declared.right != "read",
+        onward=reaches == "named",
+        beside=op.declared.beside,
         everybody=op.declared.everybody,
         statuses=("200", "201") if may_be_new else (str(op.declared.status),),
         seen=known is not None,
@@ -61,6 +63,13 @@ def route_of(op: Operation[..., Any]) -> Route:
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
     )
+
+
+def _scopes_asked(op: Operation[..., Any]) -> tuple[str, ...]:
+    """The parameters of the query that name scopes, beside `scope` of a route that is about one."""
+    if op.declared.about == "stack":
+        return ("stack",)
+    return ("scope",) if op.declared.reaches == "all" else ()
 
 
 def routes() -> tuple[Route, ...]:
@@ -99,7 +108,7 @@ def _outside_path(op: Operation[..., Any]) -> list[Declared]:
 
 def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
     fields = [
-        (one.name, one.annotated()) if one.required else (one.name, one.annotated(), one.default)
+        (one.name, one.annotated()) if one.is_required_in_http else (one.name, one.annotated(), _default(one))
         for one in _in_body(op)
     ]
     name = "".join(word.title() for word in op.name.replace("_", ".").split("."))

@@ -21,7 +21,6 @@ from ipfsmem import __version__
 from ipfsmem.api import (
     compat_serving,
     derived,
-    dream_routes,
     happenings,
     metrics,
     page,
@@ -60,7 +59,6 @@ ROUTES: Final = (
     *derived.routes(),
     *texts.ROUTES,
     *happenings.ROUTES,
-    *dream_routes.ROUTES,
     *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )

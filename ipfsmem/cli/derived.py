@@ -33,20 +33,20 @@ def operation_command(
     end: Callable[[CommandContext, Any, Asked], None] | None = None,
     options: Sequence[click.Parameter] = (),
     notes: str = "",
-    shows: bool = True,
+    shows: bool | None = None,
 ) -> click.Command:
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
     more than one call. `ask`: reads further arguments, such as standard input, before the memory is
     opened. `absent`: raised if the result is None. `printed`: called after the output, while the memory is open. `end`: called after the output, also with --json, to print to
     standard error or to raise. `options`: options that exist on the command line only, such as those of
-    its output. `notes`: the end of its help, about its output. `shows`: an unknown scope is refused before the call."""
+    its output. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call; None: if it reads."""
     declared = op.declared
     given = op.parameters("cli")
 
     @cli_command(
         name,
         scoped=declared.about != "memory",
-        shows=shows and declared.right == "read" and declared.about != "memory",
+        shows=(declared.right == "read" if shows is None else shows) and declared.about != "memory",
         stacks=declared.about == "stack",
         reads=declared.right == "read",
         help=f"{_help(op)}\n\n{notes}",

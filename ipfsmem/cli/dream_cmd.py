@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.dream_duplicates import command as duplicates_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.cli.vault_diff_cmd import print_difference
+from ipfsmem.device.dreams import Proposed
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from ipfsmem.memories.dreams import Outcome, Undoing
+from ipfsmem.memory import Memory
+from ipfsmem.operation import Operation
+from ipfsmem.operations.dreams import (
+    DreamLines,
+    DreamRun,
+    DreamStatus,
+    abort,
+    apply,
+    list_,
+    proposed,
+    run,
+    status,
+    switch,
+    undo,
+)
 from ipfsmem.wording import count
-
-if TYPE_CHECKING:
-    from ipfsmem.device.dreams import Proposed
-    from ipfsmem.memories.dreams import Outcome, Undoing
-    from ipfsmem.parts.dreams import DreamRun
 
 #: What is said of each kind of finding.
 _KINDS = {
@@ -53,40 +67,50 @@ def command() -> None:
     """
 
 
-@cli_command("run", scoped=True, shows=True, short_help="Tidy up the memories")
-@click.option("--dry-run", is_flag=True, help="Only propose changes: see `dream show` and `dream apply`.")
-@click.option(
-    "--model",
-    is_flag=True,
-    help="Let the model in the settings propose changes; it receives your texts.",
-)
-@click.option(
-    "--if-due", is_flag=True, help="Every scope, and only if a dream is due according to `dream status`."
-)
-def run_command(context: CommandContext, dry_run: bool, model: bool, if_due: bool) -> None:
-    """Tidy up the memories of one scope, and list the changes and the proposals for you."""
-    if (dry_run or model) and if_due:
+def _refuse_mixed(context: CommandContext, asked: Asked) -> None:
+    if (asked["dry_run"] or asked["model"]) and asked["if_due"]:
         raise UsageError("--if-due excludes --dry-run and --model, which only propose")
-    from ipfsmem.parts.dreams import DreamRun
+    asked["apply"] = not (asked["dry_run"] or asked["model"])
 
-    with context.memory() as memory:
-        waits_for = memory.dreams.waits_for() if if_due else ""
-        if model:
-            import asyncio
 
-            done = [DreamRun(proposed=asyncio.run(memory.dreams.ask()))]
-        elif if_due:
-            done = memory.dreams.run_due()
-        else:
-            done = [DreamRun(proposed=memory.dreams.propose()) if dry_run else memory.dreams.run()]
-        told = when_others_learn(memory.mode)
-    if context.json:
-        context.emit(done)
-    else:
-        _print_runs(done, told, f"No dream: {waits_for or 'another one was just done'}." if if_due else "")
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> list[DreamRun]:
+    asked["told"] = when_others_learn(memory.mode)
+    if not asked["if_due"]:
+        return [call(run, context, memory, asked)]
+    waits_for = memory.dreams.status().waits_for
+    asked["none"] = f"No dream: {waits_for or 'another one was just done'}."
+    return memory.dreams.run_due()
+
+
+def _show_runs(context: CommandContext, done: list[DreamRun], asked: Asked) -> None:
+    _print_runs(done, asked["told"], asked.get("none", ""))
+
+
+def _refuse_skipped_runs(context: CommandContext, done: list[DreamRun], asked: Asked) -> None:
     for one in done:
         if one.outcome is not None:
-            _refuse_skipped(one.outcome)
+            _refuse_skipped(context, one.outcome, asked)
+
+
+run_command = operation_command(
+    "run",
+    run,
+    _show_runs,
+    ask=_refuse_mixed,
+    run=_run,
+    end=_refuse_skipped_runs,
+    options=(
+        click.Option(
+            ("--dry-run",), is_flag=True, help="Only propose changes: see `dream show` and `dream apply`."
+        ),
+        click.Option(
+            ("--if-due",),
+            is_flag=True,
+            help="Every scope, and only if a dream is due according to `dream status`.",
+        ),
+    ),
+    shows=True,
+)
 
 
 def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
@@ -104,24 +128,18 @@ def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
         click.echo("Nothing was changed.")
 
 
-@cli_command("show", scoped=True, shows=True, short_help="Show the proposed changes")
-def show_command(context: CommandContext) -> None:
-    """Show the changes that the last `dream --dry-run` proposed, with their differences."""
-    with context.memory() as memory:
-        found = memory.dreams.proposed()
-        if found is None:
-            raise NotFoundError(
-                "no proposed changes",
-                hint="Propose some: ipfsmem dream run --dry-run",
-            )
-        here = {one.key: memory.read(one.key, counts=False) for step in found.steps for one in step.changes}
-    if context.json:
-        context.emit(found)
-        return
+def _with_texts(context: CommandContext, memory: Memory, asked: Asked) -> Proposed | None:
+    found: Proposed | None = call(proposed, context, memory, asked)
+    changes = [] if found is None else [one for step in found.steps for one in step.changes]
+    asked["here"] = {one.key: memory.read(one.key, counts=False) for one in changes}
+    return found
+
+
+def _show_proposed(context: CommandContext, found: Proposed, asked: Asked) -> None:
     for step in found.steps:
         click.echo(style(clean(step.why), bold=True))
         for change in step.changes:
-            reading = here[change.key]
+            reading = asked["here"][change.key]
             before = reading.text.splitlines() if reading is not None else []
             click.echo(f"  {change.key}" + ("" if change.text is not None else " is deleted"))
             print_difference(before, (change.text or "").splitlines(), indent=4)
@@ -129,32 +147,25 @@ def show_command(context: CommandContext) -> None:
     _print_found(found)
 
 
-@cli_command("apply", scoped=True, shows=True, short_help="Apply the proposed changes")
-@click.argument("proposal", required=False, metavar="[PROPOSAL]")
-def apply_command(context: CommandContext, proposal: str | None) -> None:
-    """Apply the changes that the last `dream --dry-run` proposed, if it is PROPOSAL. A proposal of a model
-    must be named. Memories that changed since are left as they are.
-    """
-    from ipfsmem.memories.dreams import RULES
-
-    with context.memory() as memory:
-        made = memory.dreams.proposed()
-        if proposal is None and made is not None and made.by != RULES:
-            raise UsageError(
-                f"{clean(made.by)} proposed this, so name the proposal",
-                hint="See: ipfsmem dream show, which prints the command.",
-            )
-        outcome = memory.dreams.apply(proposal)
-        told = when_others_learn(memory.mode)
-    if context.json:
-        context.emit(outcome)
-    else:
-        _print_outcome(outcome, told)
-    _refuse_skipped(outcome)
+def _nothing_proposed(context: CommandContext, asked: Asked) -> NotFoundError:
+    return NotFoundError("no proposed changes", hint="Propose some: ipfsmem dream run --dry-run")
 
 
-def _refuse_skipped(outcome: Outcome) -> None:
-    """Raises IncompleteError when something was not done."""
+def _noting_sync(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Asked], Any]:
+    """Runs an operation, and keeps when other devices learn of it."""
+
+    def called(context: CommandContext, memory: Memory, asked: Asked) -> Any:
+        asked["told"] = when_others_learn(memory.mode)
+        return call(op, context, memory, asked)
+
+    return called
+
+
+def _show_outcome(context: CommandContext, outcome: Outcome, asked: Asked) -> None:
+    _print_outcome(outcome, asked["told"])
+
+
+def _refuse_skipped(context: CommandContext, outcome: Outcome, asked: Asked) -> None:
     if outcome.skipped:
         raise IncompleteError(
             f"{count(len(outcome.skipped), 'step')} not done, as somebody changed what they go by",
@@ -162,24 +173,12 @@ def _refuse_skipped(outcome: Outcome) -> None:
         )
 
 
-@cli_command("undo", scoped=True, shows=True, short_help="Undo a dream")
-@click.argument("dream", required=False, metavar="[DREAM]")
-def undo_command(context: CommandContext, dream: str | None) -> None:
-    """Undo the last dream on this device, or the named one. Memories that changed since are left as they
-    are.
-    """
-    with context.memory() as memory:
-        undone = memory.dreams.undo(dream)
-        told = when_others_learn(memory.mode)
-    if context.json:
-        context.emit(undone)
-    else:
-        back = count(len(undone.back), "memory", "memories")
-        click.echo(f"The dream {undone.id} is undone: {back} as before{told}.")
-    _refuse_left(undone)
+def _show_undone(context: CommandContext, undone: Undoing, asked: Asked) -> None:
+    back = count(len(undone.back), "memory", "memories")
+    click.echo(f"The dream {undone.id} is undone: {back} as before{asked['told']}.")
 
 
-def _refuse_left(undone: Undoing) -> None:
+def _refuse_left(context: CommandContext, undone: Undoing, asked: Asked) -> None:
     left = [
         *(f"{key} was written since" for key in undone.changed),
         *(f"the earlier text of {key} is no longer kept" for key in undone.lost),
@@ -192,36 +191,16 @@ def _refuse_left(undone: Undoing) -> None:
         )
 
 
-@cli_command("list", scoped=True, shows=True, short_help="List the dreams that can be undone here")
-def list_command(context: CommandContext) -> None:
-    """List the last dreams on this device: time, method and changes."""
-    from ipfsmem.parts.dreams import DreamLine
-
-    with context.memory() as memory:
-        lines = [DreamLine.of(one) for one in memory.dreams.list()]
-    if context.json:
-        context.emit(lines)
-        return
+def _show_dreams(context: CommandContext, found: DreamLines, asked: Asked) -> None:
     table(
         ("dream", "when", "by", "written", "removed"),
-        [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in lines],
+        [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in found],
         styles=("bold", "dim"),
         nothing="No dream changed anything here.",
     )
 
 
-@cli_command(
-    "status", scoped=True, shows=True, short_help="Show whether a dream runs, and when the next is due"
-)
-def status_command(context: CommandContext) -> None:
-    """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed
-    changes.
-    """
-    with context.memory() as memory:
-        found = memory.dreams.status()
-    if context.json:
-        context.emit(found)
-        return
+def _show_status(context: CommandContext, found: DreamStatus, asked: Asked) -> None:
     facts(
         [
             ("by itself", "yes" if found.enabled and found.chosen else "no"),
@@ -254,8 +233,7 @@ def off_command(context: CommandContext) -> None:
 
 def _switch(context: CommandContext, on: bool) -> None:
     with context.memory() as memory:
-        memory.dreams.switch(on)
-        found = memory.dreams.status()
+        found: DreamStatus = call(switch, context, memory, {"chosen": on})
     if context.json:
         context.emit(found)
         return
@@ -267,17 +245,8 @@ def _switch(context: CommandContext, on: bool) -> None:
         )
 
 
-@cli_command("abort", short_help="Abort a running dream")
-def abort_command(context: CommandContext) -> None:
-    """Abort a running dream before it changes anything."""
-    with context.memory() as memory:
-        if not memory.dreams.abort():
-            raise NotFoundError("no dream is running")
-        found = memory.dreams.status()
-    if context.json:
-        context.emit(found)
-    else:
-        click.echo("The dream stops before its next phase.")
+def _show_abort(context: CommandContext, found: DreamStatus, asked: Asked) -> None:
+    click.echo("The dream stops before its next phase.")
 
 
 def _print_proposed(found: Proposed) -> None:
@@ -334,14 +303,16 @@ def _print_found(found: Proposed) -> None:
 
 for _command in (
     run_command,
-    show_command,
-    apply_command,
-    undo_command,
-    list_command,
-    status_command,
+    operation_command("show", proposed, _show_proposed, run=_with_texts, absent=_nothing_proposed),
+    operation_command(
+        "apply", apply, _show_outcome, run=_noting_sync(apply), end=_refuse_skipped, shows=True
+    ),
+    operation_command("undo", undo, _show_undone, run=_noting_sync(undo), end=_refuse_left, shows=True),
+    operation_command("list", list_, _show_dreams),
+    operation_command("status", status, _show_status),
+    operation_command("abort", abort, _show_abort),
     on_command,
     off_command,
-    abort_command,
     duplicates_command,
 ):
     command.add_command(_command)

@@ -27,8 +27,8 @@ from ipfsmem.errors import OpenError
 KEPT = 8
 
 
-class Proposed(msgspec.Struct, frozen=True):
-    """A proposal that nobody has done yet. `seen`: the token behind each memory that it goes by; `by`: what made it."""
+class Proposed(msgspec.Struct, frozen=True, kw_only=True):
+    """A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: what made it."""
 
     id: str
     scope: str

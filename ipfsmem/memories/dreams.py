@@ -46,7 +46,7 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.dream.passing import doubtful
 from ipfsmem.dream.proposal import Note, Proposal, Step
 from ipfsmem.dream.tidying import Progress, tidy
-from ipfsmem.errors import FormatError, NotFoundError
+from ipfsmem.errors import FormatError, IncompleteError, NotFoundError
 from ipfsmem.memories.duplicates import pairs_by_meaning
 from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.priority import day_of, merits_of
@@ -79,6 +79,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[str, ...] = ()
     #: Why steps wait until a person applies the proposal.
     waiting: tuple[str, ...] = ()
+    #: The exit code of the command: 0 if nothing was skipped.
+    exit_code: int = 0
 
 
 class Undoing(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,8 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
     #: Keys written since, and keys whose text is no longer kept: they stay unchanged.
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    #: The exit code of the command: 0 if all texts are back.
+    exit_code: int = 0
 
 
 class DreamInput(NamedTuple):
@@ -141,17 +145,17 @@ class Dreams:
         """Store a proposal for the gathered memories, replacing the last one."""
         wanted = {key for step in made.steps for key in step.keys}
         proposed = Proposed(
-            self._replica.world.random(6).hex(),
-            self._memories.scope,
-            self._replica.world.now(),
-            by,
-            made.steps,
-            made.found,
-            made.looked_at,
-            made.left,
-            {key: gathered.seen.get(key, ()) for key in sorted(wanted)},
-            tokens,
-            refused,
+            id=self._replica.world.random(6).hex(),
+            scope=self._memories.scope,
+            at=self._replica.world.now(),
+            by=by,
+            steps=made.steps,
+            found=made.found,
+            looked_at=made.looked_at,
+            left=made.left,
+            seen={key: gathered.seen.get(key, ()) for key in sorted(wanted)},
+            tokens=tokens,
+            refused=refused,
         )
         with self._replica.transaction():
             keep_proposal(self._replica, proposed)
@@ -244,6 +248,7 @@ class Dreams:
             removed=tuple(_key(one.name) for one in done if one.what == "removed"),
             skipped=tuple(skipped),
             waiting=tuple(step.why for step in waiting),
+            exit_code=IncompleteError.exit_code if skipped else 0,
         )
 
     def _still_holds(self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]]) -> bool:
@@ -331,7 +336,14 @@ class Dreams:
                 said = {"dream": dreamt.id, "back": len(back), "changed": len(changed), "lost": len(lost)}
                 Timeline(replica, scope).note_in(change, DREAM_UNDONE, said)
                 note_irrevocable(replica, "a dream was undone")
-        return Undoing(id=dreamt.id, scope=scope, back=tuple(back), changed=tuple(changed), lost=tuple(lost))
+        return Undoing(
+            id=dreamt.id,
+            scope=scope,
+            back=tuple(back),
+            changed=tuple(changed),
+            lost=tuple(lost),
+            exit_code=IncompleteError.exit_code if changed or lost else 0,
+        )
 
     def _put_back(self, change: Writing, done: Done) -> bool:
         """Restore the texts before a change; False if one is no longer kept."""

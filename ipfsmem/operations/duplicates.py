@@ -21,7 +21,6 @@ class Duplicates(Items[Duplicate], frozen=True, kw_only=True):
     command="dream duplicates",
     right="read",
     about="stack",
-    raises=("UsageError: `similarity` is out of bounds.",),
     http="GET /v1/duplicates",
 )
 def duplicates(

@@ -29,7 +29,7 @@ class MemoryPage(Items[MemorySummary], frozen=True, kw_only=True):
     summary="List memories",
     right="read",
     about="stack",
-    raises=("UsageError: an argument is out of bounds.", "KeyNameError: `cursor` is invalid."),
+    raises=("KeyNameError: `cursor` is invalid.",),
     http="GET /v1/memories",
     tool="list_memories",
     title="List memories",

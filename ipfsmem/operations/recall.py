@@ -114,7 +114,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     ),
     waits=True,
     raises=(
-        "UsageError: an argument is out of bounds, the question has no word, `by` names nobody, or `threshold` is given without a model.",
+        "UsageError: the question has no word, `by` names nobody, or `threshold` is given without a model.",
     ),
 )
 def recall(

@@ -24,16 +24,7 @@ T = TypeVar("T")
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTimeline": {"add": "note", "record": "note"},
-    "MemoryDreams": {
-        "propose": "dream",
-        "ask": "dream",
-        "run": "dream",
-        "run_due": "dream",
-        "apply": "dream apply",
-        "undo": "dream undo",
-        "switch": "dream on",
-        "abort": "dream abort",
-    },
+    "Dreams": {"ask": "dream", "run_due": "dream"},
     "MemoryVersions": {"restore": "restore"},
     "MemoryBundles": {
         "export": "export",

@@ -136,11 +136,11 @@ class MemoryMaintenance(MemoryPart):
 
     def _for_agents(self) -> Finding:
         """Whether agents have anything of it, and whether a dream begins by itself."""
-        from ipfsmem.parts.dreams import MemoryDreams
+        from ipfsmem.parts.dreams import waits_for
 
         try:
             allowed = settings().agents.enabled
-            waits = MemoryDreams(self._open, "").waits_for()
+            waits = waits_for(self._open)
         except ConfigError as error:
             return Finding("error", "settings", str(error), error.hint)
         except IpfsmemError:

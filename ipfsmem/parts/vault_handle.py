@@ -105,6 +105,11 @@ def reading_only(scopes: frozenset[str] | None) -> Iterator[None]:
         _COVERED.reset(token)
 
 
+def covered_scopes() -> frozenset[str] | None:
+    """The scopes that the caller covers; None: all."""
+    return _COVERED.get()
+
+
 class VaultHandle:
     """One memory that is open on this device."""
 

@@ -230,7 +230,7 @@ def _dream_status(desk: ToolContext, given: JSON) -> ToolResult:
         f"Can be undone: {count(found.kept, 'dream')}." if found.kept else "",
     ]
     dreams = [
-        {"dream": one.id, "at": moment(one.at), "memories": len(one.done)}
+        {"dream": one.id, "at": moment(one.at), "memories": one.written + one.removed}
         for one in desk.there(given).dreams.list()
     ]
     said += [f"Dream {one['dream']}, {one['at']}: {one['memories']} changed." for one in dreams]

@@ -13,7 +13,7 @@ import pytest
 
 from ipfsmem.device.dream_notes import is_dreaming
 from ipfsmem.memory import Memory
-from ipfsmem.parts.dreams import DreamLine
+from ipfsmem.operations.dreams import DreamLines
 from tests.faults.fault_lab import Ack, Lab, assert_sound, closing, every_boundary, stay_in_place, texts
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forks")
@@ -99,5 +99,5 @@ def counted(memory: Memory) -> str:
     return {0: "none", 1: "dream"}[kinds.count("dream") - kinds.count("dream_undone")]
 
 
-def lines(memory: Memory) -> list[DreamLine]:
-    return [DreamLine.of(one) for one in memory.dreams.list()]
+def lines(memory: Memory) -> DreamLines:
+    return memory.dreams.list()

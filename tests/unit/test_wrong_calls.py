@@ -22,11 +22,10 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values", "hidden", "graph", "usage")
+GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "usage")
 PARTS = (
     "timeline",
     *GROUPS,
-    "dreams",
     "plugins",
     "versions",
     "bundles",

@@ -135,6 +135,22 @@ export type GraphRelateBody = {
   readonly end: string
 }
 
+/** The arguments of dreams.run. */
+export type DreamsRunBody = {
+  readonly apply?: boolean
+  readonly model?: boolean
+}
+
+/** The arguments of dreams.apply. */
+export type DreamsApplyBody = {
+  readonly proposal: string
+}
+
+/** The arguments of dreams.switch. */
+export type DreamsSwitchBody = {
+  readonly chosen: boolean
+}
+
 /** The arguments of usage.add. */
 export type UsageAddBody = {
   readonly provider?: string
@@ -604,6 +620,101 @@ export type Subgraph = {
   readonly more: boolean
 }
 
+/** Whether dreams start automatically, how the last one ended, and what is proposed. Times in milliseconds since 1970 UTC, 0 for never. */
+export type DreamStatus = {
+  readonly enabled: boolean
+  readonly chosen: boolean
+  readonly waits_for: string
+  readonly under_way: boolean
+  readonly phase: string
+  readonly worked: number
+  readonly failed: number
+  readonly failure: string
+  readonly proposed: string
+  readonly changes: number
+  readonly kept: number
+}
+
+/** What a dream proposed, and what was applied; None if it only proposed. `exit_code`: that of the command, 0 if nothing was skipped. */
+export type DreamRun = {
+  readonly proposed: Proposed
+  readonly outcome: Outcome | null
+  readonly exit_code: number
+}
+
+/** A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: what made it. */
+export type Proposed = {
+  readonly id: string
+  readonly scope: string
+  readonly at: number
+  readonly by: string
+  readonly steps: readonly Step[]
+  readonly found: readonly DreamFinding[]
+  readonly looked_at: number
+  readonly left: number
+  readonly seen: Readonly<Record<string, readonly string[]>>
+  readonly tokens: number
+  readonly refused: number
+}
+
+/** Changes that belong together, and why, in one sentence. `reads`: the memories that it goes by; when one of these is another by then, the step is not done. `asks`: only a person does it, who was shown it. */
+export type Step = {
+  readonly why: string
+  readonly changes: readonly Change[]
+  readonly reads: readonly string[]
+  readonly asks: boolean
+}
+
+/** A new text for a memory; None: it is to be forgotten. */
+export type Change = {
+  readonly key: string
+  readonly text: string | null
+}
+
+/** Something for a person to look at. `other` is a memory, or what a link names. */
+export type DreamFinding = {
+  readonly kind: 'alike' | 'broken-link' | 'contradiction' | 'faded' | 'stale-line'
+  readonly key: string
+  readonly other: string
+  readonly detail: string
+}
+
+/** What was done of a proposal. `id` is "" when nothing was: then no event says so either. */
+export type Outcome = {
+  readonly id: string
+  readonly scope: string
+  readonly written: readonly string[]
+  readonly removed: readonly string[]
+  readonly skipped: readonly string[]
+  readonly waiting: readonly string[]
+  readonly exit_code: number
+}
+
+/** The dreams that can be undone on this device, the last first. It is a sequence of its `dreams`. */
+export type DreamLines = {
+  readonly dreams: readonly DreamLine[]
+}
+
+/** A dream that was applied: when, by what, and how many memories it wrote and removed. */
+export type DreamLine = {
+  readonly id: string
+  readonly scope: string
+  readonly at: number
+  readonly by: string
+  readonly written: number
+  readonly removed: number
+}
+
+/** What undoing a dream came to. */
+export type Undoing = {
+  readonly id: string
+  readonly scope: string
+  readonly back: readonly string[]
+  readonly changed: readonly string[]
+  readonly lost: readonly string[]
+  readonly exit_code: number
+}
+
 /** What was used, added up `by` agent, provider, model or day. It is a sequence of its `totals`. */
 export type UsageTotals = {
   readonly totals: readonly UsageTotal[]
@@ -700,6 +811,14 @@ export type Operations = {
   'graph.relate': { method: 'POST', path: '/v1/graph/relations', body: GraphRelateBody, answer: Relations }
   'graph.unrelate': { method: 'DELETE', path: '/v1/graph/relations', body: undefined, answer: Relations }
   'graph.delete': { method: 'DELETE', path: '/v1/graph/entities/{entity}', body: undefined, answer: Node }
+  'dreams.status': { method: 'GET', path: '/v1/dream', body: undefined, answer: DreamStatus }
+  'dreams.run': { method: 'POST', path: '/v1/dream', body: DreamsRunBody, answer: DreamRun }
+  'dreams.proposed': { method: 'GET', path: '/v1/dream/proposal', body: undefined, answer: Proposed }
+  'dreams.apply': { method: 'POST', path: '/v1/dream/apply', body: DreamsApplyBody, answer: Outcome }
+  'dreams.list': { method: 'GET', path: '/v1/dreams', body: undefined, answer: DreamLines }
+  'dreams.undo': { method: 'POST', path: '/v1/dreams/{dream}/undo', body: undefined, answer: Undoing }
+  'dreams.abort': { method: 'POST', path: '/v1/dream/abort', body: undefined, answer: DreamStatus }
+  'dreams.switch': { method: 'PUT', path: '/v1/dream', body: DreamsSwitchBody, answer: DreamStatus }
   'usage.totals': { method: 'GET', path: '/v1/usage', body: undefined, answer: UsageTotals }
   'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }

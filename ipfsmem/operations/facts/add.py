@@ -18,7 +18,7 @@ from ipfsmem.operations.facts.stored import facts_of
     right="write",
     about="target",
     raises=(
-        "UsageError: the text is empty or too long, or an argument is out of bounds; nothing was written.",
+        "UsageError: the text is empty or too long; nothing was written.",
         "LimitError: the fact does not fit into a memory file.",
         "ChangedError: another text was written in its place meanwhile.",
     ),

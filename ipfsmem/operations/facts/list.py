@@ -26,7 +26,6 @@ class FactPage(Items[Fact], frozen=True, kw_only=True):
     summary="List facts",
     right="read",
     about="target",
-    raises=("UsageError: an argument is out of bounds.",),
     http="GET /v1/facts",
     tool="list_facts",
     title="List facts",

@@ -44,7 +44,6 @@ class Observations(Items[str], frozen=True, kw_only=True):
     summary="List entities",
     right="read",
     about="target",
-    raises=("UsageError: an argument is out of bounds.",),
     http="GET /v1/graph/entities",
 )
 def list_(
@@ -66,7 +65,7 @@ def list_(
     summary="Search entities by words",
     right="read",
     about="target",
-    raises=("UsageError: the query is empty, or an argument is out of bounds.",),
+    raises=("UsageError: the query is empty.",),
     http="GET /v1/graph/search",
 )
 def search(

@@ -58,7 +58,7 @@ class GraphDrawing(Document, frozen=True, kw_only=True):
     summary="List relations",
     right="read",
     about="target",
-    raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
+    raises=("NotFoundError: there is no such entity.",),
     http="GET /v1/graph/relations",
 )
 def relations(
@@ -121,7 +121,7 @@ def path(view: View, begin: Begin, end: End) -> Relations | None:
     summary="List the relations around an entity",
     right="read",
     about="target",
-    raises=("NotFoundError: there is no such entity.", "UsageError: an argument is out of bounds."),
+    raises=("NotFoundError: there is no such entity.",),
     http="GET /v1/graph",
 )
 def around(

@@ -24,7 +24,6 @@ class SessionExport(Document, frozen=True, kw_only=True):
     right="read",
     about="target",
     raises=(
-        "UsageError: an argument is out of bounds.",
         "NotFoundError: a part of the session is not on this device yet.",
         "StorageError: the session is damaged.",
     ),

@@ -33,7 +33,6 @@ class SessionItems(msgspec.Struct, frozen=True, kw_only=True):
     right="read",
     about="target",
     raises=(
-        "UsageError: an argument is out of bounds.",
         "NotFoundError: a part of the session is not on this device yet.",
         "StorageError: the session is damaged.",
     ),

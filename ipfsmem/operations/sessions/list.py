@@ -73,10 +73,7 @@ class SessionPage(Items[SessionLine], frozen=True, kw_only=True):
     summary="List the sessions",
     right="read",
     about="target",
-    raises=(
-        "UsageError: an argument is out of bounds.",
-        "NotFoundError: a part of a session is not on this device yet.",
-    ),
+    raises=("NotFoundError: a part of a session is not on this device yet.",),
     http="GET /v1/sessions",
     tool="list_sessions",
     title="List sessions",

@@ -17,7 +17,6 @@ from ipfsmem.operations.sessions.stored import sessions_of, told_if_there
     right="read",
     about="target",
     raises=(
-        "UsageError: an argument is out of bounds.",
         "NotFoundError: a part of the session is not on this device yet.",
         "StorageError: the session is damaged.",
     ),

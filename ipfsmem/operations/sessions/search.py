@@ -27,7 +27,7 @@ class SessionHits(Items[SessionHit], frozen=True, kw_only=True):
     right="read",
     about="target",
     raises=(
-        "UsageError: an argument is out of bounds, the question is empty, or the time zone is unknown.",
+        "UsageError: the question is empty, or the time zone is unknown.",
         "NotFoundError: a part of a session is not on this device yet.",
     ),
     audit="session search",

@@ -15,7 +15,7 @@ from ipfsmem.operation import Cli, View, operation
     right="write",
     about="target",
     raises=(
-        "UsageError: an argument is out of bounds, or neither provider nor model was given.",
+        "UsageError: neither provider nor model was given.",
         "StorageError: it cannot be stored.",
     ),
     http="POST /v1/usage",

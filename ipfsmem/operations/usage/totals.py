@@ -23,7 +23,7 @@ class UsageTotals(Items[UsageTotal], frozen=True, kw_only=True):
     summary="Show totals of model usage",
     right="read",
     about="scope",
-    raises=("UsageError: an argument is out of bounds, or not a day or time zone.",),
+    raises=("UsageError: a day or the time zone is invalid.",),
     command="usage show",
     http="GET /v1/usage",
     tool="usage",

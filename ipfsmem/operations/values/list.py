@@ -27,7 +27,6 @@ class ValuePage(Items[KeyValue], frozen=True, kw_only=True):
     summary="List keys and values",
     right="read",
     about="target",
-    raises=("UsageError: an argument is out of bounds.",),
     http="GET /v1/values",
 )
 def list_(

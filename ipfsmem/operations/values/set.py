@@ -19,7 +19,7 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
     right="write",
     about="target",
     raises=(
-        "UsageError: the key or the value is invalid, or an argument is out of bounds; nothing was written.",
+        "UsageError: the key or the value is invalid; nothing was written.",
         "ChangedError: the value is not as `seen` says; nothing was written.",
         "LimitError: the value does not fit into a memory file.",
     ),

@@ -49,19 +49,19 @@ def test_switched_off_agents_have_nothing_and_people_have_everything(home: Path)
                 assert result.is_error, tool.name
                 hinted(HINT, result.text)
         assert memory.read("k") is None and memory.recall("direct").hits and memory.write("mine", "x")
-        assert memory.dreams.waits_for() == "the settings do not allow it"
+        assert memory.dreams.status().waits_for == "the settings do not allow it"
         (finding,) = [one for one in memory.check() if one.code == "agents"]
         assert finding.level == "ok" and "switched off" in finding.text
     set_setting("agents.enabled", "true")
     assert "how answers" in given(home)[0]
     with Memory.load("m", home=home) as memory:
-        assert memory.dreams.waits_for() == ""
+        assert memory.dreams.status().waits_for == ""
 
 
 def test_dreams_have_a_switch_of_their_own(home: Path) -> None:
     set_setting("dream.enabled", "false")
     with Memory.load("m", home=home) as memory:
-        assert memory.dreams.waits_for() == "the settings do not allow it"
+        assert memory.dreams.status().waits_for == "the settings do not allow it"
     assert all(given(home))
 
 

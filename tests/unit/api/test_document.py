@@ -136,17 +136,17 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     wrong = client.post("/v1/dream/apply", json={"proposal": "0" * 12})
     await told(wrong, 404, "NotFoundError")  # only what was shown is done
     done = await do("post", "/v1/dream/apply", "/v1/dream/apply", json={"proposal": shown["id"]})
-    (removed,) = done["outcome"]["removed"]
+    (removed,) = done["removed"]
     assert done["exit_code"] == 0
     (dream,) = (await do("get", "/v1/dreams", "/v1/dreams"))["dreams"]
     undo = "/v1/dreams/{dream}/undo"
     undone = await do("post", f"/v1/dreams/{dream['id']}/undo", undo)
-    assert undone["undoing"]["back"] == [removed] and undone["exit_code"] == 0
+    assert undone["back"] == [removed] and undone["exit_code"] == 0
     dreamed = await do("post", "/v1/dream", "/v1/dream", json={"apply": True})
     sent = {"body": "Somebody wrote it anew."}
     await do("put", f"/v1/memories/{removed}", "/v1/memories/{key}", 201, json=sent, headers=NEW)
     undone = await do("post", f"/v1/dreams/{dreamed['outcome']['id']}/undo", undo)
-    assert undone["undoing"]["changed"] == [removed] and undone["exit_code"] == 7
+    assert undone["changed"] == [removed] and undone["exit_code"] == 7
     await told(client.post("/v1/dream/abort"), 404, "NotFoundError")
     with dreaming(home / "m"):  # another process does
         await told(client.post("/v1/dream", json={}), 503, "LockedError")

@@ -67,7 +67,7 @@ def test_a_model_is_shown_the_scope_alone_and_other_calls_are_answered_meanwhile
             applied = client.post(
                 "/v1/dream/apply?scope=work", json={"proposal": made["proposed"]["id"]}, headers=sent
             )
-            assert (await good(applied))[0]["outcome"]["removed"] == ["tea_too"]
+            assert (await good(applied))[0]["removed"] == ["tea_too"]
 
         Lab(tmp_path).run(ask)
     assert server.asked and not any(
@@ -123,6 +123,6 @@ def test_what_is_proposed_of_one_scope_stays_beside_a_dream_over_another(tmp_pat
         for scope in ("", "work"):
             wanted = {"proposal": made[scope]["proposed"]["id"]}
             done, _ = await good(client.post(f"/v1/dream/apply?scope={scope}", json=wanted))
-            assert done["outcome"]["removed"] and done["exit_code"] == 0
+            assert done["removed"] and done["exit_code"] == 0
 
     Lab(tmp_path).run(ask)

@@ -278,17 +278,17 @@ def test_who_looks_whether_somebody_dreams_keeps_no_dream_away(tmp_path: Path) -
 
 
 def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert memory.dreams.waits_for() == "the settings do not allow it"
+    assert memory.dreams.status().waits_for == "the settings do not allow it"
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nsessions = 1\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
-    assert memory.dreams.waits_for() == "it is off for this vault on this device"
+    assert memory.dreams.status().waits_for == "it is off for this vault on this device"
     memory.dreams.switch(True)
-    assert memory.dreams.waits_for() == "0 of 1 sessions were written to since the last dream"
+    assert memory.dreams.status().waits_for == "0 of 1 sessions were written to since the last dream"
     memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
-    assert memory.dreams.waits_for() == ""
+    assert memory.dreams.status().waits_for == ""
     memory.dreams.run()
-    assert memory.dreams.waits_for().startswith("the last dream was 0.0 h ago")
+    assert memory.dreams.status().waits_for.startswith("the last dream was 0.0 h ago")
     memory.dreams.switch(False)
     assert not memory.dreams.status().chosen
 
@@ -305,9 +305,9 @@ def test_a_clock_that_was_ahead_at_a_dream_keeps_the_next_one_not_away_for_years
     memory.dreams.run()
     lab.clock.advance(-3650 * 86_400)
     memory.sessions.add("chat", [{"role": "user", "content": "Hello"}])
-    assert memory.dreams.waits_for() == ""
+    assert memory.dreams.status().waits_for == ""
     memory.dreams.run_due()
-    assert memory.dreams.waits_for().startswith("the last dream was 0.0 h ago")
+    assert memory.dreams.status().waits_for.startswith("the last dream was 0.0 h ago")
 
 
 def dreams_when_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ def test_at_the_end_of_a_turn_the_gates_are_asked_in_order_and_any_miss_skips(
         """What is waited for, when a turn has ended with what an agent's program runs then."""
         file.write_text(f"[dream]\n{settings}\n")
         background_sync.run("x", tmp_path, b"{}")
-        return memory.dreams.waits_for()
+        return memory.dreams.status().waits_for
 
     for key in ("a", "b"):
         memory.write(key, TEA)
@@ -476,7 +476,7 @@ def test_one_that_failed_or_was_aborted_leaves_the_time_of_the_last_one(
             a.dreams.run_due()
     status = a.dreams.status()
     assert (status.worked, status.failed, status.failure) == (worked, lab.clock.ms, "IncompleteError")
-    assert a.dreams.waits_for() == "", "the next may begin as soon"
+    assert a.dreams.status().waits_for == "", "the next may begin as soon"
 
     def broken(self: Dreams, *given: Any) -> Any:
         raise StorageError("the disk is full")
@@ -489,7 +489,7 @@ def test_one_that_failed_or_was_aborted_leaves_the_time_of_the_last_one(
     dream_if_due(a)
     status = a.dreams.status()
     assert (status.worked, status.failed, status.failure) == (lab.clock.ms, 0, "")
-    assert a.dreams.waits_for().startswith("the last dream was 0.0 h ago")
+    assert a.dreams.status().waits_for.startswith("the last dream was 0.0 h ago")
 
 
 def said_twice_in(memory: Memory, *scopes: str) -> list[Memory]:
@@ -555,7 +555,7 @@ def test_dreams_that_the_disk_changed_keep_nobody_from_forgetting_or_dreaming(me
         memory.replica.db.connection.execute(
             "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'dreams'"
         )
-    assert memory.dreams.list() == []
+    assert not memory.dreams.list()
     assert "dreams-damaged" in [one.code for one in memory.maintenance.check()]
     memory.write("x", "Something")
     memory.forget("x")

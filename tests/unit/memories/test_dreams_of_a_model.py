@@ -25,6 +25,7 @@ from ipfsmem.errors import (
     ProviderError,
     ProviderRefused,
     ProviderUnavailable,
+    UsageError,
 )
 from ipfsmem.memory import Memory
 from tests.servers.chat_model import ChatServer, Says
@@ -88,6 +89,8 @@ def test_what_it_proposes_is_looked_at_applied_and_taken_back(
     assert body(memory, "tea") == "They drink tea." and len(memory.list()) == 8
     shown = [one["content"] for one in server.asked[-1]["messages"] if one["role"] == "tool"]
     assert "> - [tea](tea.md)" in shown[0] and "> They drink tea, green, since yesterday." in shown[2]
+    with pytest.raises(UsageError, match="dreamer proposed this, so name the proposal"):
+        memory.dreams.apply()
     done = memory.dreams.apply(found.id)
     assert (done.written, done.removed, done.skipped) == (("tea",), ("tea_too",), ())
     assert memory.read("tea").file.description == "Drinks"  # type: ignore[union-attr]

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
+from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
-from ipfsmem.parts.dreams import MemoryDreams
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
@@ -132,13 +131,11 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "csv": lambda usage: usage.csv(),
         "budgets": lambda usage: usage.budgets(),
     },
-    MemoryDreams: {
+    Dreams: {
         "propose": lambda dreams: dreams.propose(),
         "proposed": lambda dreams: dreams.proposed(),
         "status": lambda dreams: dreams.status(),
         "list": lambda dreams: dreams.list(),
-        "waits_for": lambda dreams: dreams.waits_for(),
-        "by_themselves": lambda dreams: dreams.by_themselves,
     },
 }
 #: What changes something.
@@ -158,7 +155,7 @@ WRITING: dict[type, set[str]] = {
         "model_summariser",
     },
     Usage: {"add"},
-    MemoryDreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
+    Dreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
 }
 #: The part of a memory that each of these is.
 PARTS: dict[type, str] = {
@@ -168,7 +165,7 @@ PARTS: dict[type, str] = {
     Graph: "graph",
     Sessions: "sessions",
     Usage: "usage",
-    MemoryDreams: "dreams",
+    Dreams: "dreams",
 }
 #: What changes something, or only says where one stands.
 NOT_READING = {
@@ -382,7 +379,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
                 Values: {"history"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
                 Usage: {"budgets"},
-                MemoryDreams: rows.keys() - {"propose", "proposed"},
+                Dreams: rows.keys() - {"propose", "proposed"},
             }
             for name in rows.keys() - silent.get(part, set()):
                 assert marks(rows[name](there)) == {1}, (part, name)

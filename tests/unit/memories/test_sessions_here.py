@@ -102,7 +102,7 @@ def test_whoever_uses_it_sees_no_difference(tmp_path: Path) -> None:
             len(memory.sessions.resume(name).items) == 19
         )  # the summary, and turns that begin with a request
         assert memory.sessions.search("canary 42")[0].text == "canary 42"
-        assert memory.dreams.waits_for() == "the settings do not allow it"
+        assert memory.dreams.status().waits_for == "the settings do not allow it"
         seen = memory.sessions.seen(name)
         memory.sessions.add(name, [said(100)])
         with pytest.raises(ChangedError):

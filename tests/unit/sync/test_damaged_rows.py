@@ -160,7 +160,7 @@ def test_dreams_that_cannot_be_taken_back_any_more_end_no_sync_and_are_said(lab:
     lab.sync(a)
     report = lab.sync(b)
     assert report.published and "cannot be undone" in says(report, "dreams-damaged")
-    assert b.dreams.list() == [] and b.dreams.proposed() is None
+    assert not b.dreams.list() and b.dreams.proposed() is None
     b.write("tea_again", "They drink tea.")
     b.dreams.run()
     assert len(b.dreams.list()) == 1 and not says(lab.sync(b), "dreams-damaged")

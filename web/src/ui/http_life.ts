@@ -88,8 +88,8 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
   }
 
   async applyDream(scope: string, id: string): Promise<Done> {
-    const { outcome } = await this.#post('dream/apply', { scope }, { proposal: id })
-    return { changed: outcome['written'].length, removed: outcome['removed'].length, left: outcome['skipped'] }
+    const done = await this.#post('dream/apply', { scope }, { proposal: id })
+    return { changed: done['written'].length, removed: done['removed'].length, left: done['skipped'] }
   }
 
   async abortDream(): Promise<void> {
@@ -101,8 +101,8 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
   }
 
   async undoDream(scope: string, id: string): Promise<Done> {
-    const { undoing } = await this.#post(`dreams/${id}/undo`, { scope }, undefined)
-    return { changed: undoing['back'].length, removed: 0, left: [...undoing['changed'], ...undoing['lost']] }
+    const undone = await this.#post(`dreams/${id}/undo`, { scope }, undefined)
+    return { changed: undone['back'].length, removed: 0, left: [...undone['changed'], ...undone['lost']] }
   }
 
   async usage(scope: string, by: By, since: string): Promise<readonly Total[]> {

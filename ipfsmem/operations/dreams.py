@@ -1,0 +1,284 @@
+"""The operations of dreams: propose changes that tidy up the memories of a scope, apply them, and undo them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.config import settings
+from ipfsmem.device.dream_notes import DreamNotes, ask_to_abort, dream_notes, is_dreaming
+from ipfsmem.device.dreams import Dreamt, Proposed
+from ipfsmem.device.tables import meta
+from ipfsmem.dream.tidying import Progress
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.dreams import RULES, Dreams, Outcome, Undoing
+from ipfsmem.operation import Except, Http, Items, View, operation
+from ipfsmem.parts.dreams import apply_here, ask_model, dreaming_here, is_automatic, waits_for
+
+
+class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether dreams start automatically, how the last one ended, and what is proposed. Times in milliseconds since 1970 UTC, 0 for never."""
+
+    #: Whether the settings allow automatic dreams, and whether they are switched on for this vault on this device.
+    enabled: bool
+    chosen: bool
+    #: Why none starts automatically now; "" if one does.
+    waits_for: str
+    under_way: bool
+    phase: str
+    worked: int
+    failed: int
+    failure: str
+    #: The ID of the proposal for this scope that is not applied yet, and how many memories it changes.
+    proposed: str
+    changes: int
+    #: How many dreams can be undone here.
+    kept: int
+
+
+class DreamRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dream proposed, and what was applied; None if it only proposed. `exit_code`: that of the command, 0 if nothing was skipped."""
+
+    proposed: Proposed
+    outcome: Outcome | None = None
+    exit_code: int = 0
+
+    @classmethod
+    def of(cls, proposed: Proposed, outcome: Outcome) -> DreamRun:
+        """A dream that was applied."""
+        return cls(proposed=proposed, outcome=outcome, exit_code=outcome.exit_code)
+
+
+class DreamLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A dream that was applied: when, by what, and how many memories it wrote and removed."""
+
+    id: str
+    scope: str
+    at: int
+    by: str
+    written: int
+    removed: int
+
+    @classmethod
+    def of(cls, one: Dreamt) -> DreamLine:
+        """The line of a dream that this device can undo."""
+        removed = sum(done.what == "removed" for done in one.done)
+        written = len(one.done) - removed
+        return cls(id=one.id, scope=one.scope, at=one.at, by=one.by, written=written, removed=removed)
+
+
+class DreamLines(Items[DreamLine], frozen=True, kw_only=True):
+    """The dreams that can be undone on this device, the last first. It is a sequence of its `dreams`."""
+
+    dreams: tuple[DreamLine, ...]
+
+
+def dreams_of(view: View) -> Dreams:
+    """The dreams of a scope."""
+    return Dreams(view.opened.memories.in_scope(view.target))
+
+
+@operation(
+    name="dreams.status",
+    summary="Show whether a dream runs, and when the next is due",
+    right="read",
+    about="target",
+    reaches="all",
+    raises=("ConfigError: the settings are invalid.",),
+    http="GET /v1/dream",
+)
+def status(view: View) -> DreamStatus:
+    """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed changes."""
+    opened, found = view.opened, dreams_of(view).proposed()
+    folder = opened.replica.folder
+    notes = DreamNotes() if folder is None else dream_notes(folder)
+    under_way = folder is not None and is_dreaming(folder)
+    return DreamStatus(
+        enabled=settings().dream.enabled,
+        chosen=is_automatic(opened),
+        waits_for=waits_for(opened),
+        under_way=under_way,
+        phase=notes.phase if under_way else "",
+        worked=notes.worked,
+        failed=notes.failed,
+        failure=notes.failure,
+        proposed="" if found is None else found.id,
+        changes=0 if found is None else sum(len(step.changes) for step in found.steps),
+        kept=len(dreams_of(view).kept()),
+    )
+
+
+@operation(
+    name="dreams.switch",
+    summary="Turn automatic dreams of this vault on or off on this device",
+    right="admin",
+    about="memory",
+    audit="dream on",
+    command="",
+    http="PUT /v1/dream",
+    idempotent=True,
+)
+def switch(
+    view: View, chosen: Annotated[bool, Meta(description="Whether dreams start automatically.")]
+) -> DreamStatus:
+    """Turn automatic dreams of this vault on or off on this device. The settings must allow them too."""
+    replica = view.opened.replica
+    with replica.transaction():
+        replica.db.set_meta(meta.DREAMING, b"1" if chosen else b"")
+    return status.work(view)
+
+
+@operation(
+    name="dreams.run",
+    summary="Tidy up the memories",
+    right="write",
+    about="target",
+    raises=("LockedError: another process dreams.", "IncompleteError: somebody aborted the dream."),
+    audit="dream",
+    http="POST /v1/dream",
+    beside=True,
+)
+def run(
+    view: View,
+    *,
+    apply: Annotated[
+        bool,
+        Meta(description="Apply the proposal at once, except the steps that a person must see first."),
+        Except(("cli",)),
+        Http(default=False),
+    ] = True,
+    model: Annotated[
+        bool,
+        Meta(description="Let the model in the settings propose changes; it receives your texts."),
+        Except(("python",)),
+    ] = False,
+    progress: Annotated[
+        Progress | None,
+        Meta(description="Called with the name of each phase."),
+        Except(("cli", "http", "mcp")),
+    ] = None,
+) -> DreamRun:
+    """Tidy up the memories of one scope, and list the changes and the proposals for you."""
+    if apply and model:
+        raise UsageError(
+            "changes proposed by a model must be reviewed first: pass only one of apply and model"
+        )
+    opened, dreams, covered = view.opened, dreams_of(view), view.covered
+    if model:
+        return DreamRun(proposed=asyncio.run(ask_model(opened, view.target, among=covered)))
+    opened.ingest_edits()
+    with dreaming_here(opened, progress) as told:
+        found = dreams.propose(among=covered, progress=told)
+        if not apply:
+            return DreamRun(proposed=found)
+        return DreamRun.of(found, apply_here(opened, dreams, found, asked=False))
+
+
+@operation(
+    name="dreams.proposed",
+    summary="Show the proposed changes",
+    right="read",
+    about="target",
+    reaches="named",
+    absent="no proposed changes",
+    command="dream show",
+    http="GET /v1/dream/proposal",
+)
+def proposed(view: View) -> Proposed | None:
+    """Show the changes that the last dream proposed and that are not applied yet."""
+    return dreams_of(view).proposed()
+
+
+@operation(
+    name="dreams.apply",
+    summary="Apply the proposed changes",
+    right="write",
+    about="target",
+    raises=(
+        "NotFoundError: nothing is proposed, or something else.",
+        "UsageError: a model proposed it, and `proposal` is None.",
+        "LockedError: another process dreams.",
+    ),
+    http="POST /v1/dream/apply",
+)
+def apply(
+    view: View,
+    proposal: Annotated[
+        str | None, Meta(description="The ID of the proposal that was shown."), Http(type=str, required=True)
+    ] = None,
+) -> Outcome:
+    """Apply the changes that the last dream proposed, if it is `proposal`. A proposal of a model must be named.
+
+    Memories that changed since are left as they are.
+    """
+    dreams = dreams_of(view)
+
+    def found() -> Proposed:
+        one = dreams.proposed()
+        if one is None or proposal not in (None, one.id):
+            raise NotFoundError(
+                "no proposed changes" if proposal is None else f"the proposal {proposal[:80]} is gone",
+                hint="Propose some: ipfsmem dream run --dry-run",
+            )
+        if proposal is None and one.by != RULES:
+            raise UsageError(
+                f"{one.by} proposed this, so name the proposal",
+                hint="See: ipfsmem dream show, which prints the command.",
+            )
+        return one
+
+    found()  # before the dream is noted: a wrong ID is not a failed dream
+    with dreaming_here(view.opened):
+        return apply_here(view.opened, dreams, found(), asked=True)
+
+
+@operation(
+    name="dreams.abort",
+    summary="Abort a running dream",
+    right="write",
+    about="memory",
+    absent="no dream is running",
+    http="POST /v1/dream/abort",
+)
+def abort(view: View) -> DreamStatus | None:
+    """Abort a running dream before it changes anything: before its next phase, or at once while it waits for a model."""
+    folder = view.opened.replica.folder
+    if folder is None or not is_dreaming(folder):
+        return None
+    ask_to_abort(folder)
+    return status.work(view)
+
+
+@operation(
+    name="dreams.list",
+    summary="List the dreams that can be undone here",
+    right="read",
+    about="target",
+    reaches="named",
+    http="GET /v1/dreams",
+)
+def list_(view: View) -> DreamLines:
+    """List the last dreams on this device: time, method and changes."""
+    return DreamLines(dreams=tuple(map(DreamLine.of, dreams_of(view).kept())))
+
+
+@operation(
+    name="dreams.undo",
+    summary="Undo a dream",
+    right="write",
+    about="target",
+    raises=("NotFoundError: there is no such dream on this device.",),
+    http="POST /v1/dreams/{dream}/undo",
+)
+def undo(
+    view: View, dream: Annotated[str | None, Meta(description="The ID of the dream.")] = None
+) -> Undoing:
+    """Undo the last dream on this device, or `dream`. Memories that changed since are left as they are."""
+    view.opened.ingest_edits()
+    undone = dreams_of(view).undo(dream)
+    for key in undone.back:
+        view.opened.render_file(key, view.target)
+    return undone
