@@ -40,11 +40,14 @@ def waits_for(opened: VaultHandle) -> str:
     now, worked = opened.replica.world.now(), dream_notes(folder).worked if folder is not None else 0
     if worked > now:
         worked = 0  # by a clock that was ahead and was put right: nobody knows how long ago that is
-    sessions = [one for scope in _scopes(opened) for one in AllSessions(memories.in_scope(scope)).listing()]
+    enabled, chosen = known.enabled and settings().agents.enabled, is_automatic(opened)
+    # Only automatic dreams pay for reading the sessions.
+    scopes = _scopes(opened) if enabled and chosen else []
+    sessions = [one for scope in scopes for one in AllSessions(memories.in_scope(scope)).listing()]
     return closed(
         Gates(hours=known.hours, sessions=known.sessions),
-        enabled=known.enabled and settings().agents.enabled,
-        chosen=is_automatic(opened),
+        enabled=enabled,
+        chosen=chosen,
         now=now,
         last=worked,
         sessions=sum(one.changed > worked for one in sessions),
