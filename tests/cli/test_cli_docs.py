@@ -1,12 +1,9 @@
-"""docs/CLI.md and docs/ERRORS.md say what is so."""
+"""docs/CLI.md, docs/ERRORS.md and the guides say what is so."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,16 +12,17 @@ import pytest
 from ipfsmem.cli.app import GROUPS, RENAMED, SHORT, find_command
 from ipfsmem.device.kernel_keyring import has_kernel_keyring
 from ipfsmem.sync.report import MOST_NAMED, Notice
-from tests.support import effort, forked_program
+from tests.support import console_page, effort
 from tests.support.cli_lab import KEY, Cli
+from tests.support.console_page import Step
 from tests.support.extras import need_extra
 from tests.support.ports import free_port
 
 DOCS = Path(__file__).parents[2] / "docs"
+GUIDES = sorted((DOCS / "guides").glob("*.md"))
 
 
 HAS_KEYRING = has_kernel_keyring()
-Step = tuple[str, list[str]]
 #: Memories that only their own examples name: these lean on no others, and run in a folder of their own beside them.
 APART = ("second", "copy", "notes", "page", "served", "linked", "spare")
 #: All that is not apart.
@@ -35,20 +33,14 @@ STARTED = (LONGEST, "demo", *APART) if effort.THOROUGH else ("served",)
 
 def examples() -> dict[str, list[Step]]:
     """The commands of the page and what they print, by the story that they belong to, each in the page's order."""
-    page = (DOCS / "CLI.md").read_text("utf-8")
     found: dict[str, list[Step]] = {}
-    for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
-        steps: list[Step] = []
-        if not HAS_KEYRING and re.search(r"ipfsmem (un)?lock\b", block):
+    for steps in console_page.blocks((DOCS / "CLI.md").read_text("utf-8")):
+        commands = "\n".join(command for command, _ in steps)
+        if not HAS_KEYRING and re.search(r"ipfsmem (un)?lock\b", commands):
             continue  # a container that forbids the kernel's keyring
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                steps.append((line[2:], []))
-            else:
-                steps[-1][1].append(line)
-        named = {name for command, _ in steps for name in re.findall(r"--vault (\w+)", command)} & set(APART)
-        story = "demo" if steps[0][0].startswith("ipfsmem demo") else named.pop() if named else LONGEST
-        assert not named, block
+        named = set(re.findall(r"--vault (\w+)", commands)) & set(APART)
+        story = "demo" if commands.startswith("ipfsmem demo") else named.pop() if named else LONGEST
+        assert not named, commands
         found.setdefault(story, []).extend(steps)
     return found
 
@@ -66,21 +58,14 @@ def test_no_story_leans_on_another_one() -> None:
 
 @pytest.fixture(scope="module")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """How a shell calls a program that has started already."""
-    path = tmp_path_factory.mktemp("forks") / "wire"
-    with subprocess.Popen(
-        [sys.executable, forked_program.__file__, str(path)], stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        yield f"{sys.executable} -I -S {forked_program.__file__} {path}"
-        process.kill()
+    with console_page.forks(tmp_path_factory.mktemp("forks")) as program:
+        yield program
 
 
 @pytest.mark.parametrize("story", EXAMPLES)
 def test_every_example_of_the_command_line_page_runs_and_prints_that(
     tmp_path: Path, story: str, forks: str
 ) -> None:
-    """All commands of a story run in one shell; after each a mark with its exit code is printed."""
     if story == "linked":
         need_extra("mcp", "mcp")
     steps = EXAMPLES[story] if EXAMPLES[story][0] in BEFORE else BEFORE + EXAMPLES[story]
@@ -89,29 +74,14 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
         (command.replace("8793", port), [line.replace("8793", port) for line in lines])
         for command, lines in steps
     ]
-    script = "".join(f'{command}\necho "@@ $?"\n' for command, _ in steps)
-    bin_ = tmp_path / "bin"
-    bin_.mkdir()
-    program = f"{sys.executable} -m ipfsmem.cli" if story in STARTED else forks
-    for name, run in (("ipfsmem", program), ("python", sys.executable)):
-        (bin_ / name).write_text(f'#!/bin/sh\nexec {run} "$@"\n')
-        (bin_ / name).chmod(0o755)
-    place = tmp_path / "place"
-    place.mkdir()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("IPFSMEM_")}
-    done = subprocess.run(
-        ["bash", "-c", f"exec 2>&1\n{script}"], cwd=place, capture_output=True, timeout=600,
-        env={**environment, "PATH": f"{bin_}:{environment['PATH']}", "HOME": str(tmp_path),
-             "IPFSMEM_CONFIG": os.devnull, "IPFSMEM_EMBEDDINGS": "off"},
-    )  # fmt: skip
-    said = re.split(r"@@ (\d+)\n", done.stdout.decode())
-    assert len(said) == 2 * len(steps) + 1, done.stdout.decode()[-2000:]
-    for (command, wanted), output, code in zip(steps, said[::2], said[1::2], strict=False):
-        assert code == "0", f"{command}\n{output}"
-        pattern = re.escape("\n".join(wanted)).replace(r"\.\.\.", r"[\s\S]*?")
-        assert re.fullmatch(pattern + r"\s*", output), f"{command}\n{output}\n-- is not --\n" + "\n".join(
-            wanted
-        )
+    console_page.play(steps, tmp_path, console_page.PROGRAM if story in STARTED else forks)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_every_command_of_a_guide_runs_and_prints_that(tmp_path: Path, guide: Path, forks: str) -> None:
+    steps = [step for block in console_page.blocks(guide.read_text("utf-8")) for step in block]
+    assert len(steps) > 5
+    console_page.play(steps, tmp_path, forks)
 
 
 def test_every_command_has_a_section_with_an_example() -> None:
