@@ -1,1 +1,1 @@
-"""Integration with agents' programs on this device: projects, adopted memories, hooks, syncs."""
+"""Integration with agents' programs on this device: projects, adopted memories, hooks, background sync."""

@@ -1,7 +1,7 @@
-"""Adopts the memories of Claude Code: a project's memory folder becomes a linked folder of the project's scope.
+"""Adoption of Claude Code's memories: a project's memory folder becomes a linked folder of the project's scope.
 
-A plan is made first: it names the folder, the scope and why, and only the plan is carried out. A folder is linked as any other
-(`memory.folders`), so no byte of it changes; unlinking it leaves every file.
+A plan comes first: it names the folder, the scope and the reason, and only the plan is carried out. The folder is linked as any
+other (`memory.folders`), so its files do not change; unlinking it leaves every file.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from ipfsmem.files.projects import Project, is_replaced, project_at
 from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
-#: Attempts to remove our lines from a MEMORY.md that somebody else writes.
+#: Attempts to remove our lines from a MEMORY.md that another process writes.
 _TRIES = 5
 
 
 class AdoptionPlan(msgspec.Struct, frozen=True):
-    """What connecting a project would do."""
+    """The plan for connecting a project."""
 
     project: Project
-    #: The folder in which Claude Code keeps its memory.
+    #: The memory folder of Claude Code for this project.
     folder: Path
     choice: Choice
-    #: Number of memory files in it now.
+    #: Number of memory files in that folder.
     files: int
     #: The settings file that names the folder; None for the default folder.
     named_in: Path | None = None
-    #: Whether all of it is done already.
+    #: True if the plan is carried out already.
     done: bool = False
 
 
 class NotPlanned(msgspec.Struct, frozen=True):
-    """A project that Claude Code knows and that is not connected with the others."""
+    """A project that Claude Code knows and that is omitted from the plans."""
 
     folder: Path
-    #: Why it cannot be connected, empty if there is only nothing to adopt.
+    #: Reason; empty if there is only nothing to adopt.
     error: str = ""
     hint: str = ""
 
@@ -79,9 +79,9 @@ def plan_project(
     new: bool = False,
     part: bool = False,
 ) -> AdoptionPlan:
-    """Return what connecting one project would do. Changes nothing.
+    """Return the plan for one project. Changes nothing.
 
-    Raises UsageError if a person has to decide more, NotFoundError if its scope is forgotten, StorageError.
+    Raises UsageError if a person has to decide, NotFoundError if the scope is forgotten, StorageError.
     """
     project = project_at(folder, part=part)
     place = memory_place(claude, project)
@@ -101,7 +101,7 @@ def plan_project(
 
 
 def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]:
-    """Return the ids of a project: in a sealed vault those that all devices know, else those that this one knows."""
+    """Return the ids of a project: in an encrypted vault those that all devices know, else those that this device knows."""
     if not memory.mode.sealed:
         return set(row.ids)
     one = memory.scopes.get(scope)
@@ -109,9 +109,9 @@ def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]
 
 
 def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[AdoptionPlan], list[NotPlanned]]:
-    """Return the plan for every project that Claude Code knows on this device and that has memories there or in this vault; and
-    the projects left out, each with why. Projects that share one memory folder are left out, and so are those whose own
-    settings choose theirs. Two folders of one repository are one project."""
+    """Return a plan for every project that Claude Code knows on this device and that has memories there or in this vault; and
+    the omitted projects with reasons. Projects that share one memory folder are omitted, and so are those whose own settings
+    name it. Two folders of one repository are one project."""
     plans: dict[Path, AdoptionPlan] = {}
     left: dict[Path, NotPlanned] = {}
     for folder in known_projects(claude):
@@ -149,10 +149,10 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[AdoptionPlan], li
 
 
 def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bool:
-    """Connect a project that began after a person asked for all future ones; returns whether it is connected now.
+    """Connect a new project, if a person asked for all future ones. Tell whether it is connected now.
 
-    Only as a new scope, in the program's default folder: metadata of a repository opens no existing scope. Raises nothing for
-    what a person has to decide.
+    Only to a new scope, and only the default folder: metadata of a repository opens no existing scope. Decisions that a person
+    has to make raise nothing.
     """
     if PROGRAM not in followed_programs(memory.replica):
         return False
@@ -165,8 +165,8 @@ def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bo
 
 
 def left_beside(claude: ClaudeHome, plans: Sequence[AdoptionPlan]) -> list[tuple[Path, str]]:
-    """Return default memory folders of Claude Code for a further working tree of these projects, as some versions make them, and
-    the scope of the project. They are not adopted unasked: a scope may have several folders, and a person links them."""
+    """Return default memory folders of Claude Code for further working trees of these projects, as some versions create them,
+    with the scope of the project. A person links them: a scope may have several folders."""
     scopes = {plan.project.folder: plan.choice.scope for plan in plans}
     adopted = {plan.folder for plan in plans}
     found: list[tuple[Path, str]] = []
@@ -186,9 +186,10 @@ def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
 
 
 def carry_out(memory: Memory, plan: AdoptionPlan) -> ProjectFolder:
-    """Carry out a plan: name the project, then link the folder. One adopted before is unlinked: the program no longer reads it.
+    """Carry out a plan: bind the project, then link the folder. An earlier adopted folder is unlinked: the program no longer
+    reads it.
 
-    Raises UsageError, NotFoundError, LimitError, StorageError; then no text of the folder was read in.
+    Raises UsageError, NotFoundError, LimitError, StorageError; no text of the folder was imported then.
     """
     folder = os.path.abspath(plan.folder)  # noqa: PTH100 - a link on the way is the person's own
     before = row_of(memory, plan.project)
@@ -212,7 +213,7 @@ def carry_out(memory: Memory, plan: AdoptionPlan) -> ProjectFolder:
 
 
 def _attach(memory: Memory, folder: str, scope: str) -> None:
-    """Link a folder, or leave it as it was."""
+    """Link a folder; undo that on failure."""
     stood = {one.path for one in memory.folders.list()}
     try:
         memory.folders.attach(folder, scope=scope)
@@ -224,8 +225,8 @@ def _attach(memory: Memory, folder: str, scope: str) -> None:
 
 
 def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
-    """Unlink the adopted folder, after a last scan; without one if another project took the place of this one and its texts would
-    be mistaken for this one's. Raises StorageError; then it is still linked."""
+    """Unlink the adopted folder after a last scan. No scan if another project replaced this one: its texts would be imported as
+    this one's. Raises StorageError; the folder is still linked then."""
     path = row.adopted[PROGRAM]
     with contextlib.suppress(NotFoundError):  # unlinked by hand
         if is_replaced(row):
@@ -239,7 +240,7 @@ def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
 
 
 def _make_parents(folder: Path) -> list[Path]:
-    """Create the parents of a folder that Claude Code has not created yet; returns the created ones, the deepest first."""
+    """Create the missing parents of a memory folder. Return the created ones, the deepest first."""
     missing = [above for above in folder.parents if not above.exists()]
     made: list[Path] = []
     for above in reversed(missing):
@@ -252,8 +253,8 @@ def _make_parents(folder: Path) -> list[Path]:
 
 
 def let_go(memory: Memory, row: ProjectFolder) -> None:
-    """Unlink the adopted folder of a project, and forget the connection. Every file stays, without our lines in MEMORY.md. Raises
-    StorageError if something would be lost; then it is still connected."""
+    """Unlink the adopted folders of a project, and delete the connection. Every file stays, without our lines in MEMORY.md.
+    Raises StorageError if data would be lost; the project is still connected then."""
     replaced = is_replaced(row)
     for path in row.adopted.values():
         with contextlib.suppress(NotFoundError):  # unlinked by hand, or by an interrupted run
@@ -266,7 +267,7 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
 
 
 def _take_block_out(index: Path) -> None:
-    """Remove our lines from a MEMORY.md that nothing updates any more. Raises ChangedError if somebody keeps writing it."""
+    """Remove our lines from a MEMORY.md that is no longer updated. Raises ChangedError if another process keeps writing it."""
     for left in reversed(range(_TRIES)):
         found = config_files.read(index)
         text = split_index_file(found.data or b"").text
@@ -292,9 +293,9 @@ def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
 
 
 def follow(memory: Memory, claude: ClaudeHome, project: Project, row: ProjectFolder) -> ProjectFolder:
-    """Follow a connected folder that was moved: record its new path, unlink its old memory folder, and adopt the one that Claude
-    Code uses there, but only the default folder, and without memories in it: any other needs a person's consent, and is kept
-    as `unagreed`. Raises UsageError, NotFoundError, StorageError."""
+    """Follow a connected folder that was moved: record its new path, unlink its old memory folder, and adopt the one that
+    Claude Code uses there, but only the default folder, and only without memories in it. Any other needs a person's consent,
+    and is recorded as `unagreed`. Raises UsageError, NotFoundError, StorageError."""
     if PROGRAM not in row.adopted or project.part:
         return follow_move(memory, project, row)
     try:

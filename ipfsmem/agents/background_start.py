@@ -1,5 +1,5 @@
-"""Starts work of `ipfsmem` in a separate process, such as the background sync (`agents/background_sync.py`). Apart from that
-work, as hooks load this module."""
+"""The start of a separate `ipfsmem` process, such as the background sync (`agents/background_sync.py`). A module of its own, as
+hooks load it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ipfsmem.locations import BACKGROUND_LOCK, expanded, namespace_folder
 def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
     """Start a sync in a separate process, and return at once.
 
-    `folder`: in which the agent works. Neither it nor the passphrase is in a command line, which every user of a machine can
-    read. Raises OSError.
+    `folder`: working folder of the agent. Command lines are readable by every user of a machine, so folder and passphrase are
+    passed on standard input. Raises OSError.
     """
     stand_by(namespace, home, folder, passphrase).release()
 
 
 def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
-    """Start a process that syncs when this one releases it or ends in any way. Arguments as for `start`. Raises OSError."""
+    """Start a process that syncs when this one releases it or ends. Arguments as for `start`. Raises OSError."""
     if passphrase:  # `lock` deletes it
         with contextlib.suppress(OSError, IpfsmemError):
             (namespace_folder(home, namespace) / BACKGROUND_LOCK).touch(0o600)
@@ -32,14 +32,14 @@ def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = N
 
 
 def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
-    """Start a process that runs `what` once it is released, with `told` as its input. Raises OSError."""
+    """Start a process that runs `what` once it is released, with `told` on its standard input. Raises OSError."""
     # Absolute, as the process has another working directory.
     place = os.path.abspath(home)  # noqa: PTH100
     settings = os.environ.get("IPFSMEM_CONFIG")
     named = {"IPFSMEM_CONFIG": os.path.abspath(expanded(settings))} if settings else {}  # noqa: PTH100
     words = [
         sys.executable,
-        "-P",  # modules in the folder of the memories do not shadow ours
+        "-P",  # modules in the home do not shadow ours
         "-m",
         "ipfsmem",
         "hook",
@@ -71,7 +71,7 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
 
 
 def _said(told: Mapping[str, str]) -> bytes:
-    """Return the input of the process; bytes that are not Unicode text as escapes, as `canonical.write_json` writes them."""
+    """Encode the input of the process; bytes that are not Unicode text are escaped, as by `canonical.write_json`."""
     text = {name: one.encode("utf-8", "backslashreplace").decode() for name, one in told.items()}
     if "msgspec" in sys.modules:  # a hook that read memories needs Python's own for nothing else
         import msgspec
@@ -83,20 +83,20 @@ def _said(told: Mapping[str, str]) -> bytes:
 
 
 class Standby:
-    """A process that begins when its pipe closes, which also happens when this process is killed."""
+    """A process that begins when its pipe is closed, also because this process is killed."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def release(self) -> None:
-        """Let it begin now."""
+        """Release the process."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        self._process.returncode = 0  # nobody needs to wait for it
+        self._process.returncode = 0  # the exit status is not needed
 
     def dismiss(self) -> None:
-        """End it before it began."""
+        """Kill the process before it begins."""
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None

@@ -1,8 +1,8 @@
 """The background sync: started by a hook in a separate process (`agents/background_start.py`), so that no agent waits for a
 network.
 
-One at a time for each vault; a request meanwhile leaves a mark for one more sync. It has a time limit and a low priority, and
-reports only in the vault's notes (`device/agent_notes.py`).
+One runs at a time for each vault; a concurrent request leaves a mark for one more sync. It has a time limit and a low priority,
+and reports only in the vault's notes (`device/agent_notes.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AGAIN = "background.again"
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
-    """Read in the agent's edits, pull what others published, publish what is new. Raises nothing: notes record the result."""
+    """Scan linked folders, pull, merge and publish. Raises nothing: the notes record the result."""
     place = namespace_folder(home, namespace)
     if not place.is_dir():
         return
@@ -78,7 +78,7 @@ def _ending_when_locked(lock: Path) -> Iterator[None]:
 
 
 def said_in(given: bytes, name: str) -> str:
-    """Return an input of such a process by name; "" if it is missing."""
+    """Return one input of such a process by name; "" if it is missing."""
     try:
         said = read_json(given)
     except msgspec.DecodeError:
@@ -105,7 +105,7 @@ def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str 
 
 
 async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None) -> bool:
-    """Sync once; returns whether that brought anything. An unpublished vault only has its folders scanned."""
+    """Sync once. Tell whether that changed entries. An unpublished vault only scans its folders."""
     from ipfsmem.memory import Memory  # hooks open no vault at most events
 
     async with await Memory.aload(namespace, home=home, passphrase=passphrase) as memory:
@@ -121,7 +121,7 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
 
 
 def _finish(memory: Memory, folder: str) -> None:
-    """Do the work that a hook has no time for. A broken index is ignored: a prompt then gets memories without it."""
+    """Do the work that exceeds a hook's time limit. Errors of the index are ignored: prompts get memories without it."""
     dream_if_due(memory)
     _make_ready(memory, folder)
 
@@ -134,7 +134,7 @@ def _make_ready(memory: Memory, folder: str) -> None:
 
 
 def dream_if_due(memory: Memory) -> None:
-    """Run an automatic dream if enabled and due. A failure is only recorded for `dream status`. The next sync publishes its
+    """Run an automatic dream if enabled and due. A failure is only recorded for `dream status`. The next sync publishes the
     result."""
     with contextlib.suppress(IpfsmemError):
         if memory.dreams.status().chosen:
@@ -142,7 +142,7 @@ def dream_if_due(memory: Memory) -> None:
 
 
 def _look_at_project(memory: Memory, folder: str) -> None:
-    """Record an unconnected folder, and follow a moved one. A problem with a project is ignored."""
+    """Record an unconnected folder, and follow a moved one. Errors are ignored."""
     if not folder:
         return
     from ipfsmem.agents.adoption import connect_followed, follow

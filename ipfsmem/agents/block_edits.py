@@ -1,7 +1,7 @@
-"""Adds a marked block of tables at the end of a TOML text, and removes exactly that; every other line stays unchanged.
+"""Edits of TOML: add a marked block of tables at the end of a text, and remove exactly that; other lines stay unchanged.
 
-The first and the last line of a block name its owner and how to remove it. The text is compared before and after, as values: they
-differ by the tables of the block and by nothing else, or the edit is refused. Pure functions.
+The first and the last line of a block name its owner and the command that removes it. Each edit is compared as values before
+and after: an edit that changes anything but the tables of the block is refused. Pure functions.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ipfsmem.errors import FormatError
 
 _table = re.compile(r"[ \t]*\[")
 _bare = re.compile(r"[A-Za-z0-9_-]+")
-#: Maximum closing braces that are tried as the end of an inline table.
+#: Maximum number of closing braces tried as the end of an inline table.
 _BRACES: Final = 200
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """A block that was added: enough to find it again in a text that has changed since."""
+    """An added block: enough to find it again in a text that has changed since."""
 
     #: Its lines, between the marks.
     body: str
     #: The text before it.
     lead: str
     program: str
-    #: The table in it, and the keys that the program adds itself.
+    #: The table in it, and the keys that the program writes into it.
     table: tuple[str, ...] = ()
     program_keys: tuple[str, ...] = ()
-    #: The text added to an inline table instead, which allows no separate table.
+    #: Text added to an inline table instead, as TOML allows no separate table then.
     inline: str = ""
 
 
 def add(
     text: str, body: str, program: str, table: tuple[str, ...] = (), program_keys: tuple[str, ...] = ()
 ) -> tuple[str, Block]:
-    """Return the text with a block at its end. Raises FormatError if it is not TOML, or would not be with the block."""
+    """Return the text with a block at its end. Raises FormatError if the text is not TOML, with or without the block."""
     end = newline(text)
     lead = "" if not text else end if text.endswith("\n") else end * 2
     block = Block(body=body, lead=lead, program=program, table=table, program_keys=program_keys)
@@ -60,8 +60,8 @@ def add(
 
 
 def remove(text: str, block: Block) -> str:
-    """Return the text without that block, whatever else changed since; the same text if it is gone. FormatError if it cannot be
-    told from others' text."""
+    """Return the text without that block, also if other lines changed; the same text if the block is gone. Raises FormatError
+    if it cannot be told from others' text."""
     end = newline(text)
     lead, written = (one.replace("\r\n", "\n").replace("\n", end) for one in (block.lead, whole(block)))
     ended = text if text.endswith("\n") else text + end
@@ -88,7 +88,7 @@ def remove(text: str, block: Block) -> str:
 
 
 def _inline_additions(text: str, body: str, table: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield texts with a table at the end of an inline one, each with the addition: one for each brace that may end it."""
+    """Yield texts with a table added to an inline one, and the addition: one for each brace that may end it."""
     if len(table) != 2:
         return
     value = _value(table_in(body, table))
@@ -103,7 +103,7 @@ def _inline_additions(text: str, body: str, table: tuple[str, ...]) -> Iterator[
 
 
 def _inline_removals(text: str, block: Block) -> Iterator[str]:
-    """Yield texts without the addition to an inline table, or without the entry of its name: with the comma before or after it."""
+    """Yield texts without the addition to an inline table, or without its entry of that name and the comma before or after it."""
     if block.inline and text.count(block.inline) == 1:
         yield text.replace(block.inline, "")
     if len(block.table) != 2:
@@ -123,7 +123,7 @@ def _any_key(name: str) -> str:
 
 
 def _braces(text: str, start: int) -> Iterator[int]:
-    """Yield the possible ends of the inline table that begins before `start`: any closing brace, also one in a string."""
+    """Yield possible ends of the inline table that begins before `start`: any closing brace, also one in a string."""
     return (found.start() for found in islice(re.compile("}").finditer(text, start), _BRACES))
 
 
@@ -144,7 +144,7 @@ def marks(program: str) -> tuple[str, str]:
 
 
 def table_in(text: str, table: tuple[str, ...]) -> Any:
-    """Return a table of a TOML text, None if there is none of that name. Raises FormatError if it is not TOML."""
+    """Return a table of a TOML text, None if it is missing. Raises FormatError for invalid TOML."""
     found: Any = _toml(text)
     for step in table:
         if not isinstance(found, dict) or step not in found:
@@ -154,7 +154,7 @@ def table_in(text: str, table: tuple[str, ...]) -> Any:
 
 
 def whole(block: Block) -> str:
-    """Return a block with its marks, with line feeds."""
+    """Return a block with its marks, with LF line ends."""
     first, last = marks(block.program)
     return f"{first}\n{block.body}\n{last}\n"
 
@@ -170,7 +170,7 @@ def lines_of(table: tuple[str, ...], values: Mapping[str, Any]) -> str:
 
 
 def text_value(value: str) -> str:
-    """Return a basic string of TOML: as in JSON, except for one character that TOML requires escaped."""
+    """Return a TOML basic string: as in JSON, except for U+007F, which TOML requires escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -189,7 +189,7 @@ def _value(value: Any) -> str:
 
 
 def _holds_more(text: str, block: Block) -> bool:
-    """Return whether subtables of the block are left, which the program wrote after it."""
+    """Tell whether subtables of the block are left, which the program wrote after it."""
     return any(table_in(text, path) is not None for path in _tables_of(block))
 
 
@@ -198,7 +198,7 @@ def _tables_of(block: Block) -> tuple[tuple[str, ...], ...]:
 
 
 def _header(line: str) -> tuple[str, ...]:
-    """Return the names of the table that a line begins, empty if it begins none."""
+    """Return the names of the table whose header a line is; empty for another line."""
     try:
         found: Any = _toml(line) if _table.match(line) else {}
     except FormatError:
@@ -211,8 +211,8 @@ def _header(line: str) -> tuple[str, ...]:
 
 
 def _without_tables(text: str, block: Block) -> str:
-    """Return TOML without the tables of the block and their subtables, which the program has moved or rewritten: each from its
-    line to the next."""
+    """Return TOML without the tables of the block and their subtables, which the program moved or rewrote: each from its header
+    to the next."""
     tables = _tables_of(block)
     first, last = marks(block.program)
     kept: list[str] = []
@@ -255,7 +255,7 @@ def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, .
 
 
 def _take(target: dict[str, Any], less: Mapping[str, Any]) -> None:
-    """Remove the tables of `less`, and those that become empty, as a table without a line of its own does not exist."""
+    """Remove the tables of `less`, and parents that become empty: a table without a header of its own does not exist then."""
     for key, value in less.items():
         there = target.get(key)
         if (
@@ -283,7 +283,7 @@ def _compare(edited: str, expected: dict[str, Any], body: Mapping[str, Any]) -> 
 
 
 def _drop_empty(target: dict[str, Any], body: Mapping[str, Any]) -> None:
-    """Remove empty tables around ours: one without a line of its own does not exist any more."""
+    """Remove empty tables around ours: one without a header of its own does not exist any more."""
     for key, value in body.items():
         there = target.get(key)
         if isinstance(there, dict) and isinstance(value, Mapping):

@@ -1,9 +1,9 @@
-"""The folders in which Claude Code keeps the memories of a project ("auto memory"), and the projects it knows on this device.
+"""Claude Code's memory folders of projects ("auto memory"), and the projects that it knows on this device. Read only.
 
 By its documentation (code.claude.com, "How Claude remembers your project" and "Settings", November 2026):
 `projects/<name>/memory/` in its configuration folder, named after the first working tree of the repository, else after the
-folder; `autoMemoryDirectory` in its settings moves it. The form of the name and the place of the known projects are undocumented;
-both follow versions 2.1.59 to 2.1.219. Nothing here writes.
+folder; `autoMemoryDirectory` in its settings moves it. The form of the name and the path of the known projects are
+undocumented; both follow versions 2.1.59 to 2.1.219.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ipfsmem.errors import FormatError, UsageError
 from ipfsmem.files.projects import Project
 from ipfsmem.files.repositories import find_repository
 
-#: A longer name is cut, and gets a suffix that only the program itself can make.
+#: Longer names are cut, and have a suffix that only the program can compute.
 MAX_NAME = 200
-#: Maximum bytes of a settings file, and of a file of the program's own state.
+#: Maximum bytes of a settings file, and of the program's state file.
 _MAX_SETTINGS = 1024 * 1024
 _MAX_STATE = 64 * 1024 * 1024
-#: Bytes of a transcript that are read to find its folder.
+#: Bytes of a transcript read to find its folder.
 _TRANSCRIPT = 64 * 1024
 _SETTING = "autoMemoryDirectory"
 _MANAGED = (
@@ -48,7 +48,7 @@ class ClaudeHome(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ClaudeHome:
-        """Return it by CLAUDE_CONFIG_DIR, else in the user's home."""
+        """Return the configuration in CLAUDE_CONFIG_DIR, else in the user's home."""
         if chosen := environment.get("CLAUDE_CONFIG_DIR"):
             folder = expanded(chosen)
             return cls(folder, folder / ".claude.json")
@@ -65,8 +65,8 @@ class MemoryPlace(msgspec.Struct, frozen=True):
 
 
 def project_name(folder: str) -> str:
-    """Return the name of a project's folder in `projects/`, from its path. One of over 200 characters has a suffix that only the
-    program knows."""
+    """Return the name of a project's folder in `projects/`, from its path. Names of over 200 characters have a suffix that only
+    the program can compute."""
     path = unicodedata.normalize("NFC", folder)
     return "".join(
         letter if letter.isascii() and letter.isalnum() else "-" * (2 if ord(letter) > 0xFFFF else 1)
@@ -75,8 +75,8 @@ def project_name(folder: str) -> str:
 
 
 def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
-    """Return where the memory of a project is, or will be. Raises UsageError if that is unknown or the folder is shared by all,
-    StorageError."""
+    """Return the memory folder of a project, which may be missing. Raises UsageError if it is unknown or shared by all
+    projects, StorageError."""
     chosen = _chosen(claude, project)
     if chosen is not None:
         return chosen
@@ -101,7 +101,7 @@ def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
 
 
 def known_projects(claude: ClaudeHome) -> list[Path]:
-    """Return the existing folders in which Claude Code was used, by path."""
+    """Return the existing folders in which Claude Code was used, sorted by path."""
     found: set[str] = set()
     with_state = _object(claude.state, _MAX_STATE).get("projects")
     if isinstance(with_state, dict):
@@ -114,7 +114,7 @@ def known_projects(claude: ClaudeHome) -> list[Path]:
 
 
 def _may_be_there(path: Path) -> bool:
-    """Return False for a missing path or an invalid one; a folder that cannot be examined may exist."""
+    """Return False for a missing or an invalid path; a folder that cannot be examined may exist."""
     try:
         return path.is_absolute() and path.is_dir()
     except OSError:
@@ -124,7 +124,7 @@ def _may_be_there(path: Path) -> bool:
 
 
 def memory_files(folder: Path) -> int:
-    """Return how many memory files are in a folder; 0 if it is missing."""
+    """Return the number of memory files in a folder; 0 if it is missing."""
     try:
         with os.scandir(folder) as entries:
             return sum(
@@ -138,7 +138,7 @@ def memory_files(folder: Path) -> int:
 
 
 def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
-    """Return the folder named in its settings, in order of precedence."""
+    """Return the folder named in the settings, in order of precedence."""
     own = project.folder / ".claude"
     shared = own / "settings.json"
     for file in (*_MANAGED, own / "settings.local.json", shared, claude.folder / "settings.json"):
@@ -163,8 +163,8 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
 
 
 def _object(file: Path, limit: int) -> dict[str, object]:
-    """Return a JSON file, with or without comments and trailing commas, as connecting reads it too; empty if it is missing.
-    Raises UsageError if it is not JSON, StorageError."""
+    """Return a JSON file, with or without comments and trailing commas; empty if it is missing. Raises UsageError for invalid
+    JSON, StorageError."""
     data = read_file(os.path.realpath(file), limit)
     if data is None:
         return {}
@@ -194,8 +194,8 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _written_in(folder: Path) -> str:
-    """Return the folder in which the sessions of an entry of `projects/` ran, by its transcripts; empty if none has it, or if it
-    belongs to another entry."""
+    """Return the folder in which the sessions of an entry of `projects/` ran, by its transcripts; empty if none names it, or if
+    it belongs to another entry."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(one.name for one in entries if one.name.endswith(".jsonl"))

@@ -1,8 +1,8 @@
-"""The command by which other programs start ipfsmem, and whether it works.
+"""The command by which other programs start ipfsmem, and a check that it works.
 
-Programs with a window are started without the PATH of a shell, so the command is an absolute path. A link is kept as it is:
-`~/.local/bin/ipfsmem`, which pipx and `uv tool` make, still leads to the program after an upgrade. A program in a cache (`uvx`,
-`pipx run`) is gone when the cache is cleaned, and is refused.
+Programs with a window are started without the PATH of a shell, so the command is an absolute path. Links are not resolved:
+`~/.local/bin/ipfsmem`, created by pipx and `uv tool`, still leads to the program after an upgrade. A program in a cache (`uvx`,
+`pipx run`) disappears when the cache is cleaned, and is refused.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError, UsageError
 
-#: Folders in which `uvx` and `pipx run` keep programs.
+#: Caches in which `uvx` and `pipx run` store programs.
 _CACHES: Final = (("uv", "archive-v0"), ("uv", "environments-v2"), ("pipx", ".cache"), (".cache", "pipx"))
 _PATIENCE: Final = 30.0
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """The words that start ipfsmem, and the options that select the vault, if not the default one."""
+    """The words that start ipfsmem, and the options that select a vault other than the default."""
 
     words: tuple[str, ...]
     memory: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Launch(msgspec.Struct, frozen=True):
         return (*self.words, "serve", "mcp", "--sync", *self.memory)
 
     def hook(self, event: str, program: str) -> str:
-        """Return the command of a hook, as a line for a shell."""
+        """Return the command of a hook, as a shell line."""
         mark = hook_mark(event, program).split()
         return _line((*self.words, *mark, *self.memory))
 
@@ -50,7 +50,8 @@ def hook_mark(event: str, program: str) -> str:
 
 
 def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = None) -> Launch:
-    """Return how this ipfsmem is started for a vault. Raises ConfigError if it would not start, UsageError without the extra."""
+    """Return the command that starts this ipfsmem for a vault. Raises ConfigError if it does not start, UsageError without the
+    extra."""
     words = program_words(os.environ if environment is None else environment)
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
@@ -63,7 +64,7 @@ def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = N
 
 
 def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words that start this ipfsmem. Raises ConfigError for one in a cache."""
+    """Return the words that start this ipfsmem. Raises ConfigError for a program in a cache."""
     name = "ipfsmem.exe" if os.name == "nt" else "ipfsmem"
     called = Path(sys.argv[0])
     beside = Path(sys.executable).with_name(name)
@@ -91,13 +92,13 @@ def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_cached(path: Path) -> bool:
-    """Return whether a path is in a cache of `uvx` or `pipx run`. A link is judged by its target, too."""
+    """Tell whether a path, or the target of a link, is in a cache of `uvx` or `pipx run`."""
     ways = (path.parts, Path(os.path.realpath(path)).parts)
     return any(pair in _CACHES for parts in ways for pair in pairwise(parts))
 
 
 def check_words(words: tuple[str, ...]) -> None:
-    """Raise ConfigError unless the command answers."""
+    """Raise ConfigError unless the command prints the version."""
     try:
         done = subprocess.run([*words, "--version"], capture_output=True, timeout=_PATIENCE, check=False)
         told = done.stdout.decode("utf-8", "replace").strip()
@@ -111,7 +112,7 @@ def check_words(words: tuple[str, ...]) -> None:
 
 
 def usual_home() -> Path:
-    """Return the default home for a program without this shell's variables."""
+    """Return the default home for a program without this shell's environment variables."""
     plain = configuration.settings({})
     if plain.home is None and os.environ.get("XDG_DATA_HOME") and sys.platform not in ("darwin", "win32"):
         return configuration.user_home() / ".local" / "share" / "ipfsmem"
@@ -119,7 +120,7 @@ def usual_home() -> Path:
 
 
 def which_memory(namespace: str, home: Path) -> tuple[str, ...]:
-    """Return --vault and --home, if a program without this shell's variables would find another vault."""
+    """Return --vault and --home, if a program without this shell's environment variables would find another vault."""
     plain = configuration.settings({})
     words: tuple[str, ...] = ()
     if namespace != (plain.namespace or configuration.DEFAULT_NAMESPACE):

@@ -1,8 +1,8 @@
-"""Reads, replaces and removes files of other programs, and never overwrites somebody else's edit.
+"""Settings files of other programs: read, replace and remove them without overwriting concurrent edits.
 
-A link is followed to its file and stays a link; a file with several names is left alone, as it would lose one. A file is replaced
-in one step by one with the same permissions, and only while it is unchanged: where the system can exchange two files, the old one
-is checked afterwards, and put back if somebody was faster.
+A symbolic link is followed and stays a link; a file with several hard links is refused, as a write would separate them. A file
+is replaced atomically by one with the same permissions, and only while it is unchanged: where the system can exchange two
+files, the old one is checked afterwards, and restored after a concurrent edit.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ipfsmem.device.directory_handle import Directory, open_directory
 from ipfsmem.errors import ChangedError, StorageError
 from ipfsmem.file_durability import flush_to_disk
 
-#: Maximum bytes of a program's settings; Claude Code keeps its state there too.
+#: Maximum bytes of a settings file; Claude Code keeps its state there, too.
 LONGEST: Final = 64 * 1024 * 1024
 AGAIN: Final = "Run it again; close the program first when it happens again."
 
 
 class ConfigFileState(NamedTuple):
-    """A file as it was read: its real path, its content (None: it is missing), its permissions and names."""
+    """A file as it was read: its real path, content (None: missing), permissions and number of hard links."""
 
     path: Path
     real: Path
     data: bytes | None
     mode: int
-    #: Its number of names.
+    #: Number of hard links.
     names: int = 1
 
 
 def read(path: Path) -> ConfigFileState:
-    """Read a file that may be a link, and may be missing. Raises StorageError for anything else, and for one that is read-only."""
+    """Read a file, which may be a link or missing. Raises StorageError for anything else."""
     real = Path(os.path.realpath(path))
     with storage_errors(path, "read"):
         try:
@@ -66,7 +66,7 @@ def read(path: Path) -> ConfigFileState:
 
 
 def check_writable(found: ConfigFileState) -> None:
-    """Raise StorageError if the file, or its folder, may not be written, or the file has other names."""
+    """Raise StorageError if the file or its folder is read-only, or the file has other hard links."""
     if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
         raise StorageError(
             f"{found.path} is read-only",
@@ -85,7 +85,7 @@ def check_writable(found: ConfigFileState) -> None:
 
 
 class Ready(NamedTuple):
-    """A file that can be replaced without more room on the disk: its folder, held open, and the name of the new one; "" where it goes."""
+    """A replacement that needs no more disk space: the open folder, and the name of the new file; "" for a removal."""
 
     found: ConfigFileState
     data: bytes | None
@@ -95,7 +95,7 @@ class Ready(NamedTuple):
 
 @contextlib.contextmanager
 def prepared(found: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
-    """Have `data` written beside what was read, None: nothing, for `put`. What is not put in its place by the end goes again."""
+    """Write `data` (None: nothing) to a temporary file next to the file, for `put`. At exit an unused one is deleted."""
     with storage_errors(found.path, "write"):
         found.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = open_directory(str(found.real.parent))
@@ -113,7 +113,7 @@ def prepared(found: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
 
 
 def put(ready: Ready) -> None:
-    """Put the new file in the place of what was read, or remove that. Raises ChangedError when it is not that any more."""
+    """Replace the file by the new one, or remove it. Raises ChangedError if it is no longer the one that was read."""
     with storage_errors(ready.found.path, "write"):
         if ready.data is None:
             _remove(ready.folder, ready.found)
@@ -144,9 +144,9 @@ def _replace(folder: Directory, found: ConfigFileState, new: str, data: bytes) -
         if not folder.exchange(new, folder, name):
             folder.replace(new, folder, name)
             return
-        if not _same(folder, new, found.data):  # somebody wrote between the check and the exchange
+        if not _same(folder, new, found.data):  # written between the check and the exchange
             folder.exchange(new, folder, name)
-            if not _same(folder, new, data):  # and once more before that was put back: the newer text stays
+            if not _same(folder, new, data):  # written again before the exchange back: the newer text stays
                 folder.exchange(new, folder, name)
                 raise ChangedError(
                     f"{found.path} was written concurrently twice; it has the newer text, and {new} has the one before",
@@ -174,7 +174,7 @@ def _remove(folder: Directory, found: ConfigFileState) -> None:
 
 
 def _written(folder: Directory, found: ConfigFileState, data: bytes) -> str:
-    """Return a temporary file with the bytes, and the permissions and owner of the file that it will replace."""
+    """Write a temporary file with the permissions and owner of the file that it will replace. Return its name."""
     name = Path(new_name(found.real.name)).name
     fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

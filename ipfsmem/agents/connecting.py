@@ -1,8 +1,8 @@
-"""`connect` and `disconnect`: plan everything first, show the difference, then write.
+"""`connect` and `disconnect`: plan all changes, show the difference, then write.
 
-A plan has the new content of each file of a program, made from what was read; carrying it out replaces a file only while it is
-unchanged. `disconnect` restores the earlier bytes if nobody else has changed the file, and otherwise removes exactly what was
-added. Nothing here opens a vault or uses a network.
+A plan has the new content of each settings file, made from the content that was read; a file is replaced only while it is
+unchanged. `disconnect` restores the earlier bytes of a file without later edits, and otherwise removes exactly the additions.
+Nothing here opens a vault or uses a network.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
 
-#: Texts that programs replace by the value of a variable.
+#: Text that programs replace by the value of a variable.
 _variable = re.compile(r"\$|\{(?:env|file):")
 #: Characters that Git Bash, PowerShell and the command prompt read alike without quotes.
 _plain = re.compile(r"[A-Za-z0-9_./:-]+")
 
 
 class _Edit(msgspec.Struct, frozen=True):
-    """A file as it was read and its new content; `data` None: it is removed."""
+    """A file as it was read and its new content; None removes it."""
 
     found: ConfigFileState
     data: bytes | None
-    #: Folders that were created for it, and are removed when empty.
+    #: Folders created for it, removed when empty.
     folders: tuple[str, ...] = ()
-    #: Our own values and lines, which may be shown.
+    #: Our own values and lines, which a difference may show.
     ours: frozenset[str] = frozenset()
 
     @property
@@ -54,23 +54,23 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
     program: Program
     home: Path
     edits: tuple[_Edit, ...]
-    #: The stored connection when this was planned.
+    #: The stored connection at the time of the plan.
     remembered: Connection | None
     #: The connection to store; None: delete it.
     connection: Connection | None
     #: Bytes to keep, by SHA-256.
     copies: dict[str, bytes] = {}
-    #: Contents to keep when the program is disconnected: files with others' changes that are removed.
+    #: Contents to keep when the program is disconnected: files with others' changes that the plan removes.
     kept: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
-        """Whether anything is to be written."""
+        """True if there is anything to write."""
         return any(edit.changes for edit in self.edits)
 
     def answer(self, *, written: bool) -> Connected:
-        """Return the plan, and whether it was carried out."""
+        """Return the plan as an answer. `written`: it was carried out."""
         return Connected(
             program=self.program.name,
             connected=self.connection is not None,
@@ -98,7 +98,8 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Write the plan. Raises ChangedError if a file changed, or the program was connected or disconnected meanwhile,
         LockedError, StorageError.
 
-        The connection is stored first: an interrupted plan can be undone, and undoing what did not happen changes nothing.
+        The connection is stored first: an interrupted plan can be undone, and undoing an edit that did not happen changes
+        nothing.
         """
         if self.connection is None and self.remembered is None and not self.changes:
             return
@@ -111,7 +112,7 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
             self._write()
 
     def _write(self) -> None:
-        """Write all of it or nothing: room is taken for every file before the first one is replaced."""
+        """Write all files or none: every new file is written to disk before the first is replaced."""
         changing = [edit for edit in self.edits if edit.changes]
         done: list[_Edit] = []
         try:
@@ -139,11 +140,11 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
         elif self.connection.replaced:
             with contextlib.suppress(
                 StorageError
-            ):  # all is written, and what is remembered tells how to undo it
+            ):  # all is written, and the stored connection tells how to undo it
                 connections.keep(self.home, msgspec.structs.replace(self.connection, replaced=()), {})
 
     def _put_back(self, done: list[_Edit]) -> None:
-        """Put back what was before these were written. What cannot be put back stays remembered, so that `disconnect` undoes it."""
+        """Restore these files. If one cannot be restored, the connection stays stored, so that `disconnect` undoes it."""
         with contextlib.suppress(IpfsmemError):
             for edit in reversed(done):
                 config_files.replace(edit.found._replace(data=edit.data), edit.found.data)
@@ -156,11 +157,11 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_connect(
     home: Path, around: Surroundings, program: Program, launch: Launch, *, now: int, replace: bool = False
 ) -> ConnectionPlan:
-    """Plan the changes that connect a program to this vault. `now`: milliseconds since 1970. Writes nothing.
+    """Plan the changes that connect a program to this vault. `now`: milliseconds since 1970 UTC. Writes nothing.
 
-    Raises NotFoundError if the program is not here, FormatError for a file that cannot be read, ConfigError for an entry of our
-    name by somebody else (unless `replace`) and for a path that the program would read differently, ChangedError for one of ours
-    that was edited, StorageError.
+    Raises NotFoundError if the program is not installed, FormatError for an unreadable file, ConfigError for another entry of
+    our name (unless `replace`) and for a path that the program would read differently, ChangedError for an edited entry of
+    ours, StorageError.
     """
     if not program.is_here(around):
         raise NotFoundError(
@@ -177,14 +178,14 @@ def plan_connect(
         for file in files
         if file.wanted
     ]
-    # Ours is removed from a file that the program reads but that has no place for it any more.
+    # Our entries are removed from a file that the program reads but that is no longer meant to have them.
     left = [file.path for file in files if not file.wanted]
     taken_out = [
         _taken_out(home, program, path, () if remembered is None else remembered.of_file(path), replace)
         for path in left
     ]
     written = [one.written for one in planned]
-    if remembered is not None:  # the program kept its settings elsewhere then
+    if remembered is not None:  # the program kept its settings in other files then
         known = {*map(str, left), *(each.path for each in written)}
         written += [one for one in remembered.files if one.path not in known]
     since = now if remembered is None else remembered.since
@@ -211,16 +212,16 @@ class _Planned(NamedTuple):
 
     edit: _Edit
     written: FileWritten
-    #: Its content without our entries; None if it does not exist then.
+    #: Its content without our entries; None: missing.
     base: bytes | None
-    #: Others' changes of our entries that are removed with them.
+    #: Others' changes of our entries, which are removed with them.
     kept: list[bytes]
 
 
 def _planned(
     home: Path, program: Program, file: ConfigFile, earlier: tuple[FileWritten, ...], replace: bool
 ) -> _Planned:
-    """Return one file with our entries in it. `earlier`: our earlier entries, which these replace."""
+    """Return the change that adds our entries to one file. `earlier`: our earlier entries, which are replaced."""
     found = config_files.read(file.path)
     gone: list[bytes] = []
     with _about(file.path, program.name):
@@ -261,7 +262,7 @@ def _taken_out(
     replace: bool,
     wanted: tuple[Wanted, ...] = (),
 ) -> tuple[_Edit, list[bytes]]:
-    """Return one file without our earlier entries (`earlier`), and others' changes of them."""
+    """Return the removal of our earlier entries (`earlier`) from one file, and others' changes of them."""
     found = config_files.read(path)
     with _about(found.path, program.name):
         data, gone = _undone(home, program, found, earlier, wanted, replace) if earlier else (found.data, [])
@@ -273,10 +274,10 @@ def _taken_out(
 def plan_disconnect(
     home: Path, around: Surroundings, program: Program, *, replace: bool = False
 ) -> ConnectionPlan:
-    """Plan the removal of everything of ours; empty if there is nothing. Writes nothing.
+    """Plan the removal of all our entries; empty without any. Writes nothing.
 
-    Raises FormatError for a file that cannot be read, ChangedError for an entry of ours that was edited, ConfigError for one of
-    our name that was not written from this home (both unless `replace`), StorageError.
+    Raises FormatError for an unreadable file, ChangedError for an edited entry of ours, ConfigError for an entry of our name
+    that was not written from this home (both unless `replace`), StorageError.
     """
     remembered = connections.known(home, program.name)
     made: list[_Edit] = []
@@ -291,7 +292,7 @@ def plan_disconnect(
         )
         kept += [(path, each) for each in gone]
         made.append(edit)
-    for known in files:  # written from elsewhere, or moved with the settings
+    for known in files:  # written from another home, or moved with the settings
         if str(known.path) in {str(edit.found.path) for edit in made}:
             continue
         found = config_files.read(known.path)
@@ -315,7 +316,7 @@ def plan_disconnect(
 
 
 def snippets(around: Surroundings, program: Program, launch: Launch) -> tuple[Snippet, ...]:
-    """Return the additions for each file, for a person who makes them by hand."""
+    """Return the additions to each file, for a person who makes them manually."""
     found = []
     for file in program.files(around, launch):
         data, _ = edits.apply(None, file.wanted, program.name, file.seed)
@@ -391,10 +392,10 @@ def _undone(
     wanted: tuple[Wanted, ...],
     replace: bool,
 ) -> tuple[bytes | None, list[bytes]]:
-    """Return a file without what one of `written` added to it, None if it is removed, and the contents to keep.
+    """Return a file without the additions of one of `written` (None: removed), and the contents to keep.
 
-    An unchanged file gets back the bytes that it had before. Others' changes that the result lacks are kept. Raises ChangedError
-    for an entry of ours that was edited, unless `replace`.
+    An unchanged file gets its earlier bytes back. Others' changes that the result lacks are kept. Raises ChangedError for an
+    edited entry of ours, unless `replace`.
     """
     data = found.data
     digest = None if data is None else sha256(data).hexdigest()
@@ -408,7 +409,7 @@ def _undone(
                 if not replace:
                     raise
     if digest in {file.before for file in written}:
-        return data, []  # it was never written, or restored
+        return data, []  # it was never written, or was restored
     kept: list[bytes] = []
     for file in written:
         if file.others_gave_way and file.before is not None:
@@ -450,7 +451,7 @@ def _where_kept(home: Path, program: Program, kept: list[tuple[Path, bytes]]) ->
 
 
 def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bool) -> bytes | None:
-    """Return the file without other entries of our name. Raises ConfigError unless they may be replaced."""
+    """Return the file without other entries of our name. Raises ConfigError without `replace`."""
     others = [one for one in edits.standing(base, file.wanted, program.name) if not one.same]
     if not others or base is None:
         return base
@@ -464,7 +465,7 @@ def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bo
 
 @contextlib.contextmanager
 def _about(path: Path, program: str) -> Iterator[None]:
-    """Add the file's name to an error about its content."""
+    """Add the path to an error about a file's content."""
     try:
         yield
     except FormatError as error:
@@ -488,4 +489,4 @@ def _remove_folders(folders: tuple[str, ...]) -> None:
         try:
             Path(folder).rmdir()
         except OSError:
-            return  # it has something else in it now
+            return  # not empty any more

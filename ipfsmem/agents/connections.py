@@ -1,7 +1,7 @@
-"""The stored connections of `connect` in the home: what it wrote into which file, and a copy of the file before.
+"""The stored connections of `connect` in the home: the entries written into each file, and a copy of the earlier file.
 
-One file per program in `.agents/`, which is not a valid name of a vault; it and the copies are readable by this user alone, as
-settings of programs hold tokens.
+One file per program in `.agents/`, which is not a valid vault name; only this user can read it and the copies, as settings of
+programs contain tokens.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class FileWritten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     #: Hex SHA-256 of its new content.
     sha256: str
     done: tuple[Done, ...]
-    #: Hex SHA-256 of its old content, whose bytes are kept too; None: there was no file.
+    #: Hex SHA-256 of its old content, whose bytes are stored, too; None: the file was missing.
     before: str | None = None
     #: The initial content of a new file; the folders created for it, the outermost first.
     seed: str = ""
     folders: tuple[str, ...] = ()
-    #: Whether an entry by somebody else, which is in the old copy, was replaced by ours.
+    #: True if our entry replaced one of our name by others, which the old copy has.
     others_gave_way: bool = False
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that was connected."""
+    """A connected program."""
 
     program: str
-    #: Milliseconds since 1970.
+    #: Milliseconds since 1970 UTC.
     since: int
     files: tuple[FileWritten, ...]
     #: The earlier entries of these files until all are written; empty afterwards.
@@ -53,7 +53,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     v: int = _VERSION
 
     def of_file(self, path: Path) -> tuple[FileWritten, ...]:
-        """Return the entries written there: several if it is unknown which is in the file, as the write was interrupted."""
+        """Return the entries written to a file: several if an interrupted write leaves unknown which of them it has."""
         return tuple(one for one in (*self.files, *self.replaced) if one.path == str(path))
 
 
@@ -63,7 +63,7 @@ def folder(home: Path) -> Path:
 
 
 def known(home: Path, program: str) -> Connection | None:
-    """Return the connection of a program. Raises StorageError, FormatError if it cannot be read."""
+    """Return the connection of a program. Raises StorageError, FormatError if it is unreadable."""
     path = _record(home, program)
     data = read_file(path, LONGEST) if folder(home).is_dir() else None
     if data is None:
@@ -95,14 +95,14 @@ def keep(home: Path, connection: Connection, before: dict[str, bytes]) -> None:
 
 
 def keep_for_good(home: Path, program: str, data: bytes) -> None:
-    """Keep the bytes of a file with others' changes until somebody removes them."""
+    """Store the bytes of a file with others' changes until a person deletes them."""
     make_directory(home)
     make_directory(folder(home))
     write_atomic(kept_for_good(home, program, data), data)
 
 
 def kept_for_good(home: Path, program: str, data: bytes) -> Path:
-    """Return where they are kept."""
+    """Return the path of such a stored file."""
     return folder(home) / f"{program}.{sha256(data).hexdigest()[:32]}.kept"
 
 
@@ -131,7 +131,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def forget(home: Path, program: str) -> None:
-    """Delete the connection, and the copies."""
+    """Delete the connection and the copies."""
     with storage_errors(_record(home, program), "remove"):
         _record(home, program).unlink(missing_ok=True)
     _drop_copies(home, program, set())

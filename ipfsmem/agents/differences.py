@@ -1,7 +1,7 @@
-"""The difference of a program's settings for people: removals and additions with their place, and nothing next to them.
+"""The difference of a program's settings for people: removals and additions with their line, and none of the unchanged values.
 
-Settings hold tokens. So JSON is compared as values, not as lines, one of which may hold somebody's token next to our comma: an
-unchanged value is never shown. Of removals and additions our own texts are shown, and of others only the names. Pure functions.
+Settings contain tokens. So JSON is compared as values, not as lines, which may hold another value next to our comma. Of
+removals and additions our own texts are shown, and of others only the names. Pure functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
 #: Replaces hidden text.
 _HIDDEN: Final = "..."
 _NOTHING: Final = Node("{", 0, 0, [])
-#: A line of TOML that begins a table, is empty, or is a mark of ours; and the name at the beginning of another.
+#: A TOML line that is a table header, empty, or one of our marks; and the name at the beginning of another line.
 _open_line = re.compile(r"\s*(\[[A-Za-z0-9_.-]+\]\s*|# (>>>|<<<) ipfsmem.*)?")
 #: An entry of YAML between braces or brackets.
 _entry = re.compile(r'["{].*[]}](, )?')
@@ -28,8 +28,8 @@ _name = re.compile(r"\s*[A-Za-z0-9_.-]+ =(?= )")
 def difference(
     name: str, before: bytes | None, after: bytes | None, *, by_line: bool, ours: Collection[str]
 ) -> str:
-    """Return the difference of two texts of settings, of which None is a missing file. `by_line`: they are TOML or YAML. `ours`:
-    our plain values, as JSON, and lines of the others. Raises FormatError for an unreadable text."""
+    """Return the difference of two texts of settings; None: a missing file. `by_line`: TOML or YAML. `ours`: our plain values,
+    as JSON, and lines of TOML and YAML. Raises FormatError for an unreadable text."""
     old, new = ((data or b"").decode("utf-8-sig", "replace") for data in (before, after))
     head = (f"--- {_called(name, before)}", f"+++ {_called(name, after)}")
     if by_line:
@@ -43,13 +43,13 @@ def _called(name: str, data: bytes | None) -> str:
 
 
 class _JsonDifference:
-    """Two texts of JSON, and what is shown of them."""
+    """The difference of two JSON texts."""
 
     def __init__(self, old: str, new: str, ours: Collection[str]) -> None:
         self.old, self.new, self.ours = old, new, ours
 
     def between(self, a: Node, b: Node, path: tuple[str, ...]) -> Iterator[str]:
-        """Yield the difference of two objects or arrays, each part with the line that it begins on."""
+        """Yield the difference of two objects or arrays, each part with its first line."""
         if a.kind == "{":
             gone, come = ({part.key: part for part in node.parts} for node in (a, b))
             pairs = [(part, come.get(key)) for key, part in gone.items()]
@@ -102,7 +102,7 @@ def _line(text: str, part: Part) -> int:
 
 
 def _indent(text: str, part: Part) -> str:
-    """Return the indentation of a part on a line of its own."""
+    """Return the indentation of a part on a line of its own, else ""."""
     before = text[text.rfind("\n", 0, part.start) + 1 : part.start]
     return "" if before.strip() else before
 
@@ -118,7 +118,7 @@ def _lines(old: list[str], new: list[str], ours: Collection[str]) -> Iterator[st
 
 
 def _hidden_line(line: str, ours: Collection[str]) -> str:
-    """Return a line of which only our text is shown: in YAML an entry may be inside a line."""
+    """Hide all text of a line but ours: in YAML an entry may be inside a line."""
     if _open_line.fullmatch(line):
         return line
     within = next((one for one in ours if _entry.fullmatch(one) and one in line), "")

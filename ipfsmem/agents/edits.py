@@ -1,7 +1,7 @@
-"""Adds the entries of `connect` to the file of a program in one edit, and removes exactly these.
+"""Edits of settings files: add the entries of `connect` in one edit, and remove exactly these.
 
-An edit consists of entries of a JSON text, tables of a TOML text, and entries of a YAML text. Everything here is a function of
-bytes: a missing file is None. Files are chosen and written in `connecting.py`.
+An edit consists of entries of a JSON text, tables of a TOML text, and entries of a YAML text. All functions map bytes to bytes;
+None: a missing file. `connecting.py` chooses and writes the files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GROUP = "hooks"
 
 
 class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One wanted entry of a JSON file. `mark`: words that identify an item of an array as ours."""
+    """A wanted entry of a JSON file. `mark`: words that identify an item of an array as ours."""
 
     path: tuple[str, ...]
     value: Any
@@ -32,11 +32,11 @@ class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A wanted table of a TOML file, in a marked block, and its lines."""
+    """A wanted table of a TOML file, with its lines, in a marked block."""
 
     table: tuple[str, ...]
     body: str
-    #: Keys that the program adds to it itself.
+    #: Keys that the program writes into it.
     program_keys: tuple[str, ...] = ()
 
 
@@ -44,7 +44,7 @@ Wanted = ConfigEntry | Table | YamlEntry
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The addition of one edit, in exactly one of these fields."""
+    """The result of adding one entry, in exactly one of these fields."""
 
     entry: Added | None = None
     block: Block | None = None
@@ -53,7 +53,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """An entry of ours, or of our name, that is in a file already."""
+    """An entry of ours, or of our name, that a file has already."""
 
     wanted: Wanted
     done: Done
@@ -71,7 +71,7 @@ def way_of(wanted: Wanted) -> tuple[str, ...]:
 
 
 def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iterator[Standing]:
-    """Yield those of `wanted` that are in a file already, whoever wrote them. Raises FormatError for a file that cannot be read."""
+    """Yield those of `wanted` that a file has already, whoever wrote them. Raises FormatError for an unreadable file."""
     _, text = _text(data)
     for one in wanted:
         if isinstance(one, Table):
@@ -91,7 +91,7 @@ def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iter
 def apply(
     data: bytes | None, wanted: Sequence[Wanted], program: str, seed: str = ""
 ) -> tuple[bytes, tuple[Done, ...]]:
-    """Return the file with all missing wanted entries. `seed`: the initial content of a new file. Raises FormatError."""
+    """Return the file with all missing wanted entries added. `seed`: the initial content of a new file. Raises FormatError."""
     before, text = _text(data)
     text = text or seed
     there = {id(one.wanted): one.done for one in standing(data, wanted, program)}
@@ -113,7 +113,7 @@ def apply(
 
 def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
     """Return the file without the additions, whatever else changed since. Items of an array are removed if unchanged; with
-    `edited` all that have our mark. Other hooks of a group stay. Raises FormatError."""
+    `edited` all with our mark. Other hooks of a group stay. Raises FormatError."""
     before, text = _text(data)
     for one in reversed(done):
         if one.block is not None:
@@ -129,7 +129,7 @@ def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
 
 
 def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
-    """Yield the names of additions that have another value now."""
+    """Yield the names of additions whose values changed."""
     _, text = _text(data)
     for one in done:
         if one.entry is not None and one.entry.path[-1] == APPEND:
@@ -152,7 +152,7 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
 
 
 def stands(data: bytes, done: Sequence[Done], wanted: Sequence[Wanted]) -> bool:
-    """Return whether exactly the wanted entries were added, and each is in a file once and unchanged. Raises FormatError."""
+    """Tell whether exactly the wanted entries were added, and the file has each once and unchanged. Raises FormatError."""
     if sorted(map(repr, wanted_again(done))) != sorted(map(repr, wanted)):
         return False
     found = [*standing(data, wanted, "")]
@@ -174,7 +174,7 @@ def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
 
 
 def with_additions_of_program(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wanted, ...]:
-    """Return the wanted entries with the program's own additions to our tables since. Raises FormatError."""
+    """Return the wanted entries with the keys that the program added to our tables since. Raises FormatError."""
     _, text = _text(data)
     found: list[Wanted] = []
     for one in wanted:
@@ -221,13 +221,13 @@ def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
 
 
 def is_empty(data: bytes, seed: str) -> bool:
-    """Return whether a file has only our initial content, in any layout."""
+    """Tell whether a file has only our initial content, in any layout."""
     _, text = _text(data)
     return "".join(text.split()) in ("", "{}", "".join(seed.split()))
 
 
 def _text(data: bytes | None) -> tuple[bytes, str]:
-    """Return the byte order mark, if there is one, and the text. Raises FormatError."""
+    """Return the byte order mark, if any, and the text. Raises FormatError."""
     try:
         text = (data or b"").decode()
     except UnicodeDecodeError:
@@ -252,7 +252,7 @@ def _known(one: ConfigEntry) -> Done:
 
 
 def _items(text: str, path: tuple[str, ...]) -> list[Any]:
-    """Return the array at a path with `APPEND` at its end; empty if there is none. Raises FormatError."""
+    """Return the array at a path with `APPEND` at its end; empty if it is missing. Raises FormatError."""
     items = json_edits.find(text, path[:-1])
     if items is msgspec.UNSET or items is None:
         return []
@@ -262,7 +262,7 @@ def _items(text: str, path: tuple[str, ...]) -> list[Any]:
 
 
 def _ways(items: Sequence[Any], mark: str) -> list[tuple[str | int, ...]]:
-    """Return the paths of the hooks with our mark: whole items, groups with nothing else, and hooks among others in a group."""
+    """Return the paths of the hooks with our mark: whole items, groups with no other hook, and hooks within a group."""
     found: list[tuple[str | int, ...]] = []
     for place, item in enumerate(items):
         if _is_marked(item, mark):
@@ -284,7 +284,7 @@ def _is_marked(hook: Any, mark: str) -> bool:
 
 
 def _is_as_written(items: Sequence[Any], way: tuple[str | int, ...], value: Any) -> bool:
-    """Return whether our hook at a path, and its group, are unchanged, apart from others' additions."""
+    """Tell whether our hook at a path, and its group, are unchanged, apart from others' additions."""
     item = items[int(way[0])]
     if len(way) == 1:
         return bool(item == value)
@@ -305,7 +305,7 @@ def _without_marked(text: str, entry: Added, mark: str, edited: bool) -> str:
 
 
 def _own_part(text: str, block: Table | Block) -> Any:
-    """Return a table without the keys of the program."""
+    """Return a table without the keys that the program writes."""
     held = block_edits.table_in(text, block.table)
     if not isinstance(held, dict):
         return held
@@ -326,7 +326,7 @@ def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing
 
 
 def _is_same(value: Any, wanted: YamlEntry) -> bool:
-    """Return whether an entry has the wanted value, ignoring the keys that the program writes itself."""
+    """Tell whether an entry has the wanted value, ignoring the keys that the program writes."""
     told, ours = (
         {key: each for key, each in one.items() if key not in wanted.program_keys}
         for one in (value if isinstance(value, dict) else {}, wanted.value)

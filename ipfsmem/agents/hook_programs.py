@@ -17,13 +17,13 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
 EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
-#: Maximum bytes read of a program's input; a prompt may be long.
+#: Maximum bytes read of hook input; a prompt may be long.
 MAX_INPUT: Final = 4 * 1024 * 1024
 
-#: Maximum digits of a number that is read as such; no field that a hook uses has more.
+#: Maximum digits of a number that is parsed; no field used by a hook has more.
 _DIGITS: Final = 30
 _GIVEN: Final = lazy_pattern(r"<hook_context>.*?</hook_context>", re.DOTALL)
-#: The programs' names of the events after which they accept a text for the model, by our name of the event.
+#: The events after which a program accepts a text for the model: our name to its name.
 _NAMES: Final[dict[str, dict[str, str]]] = {
     "claude-code": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
     "codex": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
@@ -42,20 +42,19 @@ PROGRAMS: Final = (*_NAMES, _CURSOR)
 class Said(NamedTuple):
     """The input of a hook."""
 
-    #: The folder in which the agent works, empty if unknown.
+    #: The working folder of the agent, empty if unknown.
     folder: str = ""
     #: The program's id of the session, empty if unknown.
     session_id: str = ""
     #: The person's prompt, after the event `prompt`.
     prompt: str = ""
-    #: Whether the session's earlier context is still before its model: it continues, and was not compacted or cleared.
+    #: True if the session continues with its earlier context, neither compacted nor cleared.
     resumed: bool = False
-    #: Whether the event only asks about shortening the conversation: Gemini CLI sends `PreCompress` before each call of its
-    #: model.
+    #: True if the event only announces a possible compaction: Gemini CLI sends `PreCompress` before each call of its model.
     may_compact: bool = False
-    #: The file with the conversation, empty if unknown.
+    #: The file of the conversation, empty if unknown.
     transcript: str = ""
-    #: Why the input could not be read, empty if it was.
+    #: Why the input is unreadable, empty if it was read.
     unreadable: str = ""
 
     @property
@@ -67,7 +66,7 @@ class Said(NamedTuple):
 
 
 def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
-    """Parse the hook input of a program from standard input or its environment. Invalid input sets `unreadable` only."""
+    """Parse the hook input of a program from standard input or its environment. Invalid input only sets `unreadable`."""
     given: Any = {}
     unreadable = ""
     if data.strip():
@@ -99,7 +98,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
 
 
 def _is_id(value: object) -> bool:
-    """Return whether a value is a session id: a text, or a number."""
+    """Tell whether a value is a session id: a text, or a number."""
     return bool(value) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -107,13 +106,13 @@ def without_given(prompt: str) -> str:
     """Strip the earlier hook output that Gemini CLI wraps around a prompt."""
     if "<hook_context>" not in prompt:
         return prompt
-    # No block begins after the last end: each such beginning would be searched to the end of the text.
+    # No block begins after the last end; a search for it would scan the rest of the text.
     until = prompt.rfind("</hook_context>") + len("</hook_context>")
     return (_GIVEN.sub("", prompt[:until]) + prompt[until:]).strip()
 
 
 def is_whole(data: bytes) -> bool:
-    """Return whether this is the complete input of a program."""
+    """Tell whether this is the complete input of a program."""
     try:
         _read(data)
     except ValueError:
@@ -122,11 +121,11 @@ def is_whole(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> Any:
-    """Parse JSON as programs write it: in UTF-8 or, as PowerShell pipes it, UTF-16, with a byte order mark or without, with control
-    characters or a lone surrogate in a text, with very long numbers, with a further value after it. Raises ValueError.
+    """Parse JSON as programs write it: UTF-8, or UTF-16 from PowerShell pipes, with or without a byte order mark, with control
+    characters, lone surrogates, very long numbers, and a further value after it. Raises ValueError.
 
-    A hook that only starts a sync loads no reader but Python's own; one that reads memories has msgspec, which is strict, and loads
-    the other only for what that refuses.
+    A hook that only starts a sync loads only Python's own parser; one that reads memories has msgspec, which is strict, and
+    loads the other for input that msgspec refuses.
     """
     encoding = "utf-8"
     if data[:1] > b"\x7f" or b"\0" in data[:4]:
@@ -153,12 +152,12 @@ def _read(data: bytes) -> Any:
 
 
 def _number(digits: str) -> int | str:
-    """Return a number, a very long one as text: Python refuses to read thousands of digits."""
+    """Return a number, a very long one as text: Python refuses to parse thousands of digits."""
     return int(digits) if len(digits) <= _DIGITS else digits
 
 
 def _read_with_msgspec(text: str) -> Any:
-    """Return JSON, None if msgspec refuses it."""
+    """Parse JSON; None if msgspec refuses it."""
     import msgspec
 
     from ipfsmem.canonical import read_json
@@ -186,12 +185,12 @@ def _is_path(text: str) -> bool:
 
 
 def takes_context(program: str, event: str) -> bool:
-    """Return whether a program accepts a text for the model after this event."""
+    """Tell whether a program accepts a text for the model after this event."""
     return event in _NAMES.get(program, {}) or (program == _CURSOR and event == "session-start")
 
 
 def shows_lines(program: str) -> bool:
-    """Return whether a program shows a person a hook's line at the start of a session."""
+    """Tell whether a program shows a person a hook's line at the start of a session."""
     return program in _SHOW_LINES
 
 

@@ -1,8 +1,8 @@
-"""The hooks that an agent's program runs at its events: they print memories and start a sync in the background.
+"""The hooks that an agent's program runs at its events: they print memories and start the background sync.
 
-A hook must never disturb: it ends within its time limit, prints only what the program understands, and never fails the program.
-What it could not do is recorded (`device/agent_notes.py`) and shown by `status`. It waits for no network, asks nothing, and
-connects no folder. Most hooks only start that sync: what the others need is imported where they use it.
+A hook never disturbs: it ends within its time limit, prints only output that the program understands, and never fails the
+program. Failures are recorded (`device/agent_notes.py`) and shown by `status`. A hook uses no network, prompts for nothing, and
+connects no folder. Most hooks only start that sync: modules that the others need are imported on use.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ipfsmem.locations import namespace_folder
 if TYPE_CHECKING:
     from ipfsmem.agents.session_text import SessionText
 
-#: Time limit of a hook in seconds, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
+#: Time limit of a hook in seconds, by event. Programs wait 1.5 seconds at the end of a session, and longer elsewhere.
 BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
 _BOUND: Final = 1.2
-#: Minimum bytes of a transcript that a program may have shortened.
+#: Bytes of transcript growth after which a program may have compacted it.
 _COMPACTED_FROM: Final = 1024 * 1024
-#: Milliseconds without a successful sync after which a person is told at the start of a session.
+#: Milliseconds without a successful sync after which a session start tells the person.
 _TELL_AFTER: Final = 60 * 60 * 1000
 
 
 class Hook:
-    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the background sync, in a folder; `passphrase`:
-    that of the vault, None if there is none or it is unlocked."""
+    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the background sync, in a folder;
+    `passphrase`: that of the vault, None without one or if it is unlocked."""
 
     def __init__(
         self,
@@ -65,18 +65,18 @@ class Hook:
         self._passphrase = passphrase
         #: Why the hook input is unreadable, empty if it was read.
         self.unreadable = ""
-        #: Records to make once the answer is printed.
+        #: Records to write once the output is printed.
         self._once_printed: list[Callable[[], None]] = []
         self._place = namespace_folder(home, namespace)
-        #: Where the agent works; empty until it was read.
+        #: The agent's working folder; empty until the input was read.
         self.folder = ""
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
-        """Handle the event; returns the output. Raises IpfsmemError on failure, which is recorded by then."""
+        """Handle the event, and return the output. Raises IpfsmemError on failure, which is recorded by then."""
         with storage_errors(self._place, "look into"):
             there = (self._place / "ipfsmem.json").exists()
         if not there:
-            return b""  # no vault of that name on this device: nothing to print and nothing to sync
+            return b""  # no vault of that name on this device
         said = read_said(given, environment)
         self.unreadable = said.unreadable
         if self._event == "pre-compact" and said.may_compact and not self._was_compacted(said):
@@ -100,7 +100,7 @@ class Hook:
         return printed
 
     def _was_compacted(self, said: Said) -> bool:
-        """Return whether a conversation may have been shortened since this was last true: only after enough growth."""
+        """Tell whether a conversation may have been compacted since the last time: only after enough growth."""
         try:
             grown = Path(said.transcript).stat().st_size // _COMPACTED_FROM if said.transcript else 0
         except OSError:
@@ -115,12 +115,12 @@ class Hook:
         return at not in known
 
     def note_printed(self) -> None:
-        """Record what the session was given. Called once the program has the answer: a lost one is given again."""
+        """Record the memories given to the session. Called once the program has the output: a lost one is given again."""
         for note in self._once_printed:
             note()
 
     def _start(self, folder: str) -> None:
-        """Start the background sync. If that fails, local memories are still given."""
+        """Start the background sync. If that fails, local memories are still printed."""
         try:
             self._start_sync(self._namespace, self._home, folder)
         except Exception as error:
@@ -133,10 +133,10 @@ class Hook:
         from ipfsmem.device.shown_texts import forget_shown
 
         at, context, lines = self._now(), "", list[str]()
-        # Nothing was given so far: if this hook is ended now, the next prompt gives the memories.
+        # Nothing was given so far: if this hook is killed now, the next prompt gives the memories.
         note_hook(self._place, session=said.session, at=-1)
         if said.session and not said.resumed:
-            forget_shown(self._place, said.session)  # begun, cleared or compacted
+            forget_shown(self._place, said.session)  # started, cleared or compacted
         try:
             found = self._look(folder)
         except PassphraseError:
@@ -153,8 +153,8 @@ class Hook:
         return answer(self._program, self._event, context=context, line=line)
 
     def _after_a_pull(self, said: Said, folder: str) -> str:
-        """Return the text after a pull that brought something since this session was last given a text, if it differs from that.
-        Opens nothing if no pull brought anything."""
+        """Return the text after a pull with changes since this session was last given a text, if it differs from that. Opens no
+        vault without such a pull."""
         from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 
         at, notes = self._now(), hook_notes(self._place)
@@ -167,7 +167,7 @@ class Hook:
             note_hook(self._place, session=said.session, at=at)
             return ""
         brought = max(background_notes(self._place).brought, syncing_notes(self._place).brought)
-        if brought <= given <= at:  # a later `given` is of a clock that was set back
+        if brought <= given <= at:  # a later `given` is from a clock that was set back
             return ""
         found = self._look(folder)
         self._once_printed.append(
@@ -176,7 +176,7 @@ class Hook:
         return "" if found.mark == notes.given.get(said.session) else found.text
 
     def _fitting(self, said: Said, folder: str) -> str:
-        """Return memories for the prompt that this session was not given yet. Opens nothing if the program sends no prompt."""
+        """Return memories for the prompt that this session was not given yet. Opens no vault if the program sends no prompt."""
         if not (said.session and said.prompt and takes_context(self._program, self._event)):
             return ""
         from ipfsmem.agents.session_text import prompt_text  # and with it the vault
@@ -195,11 +195,11 @@ class Hook:
         )
         self._once_printed.append(lambda: note_shown(self._place, said.session, found.marks))
         if not found.ready:
-            self._start(folder)  # which makes the index
+            self._start(folder)  # builds the index
         return found.text
 
     def _look(self, folder: str) -> SessionText:
-        """Return the text for the model and for the person. Raises PassphraseError while the keys are locked."""
+        """Return the texts for the model and for the person. Raises PassphraseError while the keys are locked."""
         from ipfsmem.agents.session_text import SessionText, session_text  # and with it the vault
         from ipfsmem.config import context_tokens
 
@@ -224,7 +224,7 @@ class Hook:
 
 
 def _working_directory() -> str:
-    """Return the working directory of this process, empty if that folder was removed."""
+    """Return the working directory of this process, empty if it was removed."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -245,16 +245,16 @@ def run_hook(
     environment: Mapping[str, str] | None = None,
     give_up: Callable[[], None] = lambda: os._exit(0),
 ) -> str:
-    """Run a hook within its time limit, print its answer, and return its error, empty if there was none. Raises nothing.
+    """Run a hook within its time limit, print its output, and return its error, empty on success. Raises nothing.
 
-    `give_up` is called from another thread when the limit is reached and nothing was printed yet.
+    `give_up` is called from another thread at the limit if nothing was printed yet.
     """
     place: Path | None = None
     hook: Hook | None = None
     printing = threading.Lock()
 
     def failed(failure: str) -> None:
-        if place is not None:  # an invalid name has no place; this is the folder of somebody's project
+        if place is not None:  # an invalid name has no folder
             from ipfsmem.device.agent_notes import note_hook
 
             note_hook(place, failed=now(), failure=failure)
@@ -275,7 +275,7 @@ def run_hook(
             return f"unknown event {event}; events: {', '.join(EVENTS)}"
         hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync, passphrase=passphrase)
         printed = hook.run(_read(stdin), os.environ if environment is None else environment)
-        if printing.acquire(blocking=False):  # else its time is over, and nothing was printed
+        if printing.acquire(blocking=False):  # else the limit was reached, and nothing was printed
             if printed:
                 stdout.write(printed)
                 stdout.flush()
@@ -295,7 +295,8 @@ def run_hook(
 
 
 def _read(stdin: IO[bytes]) -> bytes:
-    """Read the program's input. It may leave the pipe open, so the end of the JSON object ends it too; a terminal sends nothing."""
+    """Read the program's input until the pipe or the JSON object ends, as programs may leave the pipe open. A terminal sends
+    nothing."""
     if stdin.isatty():
         return b""
     read, data = getattr(stdin, "read1", stdin.read), b""

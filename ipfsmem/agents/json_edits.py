@@ -1,8 +1,8 @@
-"""Adds one entry to a JSON text, and removes exactly that; every other character stays unchanged.
+"""Edits of JSON: add one entry to a text, and remove exactly that; all other characters stay unchanged.
 
-The text may have comments and trailing commas. An addition follows the layout of the text around it: indentation, line ends, on
-one line if all is on one line. After each edit both texts are compared as values: they differ by the entry and by nothing else,
-or the edit is refused. Pure functions; files are in `config_files.py`.
+The text may have comments and trailing commas. An addition follows the layout of the text: indentation, line ends, one line if
+all is on one line. Each edit is compared as values before and after: an edit that changes anything but the entry is refused.
+Pure functions; `config_files.py` reads and writes the files.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import msgspec
 from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
 from ipfsmem.errors import FormatError
 
-#: The step of a path that adds an item to the end of an array.
+#: The path step that appends an item to an array.
 APPEND: Final = "[]"
 
 
 class Added(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry that was added: enough to find it again in a text that has changed since, and to remove it."""
+    """An added entry: enough to find it again in a text that has changed since, and to remove it."""
 
-    #: Names from the root on; `APPEND` for an item of an array.
+    #: Names from the root; `APPEND` for an item of an array.
     path: tuple[str, ...]
     value: Any
-    #: How many steps of the path existed before; the rest was created with the entry.
+    #: Number of path steps that existed before; the others were created with the entry.
     there: int
-    #: The text written before and after it, besides a comma.
+    #: The text written before and after it, without a comma.
     lead: str
     tail: str
-    #: Whether its container was empty.
+    #: True if its container was empty.
     first: bool = False
-    #: How many steps lead to a `null` that the container replaced; -1 if there was none.
+    #: Number of path steps to a `null` that the container replaced; -1 without one.
     null: int = -1
 
 
 def find(text: str, path: tuple[str, ...]) -> Any:
-    """Return the value at a path of names; `msgspec.UNSET` if it is missing. Raises FormatError for invalid JSON, a duplicate
-    name on the way, and anything but an object on the way."""
+    """Return the value at a path of names; `msgspec.UNSET` if it is missing. Raises FormatError for invalid JSON, and for a
+    duplicate name or a value other than an object on the path."""
     node = read(text)
     for place, step in enumerate(path):
         if node is None or is_null(node):
@@ -51,7 +51,7 @@ def find(text: str, path: tuple[str, ...]) -> Any:
 
 
 def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
-    """Return the text with `value` at `path`, whose last step must not exist yet. A `null` on the way counts as a missing
+    """Return the text with `value` at `path`, whose last step must not exist yet. A `null` on the path is treated as a missing
     container. Raises FormatError."""
     root = read(text)
     if root is None:
@@ -82,8 +82,8 @@ def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
 def remove(text: str, added: Added) -> str:
     """Return the text without that entry, whatever else changed since; the same text if the entry is gone.
 
-    Objects and arrays that were created for it are removed if they are empty then, and a `null` that one replaced is restored.
-    Raises FormatError.
+    Containers that were created for it are removed if they become empty, and a `null` that one replaced is restored. Raises
+    FormatError.
     """
     root = read(text)
     if root is None:
@@ -99,12 +99,12 @@ def remove(text: str, added: Added) -> str:
 
 
 def is_null(node: Node) -> bool:
-    """Return whether a value is `null`."""
+    """Tell whether a value is `null`."""
     return not node.kind and node.plain is None
 
 
 def _null_on(root: Node, path: tuple[str, ...]) -> tuple[int, Node] | None:
-    """Return the first `null` on the way to the last step of a path, and how many steps lead to it."""
+    """Return the first `null` on a path before its last step, and the number of steps to it."""
     node = root
     for place, step in enumerate(path):
         if is_null(node):
@@ -135,20 +135,17 @@ def _without(text: str, root: Node, added: Added, found: list[tuple[Node, int]])
         return _take_out(text, root, found[: depth + 1], None, "")
     lead, tail = (_with_ends_of(text, one) for one in (added.lead, added.tail))
     if added.first and len(node.parts) > 1:
-        tail = ""  # the line end that we wrote is theirs now
+        tail = ""  # others' entries follow the line end that we wrote
     elif added.first and (
         _holds_only_this(text, found[depth]) and text[node.start + 1 : node.parts[at].start] != lead
-    ):  # the layout changed since: none of its space is ours
+    ):  # the layout changed since: none of the space is ours
         return text[: node.start + 1] + text[node.end - 1 :]
     return _take_out(text, root, found[: depth + 1], lead, tail)
 
 
 def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
-    """Return the text without the member or item at a path of names and positions, and without containers after step `there` that
-    become empty.
-
-    Raises FormatError.
-    """
+    """Return the text without the member or item at a path of names and positions, and without containers after step `there`
+    that become empty. Raises FormatError."""
     root = read(text)
     node, found = root, []
     for step in way:
@@ -161,7 +158,7 @@ def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
 
 
 def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
-    """Return the step of a path whose container stays: later ones hold nothing else."""
+    """Return the last path step whose container stays: later containers hold nothing else."""
     depth = len(way) - 1
     while depth > there and _holds_only_this(text, way[depth]):
         depth -= 1
@@ -169,7 +166,7 @@ def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
 
 
 def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str | None, tail: str) -> str:
-    """Return the text without the end of a path. `written`, `tail`: what an edit of ours wrote around it."""
+    """Return the text without the last part of a path. `written`, `tail`: text that our edit wrote before and after it."""
     node, at = way[-1]
     expected = value_of(root)
     _drop(expected, way)
@@ -178,7 +175,7 @@ def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str |
         try:
             _compare(edited, expected)
         except FormatError:
-            continue  # a comment without a line end would have swallowed what follows
+            continue  # a comment without a line end would include the text after it
         return edited
     raise FormatError(
         f"{node.parts[at].key or 'an item'} cannot be taken out without changing something else"
@@ -203,7 +200,7 @@ def _member(node: Node, key: str) -> Part | None:
 
 
 def _way(root: Node, added: Added) -> list[tuple[Node, int]] | None:
-    """Return the containers that lead to the entry, each with the position in it. None if it is gone."""
+    """Return the containers on the path to the entry, each with the position in it; None if the entry is gone."""
     way: list[tuple[Node, int]] = []
     node = root
     for step in added.path:
@@ -277,7 +274,7 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _unit(text: str, root: Node) -> str:
-    """Return one step of indentation."""
+    """Return one level of indentation."""
     for part in root.parts:
         indent = _indent_at(text, part.start)
         if indent and text.rfind("\n", 0, part.start) > root.start:
@@ -286,7 +283,7 @@ def _unit(text: str, root: Node) -> str:
 
 
 def _spread(text: str, root: Node, node: Node) -> bool:
-    """Return whether the parts of a container are on lines of their own."""
+    """Tell whether the parts of a container are on lines of their own."""
     if not node.parts:
         return node is root or "\n" in text[root.start : root.end] or "\n" in text[node.start : node.end]
     begin = node.start + 1
@@ -298,7 +295,7 @@ def _spread(text: str, root: Node, node: Node) -> bool:
 
 
 def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[str, str, str]:
-    """Write a new last part into a container. Returns the text before it, after it, and the whole."""
+    """Insert a last part into a container. Return the text written before it, after it, and the whole text."""
     last = node.parts[-1] if node.parts else None
     close = node.end - 1
     gap = node.start + 1 if last is None else last.value.end if last.comma is None else last.comma + 1
@@ -328,13 +325,13 @@ def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[s
 
 
 def _with_ends_of(text: str, written: str) -> str:
-    """Return written text with the line ends that the text has now."""
+    """Convert written text to the current line ends of the text."""
     return written.replace("\r\n", "\n").replace("\n", newline(text))
 
 
 def _lead(text: str, node: Node, at: int, written: str | None) -> int:
-    """Return how many characters before a part are removed with it: those written there; after a change of layout, the space up
-    to the line or the comma before."""
+    """Return the number of characters before a part that are removed with it: those written there; after a change of layout,
+    the space back to the line start or the comma."""
     start = node.parts[at].start
     begin = start
     while text[begin - 1] in " \t":
@@ -354,7 +351,7 @@ def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
     end = part.value.end
     if part.comma is not None:
         end = part.comma + 1
-        if not at and not lead:  # on one line with what follows
+        if not at and not lead:  # on one line with the next part
             while text[end] in " \t":
                 end += 1
         cuts.append((part.comma, end))
@@ -369,7 +366,7 @@ def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
 
 
 def _add_root(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
-    """Write the first value of a text that has none: an empty file, or one of comments only."""
+    """Write the first value of an empty text, or one with only comments."""
     end = newline(text)
     lead = end if text and not text.endswith("\n") and text.strip("\ufeff") else ""
     whole = json.dumps(_nested(path, value), indent="  ", ensure_ascii=False).replace("\n", end)

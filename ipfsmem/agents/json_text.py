@@ -1,7 +1,6 @@
-"""Reads JSON as people write it, with comments and trailing commas, with the position of each part.
+"""A parser of JSON with comments and trailing commas, as people write it, that keeps the position of each part.
 
-Every part is a position in the text that was read, so an edit can leave all other characters unchanged. Nothing is written and no
-file is touched.
+Positions refer to the text that was read, so an edit can leave all other characters unchanged. Pure functions.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ipfsmem.errors import FormatError
 
-#: Maximum nesting of settings.
+#: Maximum nesting depth of settings.
 _DEEPEST: Final = 200
 #: First characters of space and comments.
 _SPACES: Final = frozenset(" \t\r\n/")
@@ -25,7 +24,7 @@ _plain = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-
 
 
 class Node(NamedTuple):
-    """A value and its position. `parts` are the members of an object or the items of an array; `kind` is `{`, `[` or empty."""
+    """A value and its position. `parts`: the members of an object or the items of an array; `kind`: `{`, `[` or empty."""
 
     kind: str
     start: int
@@ -36,7 +35,7 @@ class Node(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One member or item: it starts with its key, if it has one. `comma` is the position of the comma after it, if there is one."""
+    """A member or an item; it starts with its key, if any. `comma`: position of the comma after it, if any."""
 
     key: str
     start: int
@@ -58,7 +57,7 @@ def read(text: str) -> Node | None:
 
 
 def value_of(node: Node) -> Any:
-    """Return the value without positions; the last of duplicate keys is valid."""
+    """Return the value without positions; of duplicate keys the last one wins."""
     if node.kind == "{":
         return {part.key: value_of(part.value) for part in node.parts}
     if node.kind == "[":
@@ -67,7 +66,7 @@ def value_of(node: Node) -> Any:
 
 
 def comments(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the comments in a stretch of text that holds only space, commas and comments."""
+    """Yield the comments in a range of only space, commas and comments."""
     return _comment.finditer(text, start, end)
 
 
@@ -75,7 +74,7 @@ def _skip(text: str, at: int) -> int:
     if text[at : at + 1] not in _SPACES:
         return at
     found = _space.match(text, at)
-    assert found is not None  # it matches the empty text, too
+    assert found is not None  # matches the empty text, too
     return found.end()
 
 

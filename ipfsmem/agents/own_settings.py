@@ -1,6 +1,6 @@
-"""The user's own settings file: effective settings, and changing one value. Comments and everything else in it stay unchanged.
+"""The user's settings file: the effective settings, and changes of one value that leave comments and all else unchanged.
 
-Tokens of providers are never shown, and never accepted from a command line, which every program of the machine can read.
+Tokens of providers are never shown, and never accepted on a command line, which every program of the machine can read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def settings_shown(environment: Mapping[str, str] | None = None) -> list[Setting
     return found
 
 
-#: The allowed names of these settings, in lower case.
+#: The allowed values of these settings, in lower case.
 _NAMES = {
     "embeddings.provider": ("openai", "anthropic", "google", "ollama", "minilm", "off"),
     "model.provider": ("openai", "google", "ollama"),
@@ -71,11 +71,11 @@ _MODEL_DIRECTORY = "embeddings.path"
 
 
 def set_setting(name: str, text: str | None, environment: Mapping[str, str] | None = None) -> SettingChanged:
-    """Write one value into the settings file in use, or with None remove it, so that its default applies. Creates the file at its
-    usual place if it is missing. Nothing is written unless the file is valid afterwards.
+    """Write one value to the settings file in use, or with None remove it, so that its default applies. Creates the file at its
+    default path if it is missing. Nothing is written unless the file is valid afterwards.
 
-    Raises UsageError for an unknown name or an invalid value, ConfigError for a file that is invalid then or missing, or for a
-    directory without a model that can be run here, StorageError, ChangedError.
+    Raises UsageError for an unknown name or an invalid value, ConfigError for a file that would be invalid or is missing, or
+    for a directory without a model that runs here, StorageError, ChangedError.
     """
     env = os.environ if environment is None else environment
     one = setting(name)
@@ -91,7 +91,7 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
         raise ConfigError("the system names no home folder for this user, so a settings file has no path")
     found = config_files.read(path)
     if found.data is None and env.get("IPFSMEM_CONFIG"):
-        config.settings(env)  # it reports a missing named file
+        config.settings(env)  # reports a missing named file
     if found.data is not None and not found.mode & 0o222:
         raise StorageError(
             f"{path} is read-only; it is probably managed by another program (a dotfile manager)"
@@ -128,7 +128,7 @@ def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, s
 
 
 def _said(path: Path | None) -> dict[str, Any]:
-    """Return the content of the file itself; `config.settings` has just read it."""
+    """Return the content of the file, which `config.settings` has just read."""
     with contextlib.suppress(FileNotFoundError):
         return tomllib.loads(config.settings_text(path)) if path is not None else {}
     return {}

@@ -1,6 +1,6 @@
 """The project of a folder, and the scope of a vault for it (format section 5.1).
 
-Only a person connects a folder: a repository names the possible ids of its project, and nothing in it connects it. A connected
+Only a person connects a folder: a repository names candidate ids of its project, and nothing in it connects it. A connected
 folder is found again at its path, and after a move on the same disk. Nothing here runs `git`.
 """
 
@@ -28,16 +28,17 @@ class Choice(msgspec.Struct, frozen=True):
     """The scope for a project."""
 
     scope: str
-    #: Whether no scope has that token yet.
+    #: True if no scope has that token yet.
     new: bool
-    #: Why it was chosen, for the person who is asked.
+    #: Reason for the choice, for the person who is asked.
     why: str
 
 
 def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, ProjectFolder | None]:
-    """Return the project of a folder, and its connection; None if nobody connected it.
+    """Return the project of a folder, and its connection; None if it is not connected.
 
-    A folder inside a connected one belongs to its project, unless it is a repository of its own. Raises UsageError, StorageError.
+    A folder inside a connected one belongs to its project, unless it is a repository of its own. Raises UsageError,
+    StorageError.
     """
     project = project_at(folder)
     known = {Path(one.path): one for one in connected_folders(memory.replica)}
@@ -57,7 +58,7 @@ def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, Project
 
 
 def row_of(memory: Memory, project: Project) -> ProjectFolder | None:
-    """Return the row of this very folder, None if it was not connected; not that of a parent."""
+    """Return the row of this very folder, None if it is not connected; not that of a parent."""
     rows = connected_folders(memory.replica)
     here = next((row for row in rows if Path(row.path) == project.folder), None)
     if here is not None:
@@ -68,7 +69,7 @@ def row_of(memory: Memory, project: Project) -> ProjectFolder | None:
 def _as_connected(
     row: ProjectFolder, project: Project, part: str, place: Path | None = None
 ) -> Project | None:
-    """Return the project of a row, if the connected one is still at its path."""
+    """Return the project of a row, if the connected folder is still at its path."""
     if part not in ("", "."):
         project = msgspec.structs.replace(project, folder=project.folder / part, part=part)
     elif place is not None:
@@ -82,8 +83,8 @@ def _as_connected(
 
 
 def _moved_here(row: ProjectFolder, project: Project) -> bool:
-    """Return whether a connected repository was moved to this one's path: the same inode, that of its `.git`, and a known id. An
-    id alone can be written into any folder by its author."""
+    """Tell whether a connected repository was moved to this path: the same inode, the same inode of its `.git`, and a known id.
+    An id alone proves nothing: any folder's author can write it."""
     return (
         is_same_folder(row, project)
         and row.git_inode == project.git_inode != 0
@@ -92,10 +93,10 @@ def _moved_here(row: ProjectFolder, project: Project) -> bool:
 
 
 def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, new: bool = False) -> Choice:
-    """Return the scope for a project, by a person's choice and else by its ids.
+    """Return the scope for a project, by a person's choice, else by its ids.
 
-    `scope`: this one, existing or not; `new`: a new one, in any case. Raises UsageError if a person has to choose, NotFoundError
-    if it is forgotten, KeyNameError.
+    `scope`: this one, existing or not; `new`: a new one in any case. Raises UsageError if a person has to choose, NotFoundError
+    for a forgotten scope, KeyNameError.
     """
     from ipfsmem.files.attaching import is_too_wide  # only for connecting; a hook only looks it up
 
@@ -156,7 +157,7 @@ def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None
 
 
 def _of_its_own(memory: Memory, project: Project, new: bool) -> Choice:
-    """Return a scope with a random suffix, unless an existing one may be this project of another device."""
+    """Return a scope with a random suffix. Raises UsageError, unless `new`, if an existing one may be this project."""
     begin = slug(project.name) + "-"
     near = [one.token for one in memory.scopes.list() if one.token.startswith(begin)]
     if near and not new:
@@ -179,8 +180,8 @@ def _ask(project: Project, what: str, scopes: list[str]) -> UsageError:
 def bind(
     memory: Memory, project: Project, choice: Choice, *, adopted: dict[str, str] | None = None
 ) -> ProjectFolder:
-    """Connect a folder to a scope, which is created if it is missing. The ids of the project are added to the card of a sealed
-    vault, sealed; in the plain modes they stay on this device.
+    """Connect a folder to a scope, which is created if it is missing. The project's ids are added to the card of an encrypted
+    vault; in the plain modes they stay on this device.
 
     A repository without a remote gets a random id in its own configuration. Raises UsageError, NotFoundError, LimitError,
     StorageError.
@@ -249,7 +250,7 @@ def undo_bind(memory: Memory, kept: ProjectFolder, before: ProjectFolder | None)
 
 
 def unbind(memory: Memory, row: ProjectFolder) -> None:
-    """Disconnect a folder. Its scope and its texts stay; an id that was written for it is removed. Raises UsageError,
+    """Disconnect a folder. Its scope and its texts stay; an id written to its repository is removed. Raises UsageError,
     StorageError."""
     if row.wrote_id and Path(row.path).is_dir():
         _take_written_id(row)
@@ -270,7 +271,7 @@ def follow_move(
     adopted: dict[str, str] | None = None,
     unagreed: dict[str, str] | None = None,
 ) -> ProjectFolder:
-    """Record the new path and ids of a connected folder, and where programs keep its memory (None: unchanged)."""
+    """Record the new path and ids of a connected folder, and the memory folders of programs (None: unchanged)."""
     now = msgspec.structs.replace(
         row,
         path=str(project.folder),

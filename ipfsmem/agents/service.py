@@ -1,7 +1,7 @@
-"""A service of this user that runs `ipfsmem sync --every`: installed at the system's own manager, queried, removed.
+"""A service of this user that runs `ipfsmem sync --every`: install it in the system's service manager, query it, remove it.
 
-The texts are made in `agents/service_texts.py`. One file is written, the manager is told, and both are undone. If the manager
-cannot be reached (a container, a login without one) the file is written, and the remaining commands are shown.
+`agents/service_texts.py` makes the texts. One file is written, and the manager started; uninstalling undoes both. Without a
+reachable manager (a container, a login without one) the file is written, and the remaining commands are shown.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from ipfsmem.results import ServiceChanged, ServiceState
 
 _MAX = 64 * 1024
 _PATIENCE = 60.0
-#: The exit code of a missing or silent program.
+#: The exit code of a missing or unresponsive program.
 NO_PROGRAM = 127
 
-#: Runs a command, and returns its exit code and output. 127: there is no such program.
+#: Runs a command, and returns its exit code and output. Code 127: the program is missing.
 Run = Callable[[Sequence[str]], tuple[int, str]]
 
 
 def run_command(words: Sequence[str]) -> tuple[int, str]:
-    """Run a command of the system's manager."""
+    """Run a command of the service manager."""
     try:
         done = subprocess.run(
             words, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL
@@ -55,7 +55,7 @@ def run_command(words: Sequence[str]) -> tuple[int, str]:
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """The system's manager of services, for one user."""
+    """The system's service manager, for one user."""
 
     user: Path
     #: The folder of the vaults of this device.
@@ -65,19 +65,19 @@ class Manager(msgspec.Struct, frozen=True):
     run: Run = run_command
 
     def name(self, namespace: str, usual_home: Path) -> str:
-        """Return the name of the service of a vault; vaults in another home than the default get names of their own."""
+        """Return the service name of a vault; a home other than the default adds a suffix."""
         here = os.path.realpath(self.home)
         end = "" if here == os.path.realpath(usual_home) else "-" + sha256(os.fsencode(here)).hexdigest()[:8]
         return f"ipfsmem-{namespace}{end}"
 
     def file(self, name: str) -> Path:
-        """Return the file for the manager."""
+        """Return the path of the service file."""
         if self.system == "win32":
             return self.home / f"{name}.xml"
         return file_of(self.system, self.user, self.environment.get("XDG_CONFIG_HOME"), name)
 
     def text(self, service: Service) -> bytes:
-        """Return the content of that file. Raises UsageError for words that cannot be written."""
+        """Return the content of the service file. Raises UsageError for words that it cannot contain."""
         checked(service)
         if self.system == "darwin":
             return launchd_agent(service)
@@ -88,18 +88,17 @@ class Manager(msgspec.Struct, frozen=True):
         return systemd_unit(service).encode()
 
     def steps(self, name: str) -> dict[str, list[Sequence[str]]]:
-        """Return the commands that start, query and stop it."""
+        """Return the commands that start, query and stop the service."""
         return commands(self.system, self.file(name), name, os.getuid() if hasattr(os, "getuid") else 0)
 
 
 def install(
     manager: Manager, service: Service, *, dry_run: bool = False, force: bool = False
 ) -> ServiceChanged:
-    """Write the file and start the service, now and at each login. Idempotent. `force`: also replace a file that this program
-    would not write.
+    """Write the file and start the service, now and at each login. Idempotent. `force`: also replace a changed or unknown file.
 
-    Raises UsageError for words that cannot be written, ConfigError for a file that somebody wrote or changed, StorageError,
-    IncompleteError if the manager could not be told: then the file is written, and the hint has the remaining commands.
+    Raises UsageError for words that the file cannot contain, ConfigError for a changed or unknown file, StorageError,
+    IncompleteError if the manager failed: then the file is written, and the hint has the remaining commands.
     """
     file, text = manager.file(service.name), manager.text(service)
     before = read_file(file, _MAX)
@@ -141,11 +140,10 @@ def _refuse_others(manager: Manager, service: Service, file: Path, there: bytes 
 def uninstall(
     manager: Manager, service: Service, *, dry_run: bool = False, force: bool = False
 ) -> ServiceChanged:
-    """Stop the service and remove its file. `force`: also one that this program would not write, and also if the manager cannot
-    be told.
+    """Stop the service and remove its file. `force`: also a changed or unknown file, and also if the manager fails.
 
-    Raises NotFoundError if there is none, ConfigError for a file that somebody wrote or changed, StorageError, IncompleteError if
-    the manager could not be told: then the file stays, unless `force`.
+    Raises NotFoundError if it is not installed, ConfigError for a changed or unknown file, StorageError, IncompleteError if the
+    manager failed: then the file stays, unless `force`.
     """
     name = service.name
     file = manager.file(name)
@@ -179,7 +177,7 @@ def uninstall(
 
 
 def state(manager: Manager, name: str, place: Path) -> ServiceState:
-    """Return whether the service is installed and runs, and the result of its syncs. `place`: the folder of the vault."""
+    """Return the state of the service, and the result of its syncs. `place`: the folder of the vault."""
     file = manager.file(name)
     there = os.path.lexists(file)
     (look,) = manager.steps(name)["look"]
@@ -211,7 +209,7 @@ def _first_failure(manager: Manager, steps: Sequence[Sequence[str]]) -> str | No
 
 
 def _was_not_there(step: Sequence[str], code: int, said: str) -> bool:
-    """Return whether a stop failed only because nothing ran."""
+    """Tell whether a stop failed only because nothing ran."""
     return (
         (step[1] == "bootout" and ("No such process" in said or "Could not find" in said))
         or (step[1] == "/End" and code != NO_PROGRAM)

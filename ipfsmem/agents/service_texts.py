@@ -1,7 +1,8 @@
-"""The texts for a system's service manager: a unit of systemd, an agent of launchd, a task of Windows. Pure: texts of values.
+"""The files for the system's service manager: a systemd unit, a launchd agent, a Windows task. Pure functions.
 
 Sources (November 2026): systemd.unit(5), systemd.service(5), systemd.exec(5) of systemd 252 to 258; launchd.plist(5) of macOS;
-"Task Scheduler Schema" of Microsoft. The restrictions of a unit do not cover folders: they may be anywhere, also on other disks.
+"Task Scheduler Schema" of Microsoft. The restrictions of a unit do not cover folders: vaults may be anywhere, also on other
+disks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ipfsmem.errors import UsageError
 AGAIN: Final = 60
 
 
-#: A placeholder for the interval of a service, to compare texts at any interval.
+#: Placeholder for the interval of a service, to compare texts at any interval.
 ANY_TIME: Final = "@every@"
 
 
@@ -30,13 +31,13 @@ class Service(msgspec.Struct, frozen=True):
 
     #: Its name on this system.
     name: str
-    #: The vault, for people.
+    #: The display name of the vault.
     memory: str
     #: The program and its arguments.
     words: tuple[str, ...]
 
     def at_any_time(self) -> Service:
-        """Return this service without its interval, for comparing."""
+        """Return this service with a placeholder for its interval."""
         before = ("", *self.words)
         words = tuple(
             ANY_TIME if last == "--every" else word for last, word in zip(before, self.words, strict=False)
@@ -64,7 +65,7 @@ def _is_unicode(word: str) -> bool:
 
 
 def systemd_unit(service: Service) -> str:
-    """Return the unit for a user's systemd."""
+    """Return the unit for the user's systemd."""
     return f"""# Written by: ipfsmem service install. Remove it with: ipfsmem service uninstall
 [Unit]
 Description=Keeps the memory {service.memory.replace("%", "%%")} in sync (ipfsmem)
@@ -92,12 +93,12 @@ WantedBy=default.target
 
 
 def _startable(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words, with a shell if systemd does not accept the program's name."""
+    """Return the words, run by a shell if systemd does not accept the program's name."""
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *words) if set(words[0]) & set("\"'\\$") else words
 
 
 def systemd_word(word: str) -> str:
-    """Return a quoted word of a command line: a per cent sign begins a specifier there, a dollar sign a variable."""
+    """Return a quoted word of a command line: `%` begins a specifier there, `$` a variable."""
     for letter, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
         word = word.replace(letter, written)
     return f'"{word}"'
@@ -163,7 +164,7 @@ def _fill(element: ElementTree.Element, *parts: tuple[str, str]) -> None:
 
 
 def file_of(system: str, user: Path, environment_config: str | None, name: str) -> Path:
-    """Return the path of the text for a system."""
+    """Return the path of the service file. Raises UsageError on Windows."""
     if system == "darwin":
         return user / "Library" / "LaunchAgents" / f"{name}.plist"
     if system == "win32":
@@ -173,7 +174,7 @@ def file_of(system: str, user: Path, environment_config: str | None, name: str) 
 
 
 def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Sequence[str]]]:
-    """Return the commands that start, query and stop it, by system."""
+    """Return the commands that start, query and stop the service, by system."""
     if system == "darwin":
         return {
             "begin": [("launchctl", "bootstrap", f"gui/{uid}", str(file))],
@@ -210,18 +211,18 @@ def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Seq
         ],
         "look": [(*user, "is-active", f"{name}.service")],
         "end": [(*user, "disable", "--now", f"{name}.service")],
-        # Its exit code may not be 0, and a failed unit would stay in the list.
+        # Its exit code may not be 0, and a failed unit would stay listed.
         "after": [(*user, "daemon-reload"), (*user, "reset-failed", f"{name}.service")],
     }
 
 
-#: States of a unit of a user's systemd that does not run.
+#: States of a systemd user unit that does not run.
 _IDLE: Final = frozenset(("inactive", "failed", "activating", "deactivating", "maintenance", "unknown"))
 
 
 def how_it_is(system: str, code: int, said: str) -> tuple[bool | None, str]:
-    """Return whether a service runs, from the answer of the system's manager, and its word for that. None: the manager was not
-    reached, or used unknown words (schtasks uses the system's language)."""
+    """Tell whether a service runs, from the output of the service manager, and return its word for the state. None: the manager
+    was not reached, or used unknown words (schtasks uses the system's language)."""
     first = next(iter(said.splitlines()), "")
     if system == "darwin":
         if code:

@@ -1,7 +1,7 @@
-"""The context of an agent at the start of a session and before a prompt: of the nameless scope, and of its project.
+"""The context of an agent at the start of a session and before a prompt: of the unnamed scope, and of its project.
 
-Only a connected folder gets the memories of its project (`agents/projects.py`). Memories that the program reads itself, from an
-adopted folder, are not repeated.
+Only a connected folder gets the memories of its project (`agents/projects.py`). Memories in an adopted folder, which the
+program reads directly, are not repeated.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ipfsmem.memories.context_layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
 from ipfsmem.parts.audit import acting_as, hearing, with_doubts
 
-#: About the tools of its MCP server, after the memories at the start of a session.
+#: A note about the MCP tools, after the memories at the start of a session.
 TOOLS: Final = (
     "Tools of the server ipfsmem: recall finds memories by words; read_memory reads one by the key that begins its line above; "
     "list_memories lists them; remember saves or changes one; forget deletes one; resolve_conflict settles edits of several "
     "devices.\n"
 )
-#: After a prompt, if a text is cut or had no room.
+#: A note after a prompt, if a text is cut or had no room.
 _WHOLE: Final = "read_memory, a tool of the server ipfsmem, reads a memory whole by its key.\n"
 _CUT: Final = ("\n> (cut here: ", " had no room here")
-#: A line of an index. Its link leads to a file of a folder that an agent may not have.
+#: A line of an index. Its link leads to a file in a folder that an agent may lack.
 _LINKED: Final = lazy_pattern(r"^> - \[((?:[^\\\]]|\\.)*)\]\(([^()\n]+)\.md\)", re.MULTILINE)
-#: Characters of the end of a long prompt, and of its beginning, that are used.
+#: Characters used of the end of a long prompt, and of its beginning.
 _ENDS = 400
 
 
 class SessionText(msgspec.Struct, frozen=True):
-    """The text for the model, empty if there is none; notices for a person about the folders of the project; and a hash of the
-    text under a key of this device, to recognise the same text."""
+    """The text for the model, empty without one; notices for a person about the folders of the project; and a keyed hash of the
+    text, to recognise the same text on this device."""
 
     text: str = ""
     lines: tuple[str, ...] = ()
@@ -89,19 +89,19 @@ def _opened(namespace: str, home: Path, passphrase: str | None) -> Memory:
 
 
 def _beside_tools(max_tokens: int) -> int:
-    """Return how many tokens the memories may use."""
+    """Return the token budget of the memories."""
     return max(LEAST_TOKENS, max_tokens - tokens_of(TOOLS))
 
 
 def _by_key(line: re.Match[str]) -> str:
-    """Return the beginning of a line of an index with its key in place of the link."""
+    """Return the beginning of an index line with its key instead of the link."""
     name, key = line[1], line[2]
     return f"> - {key}" if name == key else f"> - {key}: {name}"
 
 
 class PromptText(msgspec.Struct, frozen=True):
-    """The memories for a prompt, empty if there are no new ones, and the marks of the texts in it. `ready`: False if not all was
-    searched, as the index must be made first."""
+    """The memories for a prompt, empty without new ones, and the marks of the texts in it. `ready`: False if the search is
+    incomplete, as the index must be built first."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
@@ -118,15 +118,15 @@ def prompt_text(
     session: str = "",
     passphrase: str | None = None,
 ) -> PromptText:
-    """Return the memories, messages and events for a prompt in a folder, without those that the session was shown (by their
-    marks) and without the messages of the session of this name.
+    """Return the memories, messages and events for a prompt in a folder, except those already shown to the session (by their
+    marks) and the messages of the session of this name.
 
     Raises PassphraseError while the keys of the vault are locked, NotFoundError, StorageError.
     """
     query = asked(prompt)
     if not query or not settings().agents.enabled:
         return PromptText()
-    # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
+    # By words and without plugins: a model may take longer than a hook's time limit.
     with _opened(namespace, home, passphrase) as memory, acting_as("hook", program), hearing() as doubts:
         scope, _ = _scope(memory, folder, program)
         there = memory.scope(scope)
@@ -144,8 +144,8 @@ def prompt_text(
 
 
 def asked(prompt: str) -> str:
-    """Return the query for a prompt: its end and its beginning, as the question is there if much is pasted between. Empty with
-    less than two significant words, unless one is of a script with short words."""
+    """Return the query for a prompt: its end and its beginning, which have the question if much is pasted. Empty with fewer
+    than two significant words, unless one is of a script with short words."""
     from ipfsmem.recall.terms import terms
 
     query = prompt if len(prompt) <= 2 * _ENDS else f"{prompt[-_ENDS:]} {prompt[:_ENDS]}"
@@ -154,16 +154,17 @@ def asked(prompt: str) -> str:
 
 
 def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolder | None]:
-    """Return the scope that an agent gets besides the nameless one: its project's, unless the program reads that itself."""
+    """Return the scope that an agent gets in addition to the unnamed one: its project's, unless the program reads that
+    directly."""
     row: ProjectFolder | None = None
     adopted = False
-    # A folder that was removed meanwhile, or cannot be read, belongs to no project.
+    # A folder that was removed, or is unreadable, belongs to no project.
     with contextlib.suppress(UsageError, StorageError):
         project, row = find_connected(memory, folder)
         attached = set(memory.folders.paths())
         adopted = (
             row is not None
-            and row.path == str(project.folder)  # else it was moved, and the program uses another folder now
+            and row.path == str(project.folder)  # else it was moved, and the program uses another folder
             and row.adopted.get(program) in attached
             and not _keeps_own_folder(program, project, attached)
         )
@@ -171,7 +172,7 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
 
 
 def make_ready(memory: Memory, folder: str) -> None:
-    """Make the index for prompts in a folder, which a hook has no time for."""
+    """Build the index for prompts in a folder, which exceeds a hook's time limit."""
     project, row = "", None
     if folder:
         project, row = _scope(memory, folder, "")
@@ -198,7 +199,7 @@ def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, progr
 
 
 def _keeps_own_folder(program: str, project: Project, attached: set[str]) -> bool:
-    """Return whether the program has an unlinked memory folder for this working tree: then it reads that one, and not that of the
+    """Tell whether the program has an unlinked memory folder for this working tree: it reads that one then, not that of the
     first working tree."""
     repository = project.repository
     if program != "claude-code" or repository is None or repository.tree == repository.root:

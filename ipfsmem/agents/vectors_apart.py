@@ -1,6 +1,6 @@
-"""Makes the vectors that a command found missing in a separate process, so that a question does not wait for them.
+"""The computation of missing embeddings in a separate process, so that a query does not wait for it.
 
-One at a time for each vault, with a time limit and a low priority. `ipfsmem status` and `index rebuild` report errors.
+One process at a time for each vault, with a time limit and a low priority. `ipfsmem status` and `index rebuild` report errors.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ipfsmem.device.lock import file_lock, is_held
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.locations import VECTORS_LOCK, namespace_folder
 
-#: Time limit of the process, and the pause after one, in seconds.
+#: Time limit of the process, and the pause after it, in seconds.
 _END, _REST = 1_800.0, 10.0
-#: Seconds between two checks whether the keys are unlocked.
+#: Seconds between checks that the keys are unlocked.
 _LOOK = 0.25
 
 
 def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | None) -> None:
-    """Start it and return at once, unless one is running or was a moment ago. `kinds`: kinds besides memories that get vectors.
-    Raises nothing: recall works by words until then."""
+    """Start the process and return at once, unless one runs or ran within the pause. `kinds`: kinds to embed in addition to
+    memories. Raises nothing: until then recall searches by words."""
     path = namespace_folder(home, namespace) / VECTORS_LOCK
     with contextlib.suppress(OSError, IpfsmemError):
         if is_held(path) or (path.exists() and 0 <= time.time() - path.stat().st_mtime < _REST):
@@ -36,7 +36,7 @@ def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | No
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
-    """Make all missing vectors. Raises nothing."""
+    """Compute all missing embeddings. Raises nothing."""
     place = namespace_folder(home, namespace)
     if not place.is_dir():
         return
@@ -82,7 +82,7 @@ def ending_after(seconds: float) -> Iterator[None]:
 
 
 def is_at(path: Path, inode: int) -> bool:
-    """Return whether the lock file is still there: `lock` deletes it, as keys that came with a passphrase have no other watch."""
+    """Tell whether the lock file is unchanged: `lock` deletes it, the only signal for keys opened by a passphrase."""
     try:
         return path.stat().st_ino == inode
     except OSError:
@@ -92,7 +92,7 @@ def is_at(path: Path, inode: int) -> bool:
 def end_when_locked(
     still_unlocked: Callable[[], bool], end: Callable[[], object], done: threading.Event
 ) -> None:
-    """Call `end` as soon as the keys are locked, whatever is running: it may hold them for seconds. Not after `done`."""
+    """Call `end` as soon as the keys are locked, even during work that holds them for seconds. Not after `done`."""
     while still_unlocked():
         if done.wait(_LOOK):
             return

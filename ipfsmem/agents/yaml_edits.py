@@ -1,7 +1,7 @@
-"""Adds an entry to a mapping or a list at the top of a YAML text, and removes exactly that; every other byte stays unchanged.
+"""Edits of YAML: add an entry to a top-level mapping or list, and remove exactly that; all other bytes stay unchanged.
 
-Lines are added and removed, never rewritten by a library. The text is parsed before and after: the two differ by the entry and by
-nothing else, or the edit is refused. Pure functions.
+Lines are added and removed, never rewritten by a library. The text is parsed before and after: an edit that changes anything
+but the entry is refused. Pure functions.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 _NULLS: Final = ("", "~", "null", "Null", "NULL")
-#: The text after the first word of a line, and the beginning of a line with only space or a comment.
+#: The text after the first word of a line, and the start of a line with only space or a comment.
 _tabs = re.compile(r"(?m)(?<=[^ \t\r\n])[^\r\n]*(?=\r?$)|^[ \t]*(?=#|\r?$)")
-#: Not printable in YAML, or a line end there that JSON leaves unescaped.
+#: Characters that YAML does not allow, or line ends in YAML that JSON leaves unescaped.
 _escaped = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class YamlEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One wanted entry of a mapping or a list of a YAML file."""
+    """A wanted entry of a mapping or a list of a YAML file."""
 
     #: The name of the mapping or the list, and that of the entry.
     path: tuple[str, str]
     value: dict[str, Any]
-    #: Keys that the program adds to it itself.
+    #: Keys that the program writes into it.
     program_keys: tuple[str, ...] = ()
-    #: Whether it is an item of a list, identified by its `name`.
+    #: True for an item of a list, identified by its `name`.
     listed: bool = False
 
 
 class Inserted(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that was added: enough to find it again in a text that has changed since."""
+    """An added entry: enough to find it again in a text that has changed since."""
 
     entry: YamlEntry
-    #: The characters that were added.
+    #: The added characters.
     written: str
-    #: Whether the mapping or the list was created with it.
+    #: True if the mapping or the list was created with it.
     made: bool
-    #: The null that it replaced, as it was written.
+    #: The null that it replaced, verbatim.
     instead: str = ""
 
 
@@ -56,7 +56,7 @@ def find(text: str, wanted: YamlEntry) -> Any:
 
 
 def add(text: str, wanted: YamlEntry) -> tuple[str, Inserted]:
-    """Add a new entry to the text. Raises FormatError when the text cannot be edited safely."""
+    """Return the text with a new entry, and the addition. Raises FormatError if the text cannot be edited safely."""
     read = _Read(text, wanted)
     null = read.null()
     if null is not None:
@@ -103,19 +103,19 @@ def _block(wanted: YamlEntry, indent: str, step: str) -> list[str]:
 
 
 def _flow_at(wanted: YamlEntry, top: bool) -> str:
-    """Return the mapping or list of an entry in flow style, `top` with the mapping at the top around it."""
+    """Return the mapping or list of an entry in flow style, with `top` in a top-level mapping."""
     parent, name = wanted.path
     own = _flow([wanted.value] if wanted.listed else {name: wanted.value})
     return f"{{{json.dumps(parent)}: {own}}}" if top else own
 
 
 def _flow(value: Any) -> str:
-    """Return a value on one line: JSON, which YAML reads alike."""
+    """Return a value on one line: JSON, which is YAML."""
     return _escaped.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 class _Pair(NamedTuple):
-    """The events at which a key, its value, and what follows begin."""
+    """The events at which a key, its value, and the next node begin."""
 
     key: int
     value: int
@@ -132,7 +132,7 @@ class _Read:
         self.events: list[Event] = self._parsed()
         if sum(isinstance(one, yaml.DocumentStartEvent) for one in self.events) > 1:
             raise FormatError("it holds more than one YAML document")
-        #: The value at the top, and the mapping there; None in an empty text, and for null.
+        #: The top-level value, and the mapping there; None in an empty text, and for null.
         self.top = next((i for i, one in enumerate(self.events) if isinstance(one, yaml.NodeEvent)), None)
         self.root = self._root()
         self.pairs = [] if self.root is None else [*self._pairs(self.root)]
@@ -141,7 +141,7 @@ class _Read:
         self.entry = self._named(self.children, wanted.path[1], listed=wanted.listed)
 
     def _parsed(self) -> list[Event]:
-        """Return the events of the text. Tabs that cannot be read are replaced by spaces if other parsers accept them as space."""
+        """Return the events of the text. Unreadable tabs are replaced by spaces where other parsers accept them as space."""
         yaml = self._yaml
         error: Exception | None = None
         for text in dict.fromkeys((self.text, _spaced(self.text))):
@@ -224,7 +224,7 @@ class _Read:
             at = end
 
     def _behind(self, at: int) -> int:
-        """Return the event after the node that begins at an event."""
+        """Return the index of the event after the node that begins at an event."""
         depth = 0
         while True:
             one = self.events[at]
@@ -265,7 +265,7 @@ class _Read:
         )
 
     def start(self, event: int) -> int:
-        """Return the first character of an event."""
+        """Return the offset of the first character of an event."""
         return _index(self.events[event].start_mark)
 
     def end(self, event: int) -> int:
@@ -273,7 +273,7 @@ class _Read:
         return _index(self.events[event].end_mark)
 
     def begin(self, pair: _Pair) -> int:
-        """Return the first character of an entry: its key, or the dash before it."""
+        """Return the offset of the first character of an entry: its key, or the dash before it."""
         start = self.start(pair.key)
         if not self.wanted.listed or pair not in self.children or self.is_flow(self._parent()):
             return start
@@ -289,11 +289,11 @@ class _Read:
         return self.parent.value
 
     def is_flow(self, event: int) -> bool:
-        """Return whether a mapping or a list is in flow style (braces or brackets)."""
+        """Tell whether a mapping or a list is in flow style (braces or brackets)."""
         return bool(getattr(self.events[event], "flow_style", False))
 
     def stop(self) -> int:
-        """Return the end of the document: its `...`, if it has one."""
+        """Return the offset of the end of the document: its `...`, if any."""
         for at, one in enumerate(self.events):
             if isinstance(one, self._yaml.DocumentEndEvent) and one.explicit:
                 return self.start(at)

@@ -1,6 +1,6 @@
-"""The programs that `connect` supports, one module each: where their settings are, and the form of an entry.
+"""The programs that `connect` supports, one module each: paths of their settings, and the form of an entry.
 
-docs/AGENTS.md names the source and the date of each statement. A module only declares; `connecting.py` applies it.
+docs/AGENTS.md gives source and date of each statement. A module only declares; `connecting.py` applies it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ipfsmem.agents.programs import (
 from ipfsmem.agents.programs.program import Program
 from ipfsmem.errors import UsageError
 
-#: By name, in the order of `connect --list`.
+#: Programs by name, in the order of `connect --list`.
 PROGRAMS: Final[dict[str, Program]] = {
     one.PROGRAM.name: one.PROGRAM
     for one in (
@@ -49,7 +49,7 @@ PROGRAMS: Final[dict[str, Program]] = {
 
 
 def program_named(name: str) -> Program:
-    """Return the program of that name. Raises UsageError with the supported ones."""
+    """Return the program of that name. Raises UsageError that names the supported ones."""
     try:
         return PROGRAMS[name]
     except KeyError:

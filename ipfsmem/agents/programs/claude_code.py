@@ -18,7 +18,7 @@ from ipfsmem.agents.programs.program import (
 )
 
 _NAME: Final = "claude-code"
-#: Timeouts in seconds. Without its own a hook at the end of a session gets 1.5 seconds, all such hooks together.
+#: Timeouts in seconds. By default, all hooks at the end of a session share 1.5 seconds.
 _EVENTS: Final = {
     "SessionStart": ("session-start", 10),
     "UserPromptSubmit": ("prompt", 10),
@@ -33,7 +33,7 @@ def folder(around: Surroundings) -> Path:
 
 
 def _state(around: Surroundings) -> Path:
-    """Return its state file: next to the folder, or in it if the folder was moved."""
+    """Return the state file: next to the folder, or in a moved folder."""
     return around.folder_of("CLAUDE_CONFIG_DIR", around.user) / ".claude.json"
 
 

@@ -25,7 +25,7 @@ _EVENTS: Final = {
     "Stop": ("stop", 10),
     "SessionEnd": ("session-end", 3),
 }
-#: A server gets a few variables only (HOME, PATH, USER and the like): these name the settings and the unlocked keys.
+#: Variables that name the settings and the unlocked keys; a server gets only a few others (HOME, PATH, USER and the like).
 _VARIABLES: Final = (
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
@@ -33,7 +33,7 @@ _VARIABLES: Final = (
     "DBUS_SESSION_BUS_ADDRESS",
     "IPFSMEM_CONFIG",
 )
-#: Keys that Codex writes into the table of a server itself: an "always allow", and a server that is disabled.
+#: Keys that Codex writes into the table of a server: an "always allow", and a disabled server.
 _PROGRAM_KEYS: Final = ("tools", "enabled", "default_tools_approval_mode")
 
 

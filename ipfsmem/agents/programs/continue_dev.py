@@ -17,9 +17,9 @@ def _folder(around: Surroundings) -> Path:
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
     settings, ours = _folder(around) / "config.yaml", _folder(around) / "mcpServers" / f"{NAME}.json"
-    if settings.exists():  # its command line reads nothing else; a new file would replace its defaults
+    if settings.exists():  # its command line reads no other file; a new file would replace its defaults
         listed = YamlEntry(path=("mcpServers", NAME), value={"name": NAME, **stdio(launch)}, listed=True)
-        # Its extensions read both: an earlier one is removed.
+        # Its extensions read both files, so our earlier file is removed.
         both = (ConfigFile(path=settings, wanted=(listed,)), ConfigFile(path=ours, wanted=()))
         return both if ours.exists() else both[:1]
     server = ConfigEntry(path=("mcpServers", NAME), value=stdio(launch))

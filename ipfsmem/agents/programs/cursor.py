@@ -10,7 +10,7 @@ from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, hook_entries, stdio
 
 _NAME: Final = "cursor"
-#: Timeouts in seconds. The output of a hook before a prompt does not reach the model, so there is none.
+#: Timeouts in seconds. No hook before a prompt: its output does not reach the model.
 _EVENTS: Final = {
     "sessionStart": ("session-start", 10),
     "stop": ("stop", 10),

@@ -10,7 +10,7 @@ from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundi
 from ipfsmem.agents.yaml_edits import YamlEntry
 from ipfsmem.config import expanded
 
-#: Keys that goose adds to an extension itself when its settings are changed there.
+#: Keys that goose writes into an extension when its settings are changed there.
 _PROGRAM_KEYS: Final = (
     "enabled",
     "description",

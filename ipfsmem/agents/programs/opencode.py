@@ -1,4 +1,4 @@
-"""opencode: servers in `opencode.json` or `opencode.jsonc`, in the shape of version 1, which version 2 reads too."""
+"""opencode: servers in `opencode.json` or `opencode.jsonc`, in the format of version 1, which version 2 reads, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _settings(around: Surroundings) -> Path:
-    """Return the existing file; of two the one in use."""
+    """Return the path of the file in use: `opencode.jsonc` if it exists."""
     with_comments = _folder(around) / "opencode.jsonc"
     return with_comments if with_comments.exists() else _folder(around) / "opencode.json"
 
@@ -35,7 +35,7 @@ def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
 
 
 def _is_of_version_2(path: Path) -> bool:
-    """Return whether the file has servers below `mcp.servers`. A server may have that name, and is one by its `type`."""
+    """Tell whether the file has servers below `mcp.servers`. With a `type` that is a server of this name."""
     servers: Any = None
     with contextlib.suppress(IpfsmemError, UnicodeDecodeError):  # reported when it is edited
         data = config_files.read(path).data

@@ -1,4 +1,4 @@
-"""The description of a program: where it keeps its settings on each system, and what to add there."""
+"""The description of a program: the paths of its settings on each system, and the entries to add."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAME: Final = "ipfsmem"
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """The machine: the user's folder, the variables, and the system (`sys.platform`)."""
+    """The environment: the user's folder, the variables, and the system (`sys.platform`)."""
 
     user: Path
     environment: Mapping[str, str]
     system: str
 
     def folder_of(self, variable: str, usual: Path) -> Path:
-        """Return the folder that a variable names, else the default one."""
+        """Return the folder that a variable names, else `usual`."""
         named = self.environment.get(variable)
         return expanded(named) if named else usual
 
@@ -35,7 +35,7 @@ class Surroundings(msgspec.Struct, frozen=True):
         return self.folder_of("XDG_CONFIG_HOME", self.user / ".config")
 
     def application_data(self) -> Path:
-        """Return that of programs with a window: on Windows and macOS the system's own folder."""
+        """Return the settings folder of programs with a window: on Windows and macOS the system's own."""
         if self.system == "win32":
             return self.folder_of("APPDATA", self.user / "AppData" / "Roaming")
         if self.system == "darwin":
@@ -53,7 +53,7 @@ class ConfigFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that can be connected."""
+    """A supported program."""
 
     name: str
     title: str
@@ -66,7 +66,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def is_here(self, around: Surroundings) -> bool:
-        """Return whether it seems to be installed."""
+        """Tell whether it seems to be installed."""
         if any(path.exists() for path in self.traces(around)):
             return True
         return shutil.which(self.command, path=around.environment.get("PATH")) is not None
@@ -101,6 +101,6 @@ def settings_json(
 
 
 def stdio(launch: Launch) -> dict[str, Any]:
-    """Return a server that is started and uses its standard streams, as most programs write it."""
+    """Return the entry of a server that is started as a command and uses standard streams."""
     command, *arguments = launch.server()
     return {"command": command, "args": arguments}

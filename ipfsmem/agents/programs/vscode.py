@@ -1,5 +1,5 @@
-"""Visual Studio Code: servers of the user's default profile in `mcp.json`. Its hooks are a preview, and it runs those of Claude
-Code too."""
+"""Visual Studio Code: servers of the user's default profile in `mcp.json`. Its hooks are a preview, and it also runs those of
+Claude Code."""
 
 from __future__ import annotations
 
