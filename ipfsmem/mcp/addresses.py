@@ -1,4 +1,4 @@
-"""Where memories stand as resources: `memory://<scope>/<key>`, without a scope `memory:///<key>`, and without a key the index.
+"""URIs of memories as resources: `memory://<scope>/<key>`, `memory:///<key>` in the default scope, and without a key the index.
 
 Pure functions on text.
 """
@@ -10,7 +10,7 @@ from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.memory_records import MemoryRecord
 
 _PREFIX = "memory://"
-#: What clients are told of all of these.
+#: The resource templates that clients list.
 TEMPLATES = (
     ("memory:///{key}", "A memory", "A memory of the default scope."),
     ("memory://{scope}/{key}", "A memory of a scope", "A memory of a named scope, such as a project."),
@@ -18,17 +18,17 @@ TEMPLATES = (
 
 
 def address(scope: str, key: str = "") -> str:
-    """The URI of a memory, or of the index of a scope."""
+    """Return the URI of a memory, or of the index of a scope."""
     return f"{_PREFIX}{scope}/{key}"
 
 
 def address_of(reading: MemoryRecord) -> str:
-    """The URI of what was read."""
+    """Return the URI of a record."""
     return address(reading.scope, reading.key)
 
 
 def parts(uri: str) -> tuple[str, str]:
-    """Scope and key of a URI; the key is empty for the index. Raises NotFoundError for any other, KeyNameError."""
+    """Return scope and key of a URI; the key is empty for the index. Raises NotFoundError for any other URI, KeyNameError."""
     scope, slash, key = uri.removeprefix(_PREFIX).partition("/")
     if not uri.startswith(_PREFIX) or not slash:
         raise NotFoundError(

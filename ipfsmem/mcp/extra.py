@@ -1,4 +1,4 @@
-"""Whether the extra `mcp`, which the server needs, is installed."""
+"""A check for the extra `mcp`, which the server needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipfsmem.errors import UsageError
 
 
 def need_extra() -> None:
-    """Raises UsageError where the package is missing, or is one of before 2.0."""
+    """Raise UsageError if the package is missing, or older than 2.0."""
     if find_spec("mcp_types") is None:
         raise UsageError(
             "the MCP server needs the extra mcp, which is not installed",

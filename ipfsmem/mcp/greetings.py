@@ -1,7 +1,7 @@
-"""What the server answers before anything is imported: the handshake and the lists that depend on its options alone.
+"""Answers that need no import of the tools: the handshake, and the lists that depend on the server's options alone.
 
-They stand in `prepared.json`, made from the tools by `python -m ipfsmem.mcp.preparing`; a test compares it with them and with what the
-SDK answers.
+`python -m ipfsmem.mcp.preparing` makes them from the tools and stores them in `prepared.json`; a test compares it with the
+tools and with the SDK's answers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ FILE: Final = Path(__file__).with_name("prepared.json")
 
 
 class Greetings:
-    """The answers to a client of a protocol with a handshake, for one choice of tools."""
+    """The prepared answers to a client that begins with a handshake, for one choice of tools."""
 
     def __init__(self, prepared: dict[str, Any], tools: list[Any], instructions: str | None = None) -> None:
-        """`tools`: as the protocol writes them; `instructions`: other ones than were prepared."""
+        """`tools`: as in the protocol; `instructions`: replace the prepared ones."""
         self._protocols: list[str] = prepared["protocols"]
         self._initialize: dict[str, Any] = prepared["initialize"]
         if instructions is not None:
@@ -32,7 +32,7 @@ class Greetings:
         }
 
     def initialize(self, params: Any) -> dict[str, Any] | None:
-        """The answer to a handshake; None for one that the SDK is to judge."""
+        """Return the answer to a handshake; None for one that the SDK must check."""
         if not isinstance(params, dict) or not isinstance(params.get("protocolVersion"), str):
             return None
         client = params.get("clientInfo")
@@ -45,7 +45,7 @@ class Greetings:
         return {"protocolVersion": version, **self._initialize}
 
     def answer(self, method: str, params: Any) -> dict[str, Any] | None:
-        """The answer to a request after the handshake; None for any that needs more."""
+        """Return the answer to a request after the handshake; None for any other request."""
         if params not in (None, {}) and not (isinstance(params, dict) and params.keys() <= {"_meta"}):
             return None
         return self._fixed.get(method)
@@ -60,7 +60,7 @@ def prepared() -> dict[str, Any]:
 def chosen(
     known: dict[str, Any], names: Iterable[str] | None, *, read_only: bool, structured: bool
 ) -> list[dict[str, Any]] | None:
-    """The tools for some names (each a tool, a set, or several with commas); None where a name is unknown."""
+    """Return the tools of some names (each a tool, a set, or several with commas); None for an unknown name."""
     tools, sets = known["tools"], known["sets"]
     words = ["everyday"] if names is None else [word.strip() for one in names for word in one.split(",")]
     wanted = [name for word in words if word for name in sets.get(word, (word,))]

@@ -1,6 +1,5 @@
-"""A bound on sessions over HTTP under which a new one is always let in: the one that was silent longest is ended for it, as its
-client would end it. Of one that is being answered, or that listens, no other takes the place.
-"""
+"""A limit on sessions over HTTP. A new session is always accepted: at the limit the one idle longest is ended, as its client
+would end it. A session with an open request is never ended."""
 
 from __future__ import annotations
 
@@ -8,26 +7,26 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-#: The header that names a session.
+#: The header with the session id.
 _SESSION: Final = b"mcp-session-id"
-#: Headers without which a request to end a session is not answered.
+#: Headers that a request to end a session needs.
 _NEEDED: Final = (b"host", b"authorization")
 
 Asgi = Callable[[dict[str, Any], Any, Any], Any]
 
 
 class BoundedSessions:
-    """An ASGI application around one that speaks MCP, which ends sessions of that beyond `most`."""
+    """An ASGI application around one of MCP, which ends the sessions beyond `most`."""
 
     def __init__(self, app: Asgi, most: int) -> None:
         self._app = app
         self._most = most
-        #: Requests of each session that are being answered, and the sessions that have none, the one silent longest first.
+        #: Open requests of each session, and the sessions without one, the one idle longest first.
         self._busy: Counter[bytes] = Counter()
         self._silent: dict[bytes, None] = {}
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Answer a request, and end what is too much before a new session is answered: its client may ask for another at once."""
+        """Handle a request, and end surplus sessions before a new session gets its answer: its client may open another at once."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -48,7 +47,7 @@ class BoundedSessions:
         try:
             await self._app(scope, receive, heard)
         finally:
-            # 404: it has ended by itself, or never was.
+            # 404: expired, or unknown.
             self._ends(session, gone=status == 404 or scope["method"] == "DELETE")
         await self._end_beyond(scope)
 
@@ -71,7 +70,7 @@ class BoundedSessions:
                 self._silent[session] = None
 
     async def _end(self, session: bytes, scope: dict[str, Any]) -> None:
-        """Have the application end a session. `scope`: of a request that it answers."""
+        """Make the application end a session. `scope`: of a request that it accepts."""
         del self._silent[session]
         headers = [(name, value) for name, value in scope["headers"] if name.lower() in _NEEDED]
 

@@ -16,7 +16,7 @@ from ipfsmem.tools.toolset import ALL, SETS
 
 
 def made() -> dict[str, Any]:
-    """The answers, as the protocol writes them."""
+    """Return the answers in the form of the protocol."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
     def none() -> Any:
@@ -49,7 +49,7 @@ def made() -> dict[str, Any]:
 
 
 def encoded() -> bytes:
-    """The bytes of the file."""
+    """Return the bytes of the file."""
     return json.format(json.encode(made()), indent=1) + b"\n"
 
 

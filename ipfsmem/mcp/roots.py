@@ -1,4 +1,4 @@
-"""Which project a program works on: the scope that a person connected with the folder in which it works."""
+"""The project of a program: the scope that a person connected with its working folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ipfsmem.errors import IpfsmemError
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: Folders of one program that are looked at.
+#: Maximum number of folders of one program.
 _MOST: Final = 20
 
 
 def folders_of(uris: Iterable[str]) -> list[Path | None]:
-    """The folders of this machine that some URIs name; None for each that names another place."""
+    """Return the local folders of URIs; None for each URI of another kind."""
     return [_folder_of(uri) for uri in list(uris)[:_MOST]]
 
 
@@ -39,17 +39,17 @@ class Projects:
     """The projects of folders, cached until the memory changes."""
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder`: meant where a program does not say in which it works."""
+        """`folder`: working folder of programs that name no roots."""
         self._folder = folder
         self._known: dict[Path, str] = {}
         self._mark: object = None
         self._of: weakref.ref[Memory] | None = None
 
     def scope_of(self, memory: Memory, roots: list[Path | None] | None) -> str:
-        """The scope of the first connected folder; "" without one. The folder in which the server was started counts only for a program
+        """Return the scope of the first connected folder; "" without one. The server's own folder is used only for a program
         that names no roots at all; one that works elsewhere gets no project's scope."""
         db = memory.replica.db
-        # What others commit, and what this connection writes itself.
+        # Commits of other processes, and writes of this connection.
         mark = db.version(), db.connection.total_changes
         if self._of is None or self._of() is not memory or mark != self._mark:
             self._known, self._mark, self._of = {}, mark, weakref.ref(memory)
@@ -68,12 +68,12 @@ def _scope_of(memory: Memory, folder: Path) -> str:
 
     try:
         row = find_connected(memory, folder)[1]
-    except IpfsmemError:  # the folder is gone, or cannot be read
+    except IpfsmemError:  # the folder is missing or unreadable
         return ""
     if row is None:
         return ""
     try:
         memory.scopes.known(row.scope, live=True)
     except IpfsmemError:
-        return ""  # its scope was forgotten
+        return ""  # the scope is forgotten
     return row.scope

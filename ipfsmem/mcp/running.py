@@ -1,6 +1,6 @@
-"""Runs the server until its client or a signal ends it: the transport, the look-out for changes, and syncing beside it.
+"""Run the server until its client or a signal ends it: the transport, the watch for changes, and syncing.
 
-What is said while it runs goes to stderr, one line each; a problem that stays the same is said once.
+Messages go to stderr, one line each; a repeated problem is printed once.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from ipfsmem.sync.background import Attempt
 if TYPE_CHECKING:
     from ipfsmem.agents.background_start import Standby
 
-#: Seconds between two looks whether a locked memory was unlocked, and until syncing begins again that could not begin.
+#: Seconds between checks for an unlocked memory, and before syncing is retried after a failure.
 LOCKED_EVERY: Final = 1.0
 FAILED_EVERY: Final = 10.0
-#: Seconds that the last sync may take when the client is gone; what was not sent is safe here, and sent by the next.
+#: Time limit of the last sync in seconds, once the client is gone; unpublished data is safe here, and the next sync publishes
+#: it.
 LAST_SYNC: Final = 5.0
 
 
@@ -40,8 +41,8 @@ async def run(
 ) -> None:
     """Serve over a transport until it ends, or a signal ends it.
 
-    `stand_by` starts a sync that waits for the end of this process. It is started before the first write, as programs kill
-    their servers: what was written is published all the same.
+    `stand_by` starts a process that syncs when this one ends. It is started before the first write, as programs kill their
+    servers: the data is published all the same.
     """
     last = LastSync(served, stand_by) if sync and stand_by is not None else None
     if last is not None:
@@ -76,7 +77,7 @@ async def run(
 
 
 class LastSync:
-    """The sync of what this process leaves unpublished at its end."""
+    """The sync of data that this process leaves unpublished at its end."""
 
     def __init__(self, served: MemoryServer, stand_by: Callable[[], Standby]) -> None:
         self._served = served
@@ -84,17 +85,17 @@ class LastSync:
         self._standby: Standby | None = None
 
     def prepare(self) -> None:
-        """Called before each write."""
+        """Start the process before the first write."""
         if self._stand_by is None:
             return
-        with contextlib.suppress(IpfsmemError, OSError):  # the call says so, or the next sync publishes it
+        with contextlib.suppress(IpfsmemError, OSError):  # the call reports it, or the next sync publishes it
             memory = self._served.holder.memory()
             if memory.mode.published and memory.replica.config.providers:
                 self._standby = self._stand_by()
             self._stand_by = None
 
     def end(self) -> None:
-        """Called when the last sync here has ended or was given up."""
+        """End or release the process, once the last sync here has ended."""
         self._stand_by = None
         if self._standby is None:
             return
@@ -107,7 +108,7 @@ class LastSync:
 
 
 async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
-    """Keep the memory in sync whenever it is unlocked, until it is told to stop."""
+    """Keep the memory in sync while it is unlocked, until `stopped` is set."""
     said = ""
     place: Path | None = None
 
@@ -121,7 +122,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
         if place is not None:
             note_syncing(
                 place, attempt.error, brought=attempt.brought
-            )  # hooks give at the next prompt what it brought
+            )  # hooks give its changes at the next prompt
         say("" if attempt.error is None else f"not in sync: {attempt.error}")
 
     while not stopped.is_set():
@@ -132,7 +133,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
                 place = memory.replica.folder
                 async with memory.lock_watch() as locked, memory.autosync(on_attempt=on_attempt):
                     await _first_of(stopped, locked)
-        except PassphraseError as error:  # it was locked meanwhile, and may be unlocked again
+        except PassphraseError as error:  # locked meanwhile; may be unlocked again
             say(f"not in sync: {error.diagnostics()}")
         except IpfsmemError as error:
             say(f"not in sync: {error.diagnostics()}")
@@ -142,7 +143,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
 
 
 async def _first_of(*events: asyncio.Event) -> None:
-    """Wait until one of them is set."""
+    """Wait until one of the events is set."""
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

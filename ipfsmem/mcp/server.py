@@ -1,7 +1,8 @@
-"""The server itself, for any transport: tools, resources and prompts over one held memory.
+"""The MCP server, for any transport: tools, resources and prompts over one open memory.
 
-Only `MemoryServer.server`, which the SDK runs, imports the SDK. Every call goes through one worker thread, one after another, so that a slow one leaves the connection alive. What goes wrong
-with a memory is an answer that a model can read; a fault of the program is one line on stderr and an answer without its inside.
+Only `MemoryServer.server`, which the SDK runs, imports the SDK. All calls go through one worker thread, one after another, so
+that a slow call leaves the connection alive. Errors of a memory are answers that a model can read; a bug is one line on stderr
+and an answer without details.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What the server is called.
+#: Name and title of the server.
 NAME: Final = "ipfsmem"
 TITLE: Final = "Memory"
 #: Resources in one page of a list.
 PAGE: Final = 200
-#: Conversations of which something is remembered, and subscriptions of one.
+#: Maximum number of stored conversations, and of subscriptions of each.
 MAX_CONVERSATIONS: Final = 256
 MAX_SUBSCRIPTIONS: Final = 1_000
 _NOT_READ: Final = {
@@ -59,10 +60,10 @@ _NOT_READ: Final = {
     HALF_A_CHARACTER: "The message contains a lone surrogate (half a character), and was not read: send the whole character, or omit it.",
     NOT_JSON: "The message is not valid JSON, or nested too deep, and was not read.",
 }
-#: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
+#: Tools that need the conversation of a call, which HTTP without sessions does not name.
 OF_ONE_CONVERSATION: Final = frozenset(["save_session_context", "memory_store"])
 _PROGRAM: Final = "program "
-#: Seconds in which a program says in which folders it works.
+#: Time limit in seconds for a program to list its roots.
 _ANSWERS_ROOTS: Final = 2.0
 MARKDOWN: Final = "text/markdown"
 
@@ -78,28 +79,28 @@ _SAVE: Final = (
 
 
 def arguments_of(prompt: str) -> JSON:
-    """The arguments of a prompt, as the protocol writes them."""
+    """Return the arguments of a prompt in the form of the protocol."""
     about = {"name": "query", "description": "A few words; default: the whole index."}
     return {"arguments": [about]} if prompt == "memory" else {}
 
 
 class Conversation:
-    """What belongs to one connection: its tools, and what it wants to hear of."""
+    """The state of one connection: its tools and its subscriptions."""
 
     def __init__(self, tools: Iterable[Tool], about: Session) -> None:
         self.tools = {tool.name: tool for tool in tools}
-        #: What it was shown, and its project.
+        #: The texts shown to it, and its project.
         self.about = about
-        #: The folders that its program works in, as it said, None for a place that is not a folder of this machine; the whole is None
-        #: while it was not asked, or does not say.
+        #: The working folders that its program named, None for each URI of another kind; None as a whole before the program was
+        #: asked, or if it has no roots.
         self.roots: list[Path | None] | None = None
         self.subscribed: set[str] = set()
-        #: The last session object of a client that keeps a channel open for notices.
+        #: The last session object of a client that keeps a channel open for notifications.
         self.session: ServerSession | None = None
 
 
 class MemoryServer:
-    """The MCP server of one memory; `server` is what a transport runs."""
+    """The MCP server of one memory; a transport runs `server`."""
 
     def __init__(
         self,
@@ -113,9 +114,9 @@ class MemoryServer:
         structured: bool = False,
         folder: Path | None = None,
     ) -> None:
-        """`scope`, `read_only`, `names`, `by_type`: as for `toolset`; `program`: another program's tools instead. `structured`: answers have a structured form too.
-        `folder`: where a program started the server, whose project is meant where it names no roots. Raises UsageError,
-        KeyNameError."""
+        """`scope`, `read_only`, `names`, `by_type`: as for `toolset`; `program`: another program's tools instead. `structured`:
+        answers also have a structured form. `folder`: where a program started the server; its project is used if the program
+        names no roots. Raises UsageError, KeyNameError."""
         self.holder = holder
         self._structured = structured
         self._projects = Projects(folder)
@@ -127,28 +128,28 @@ class MemoryServer:
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
         self._conversation_tools(Session())  # refused now, not at the first call
         self._one_at_a_time = asyncio.Lock()
-        #: What the resources were when somebody last was told; None while nobody wants to hear of changes.
+        #: The resources when clients were last notified; None without subscribers.
         self.told: tuple[Mark, dict[str, str]] | None = None
-        #: Requests that are being answered.
+        #: Number of open requests.
         self.in_flight = 0
         #: Called before each call of a tool that may write.
         self.before_write: Callable[[], None] | None = None
 
     @functools.cached_property
     def bus(self) -> InMemorySubscriptionBus:
-        """Events for clients that listen, as the newer protocol does."""
+        """Return the events for clients that listen, as in the newer protocol."""
         from mcp.server.subscriptions import InMemorySubscriptionBus
 
         return InMemorySubscriptionBus()
 
     @functools.cached_property
     def server(self) -> Server[Any]:
-        """The SDK's server, imported on first use."""
+        """Return the SDK's server, imported on first use."""
         return self._server()
 
     @property
     def instructions(self) -> str:
-        """The instructions for the model."""
+        """Return the instructions for the model."""
         if not self._program:
             return GUIDANCE
         from ipfsmem.compat.programs import guidance
@@ -176,11 +177,12 @@ class MemoryServer:
         )
 
     def conversation(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:
-        """That of a request: one a process over stdio, one a session over HTTP, and one a program where HTTP has no sessions."""
+        """Return the conversation of a request: one per process over stdio, per session over HTTP, and per program over HTTP
+        without sessions."""
         return self.conversation_of(_conversation_id(ctx))
 
     def conversation_of(self, known: str = "") -> Conversation:
-        """The conversation of an id; that of the standard streams without one."""
+        """Return the conversation of an id; without an id that of stdio."""
         found = self._conversations.get(known)
         if found is None:
             session = Session(shared=known.startswith(_PROGRAM))
@@ -195,11 +197,11 @@ class MemoryServer:
 
     @property
     def conversations(self) -> list[Conversation]:
-        """Those that are remembered."""
+        """Return the stored conversations."""
         return list(self._conversations.values())
 
     async def in_thread(self, work: Callable[[], T], *, wait: float = WAIT) -> T:
-        """Do something with the memory, when it is its turn. `wait`: seconds that it may wait for other processes, in all."""
+        """Run `work` in the worker thread, one call at a time. `wait`: total seconds to wait for other processes."""
         by = acting().by
 
         def done() -> T:
@@ -209,7 +211,7 @@ class MemoryServer:
         async with self._one_at_a_time:
             return await in_thread(done)
 
-    # -- what the protocol asks for --------------------------------------------------------------------------
+    # -- requests of the protocol ----------------------------------------------------------------------------
 
     def _server(self) -> Server[Any]:
         from mcp.server import Server
@@ -233,7 +235,7 @@ class MemoryServer:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore"
-            )  # roots are of the protocols with a handshake, which most programs speak
+            )  # roots are part of the protocols with a handshake, which most programs speak
             server = self._with_handlers(Server, listening)
         server.middleware.append(counted)
         return server
@@ -258,7 +260,7 @@ class MemoryServer:
         )
 
     def listed_tools(self, there: Conversation) -> list[JSON]:
-        """What `tools/list` answers in a conversation, as the protocol writes it."""
+        """Return the answer to `tools/list` in a conversation, in the form of the protocol."""
         return [wire.tool(one, structured=self._structured) for one in there.tools.values()]
 
     async def call_tool(
@@ -269,8 +271,8 @@ class MemoryServer:
         by: str,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> JSON | None:
-        """What `tools/call` answers, as the protocol writes it; `by`: the program that calls. None where it was cancelled before its
-        turn came: nothing was begun then."""
+        """Return the answer to `tools/call`, in the form of the protocol; `by`: the program that calls. None if the call was
+        cancelled before it began."""
 
         def before() -> None:
             if self.before_write is not None and not there.tools[name].read_only:
@@ -286,7 +288,7 @@ class MemoryServer:
     def _choose_project(self, there: Conversation) -> None:
         """Find the scope of the project that the program of a conversation works on, unless the person chose one."""
         if self._scope is None:
-            with contextlib.suppress(IpfsmemError):  # a locked memory: the call says so
+            with contextlib.suppress(IpfsmemError):  # a locked memory: the call reports it
                 there.about.project = self._projects.scope_of(self.holder.memory(), there.roots)
 
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
@@ -306,13 +308,13 @@ class MemoryServer:
         return types.CallToolResult.model_validate_json(write_json(answered), by_name=False)
 
     async def _ask_roots(self, ctx: ServerRequestContext[Any, Any], there: Conversation) -> None:
-        """Ask a program once in which folders it works, where it says that it can tell."""
+        """Ask a program once for its working folders, if it has that capability."""
         client = ctx.session.client_params
         if there.roots is not None or client is None or client.capabilities.roots is None:
             return
         there.roots = []
-        with warnings.catch_warnings(), contextlib.suppress(Exception):  # it works without, too
-            warnings.simplefilter("ignore")  # newer protocols have none; older programs do
+        with warnings.catch_warnings(), contextlib.suppress(Exception):  # optional
+            warnings.simplefilter("ignore")  # newer protocols have no roots; older programs do
             async with asyncio.timeout(_ANSWERS_ROOTS):
                 told = await ctx.session.list_roots()
             there.roots = folders_of(str(one.uri) for one in told.roots)
@@ -340,7 +342,7 @@ class MemoryServer:
         )
 
     def resources(self, there: Conversation | None = None) -> list[tuple[str, str, str, str]]:
-        """URI, name, title and description of the indexes and the own memories, by URI."""
+        """Return URI, name, title and description of the indexes and the own memories, by URI."""
         scope = self._usual_scope(there)
         found = [
             (
@@ -360,24 +362,24 @@ class MemoryServer:
         return sorted(found)
 
     def shown(self) -> dict[str, str]:
-        """What the resources are, by URI: another value whenever a text is another."""
+        """Return a digest of each resource by its URI, which changes with the text."""
         memory = self.holder.memory()
         found = {}
         for item in memory.stack(self._usual_scope()).list():
             digest = item.sha256
-            if digest is None and item.fetched:  # merged of several
+            if digest is None and item.fetched:  # merged from several
                 reading = memory.scope(item.scope).read(item.key, counts=False)
                 digest = reading.sha256 if reading is not None else None
             found[address(item.scope, item.key)] = digest or ""
         return found
 
     def look(self) -> tuple[Mark, dict[str, str]] | None:
-        """What the resources are now, with the mark that changes when they may have; None while the memory is locked."""
+        """Return `shown` with the mark that changes when it may have changed; None while the memory is locked."""
         mark = self.holder.mark()
         return None if mark is None else (mark, self.shown())
 
     def indexes(self) -> list[str]:
-        """The URIs of the indexes."""
+        """Return the URIs of the indexes."""
         return [address(one) for one in dict.fromkeys((self._usual_scope(), ""))]
 
     def _usual_scope(self, there: Conversation | None = None) -> str:
@@ -412,7 +414,7 @@ class MemoryServer:
         )
 
     def text_of(self, uri: str) -> str:
-        """What stands at an address, fenced, and why it may be outdated. Raises NotFoundError, KeyNameError."""
+        """Return the text of a URI, fenced, and why it may be outdated. Raises NotFoundError, KeyNameError."""
         with hearing() as doubts:
             text = self._text_of(uri)
         return with_doubts(text, doubts)
@@ -452,16 +454,16 @@ class MemoryServer:
         return types.EmptyResult()
 
     async def _hear(self, ctx: ServerRequestContext[Any, Any]) -> Conversation:
-        """Note that a client wants to know of changes, where its protocol keeps a channel open for that."""
+        """Record that a client wants notifications, if its protocol keeps a channel open for them."""
         there = self.conversation(ctx)
         there.session = ctx.session
         await self._watched()
         return there
 
     async def _watched(self) -> None:
-        """From now on somebody wants to hear of changes."""
+        """Begin to watch for changes."""
         if self.told is None:
-            with contextlib.suppress(Exception):  # whoever reads it is told what is wrong
+            with contextlib.suppress(Exception):  # the next read reports the error
                 self.told = await self.in_thread(self.look)
 
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
@@ -507,7 +509,7 @@ class MemoryServer:
         )
 
     async def _answered(self, work: Callable[[], T]) -> T:
-        """The answer of some work with the memory; what goes wrong is an error of the protocol, in words."""
+        """Return the result of `work` with the memory; errors become errors of the protocol."""
         import mcp_types as types
         from mcp.shared.exceptions import MCPError
 
@@ -544,7 +546,7 @@ def _called(
 
 
 def unexpected(error: Exception) -> str:
-    """One line for whoever runs the server, and the words for the client, which get nothing of the inside."""
+    """Print one line for the operator, and return the message for the client, which has no details."""
     print(f"ipfsmem serve mcp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
     return f"something unexpected went wrong ({type(error).__name__}); nothing was acknowledged"
 

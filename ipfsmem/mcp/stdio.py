@@ -1,8 +1,8 @@
-"""The server over standard input and output: what is asked first is answered before the tools are imported, calls of tools without the
-SDK, and everything else by it.
+"""The server over stdio: the first requests are answered before the tools are imported, calls of tools without the SDK, and all
+others by the SDK.
 
-It is bounded: a client that sends long lines or many, or does not read, costs no more memory than a few messages. Standard output
-carries the protocol alone: its descriptor is taken away, and what anything else prints goes to stderr.
+Memory is bounded: a client that sends long or many lines, or does not read, costs no more than a few messages. Standard output
+carries only the protocol: its descriptor is replaced, and all other output goes to stderr.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
 
 Write = Callable[[Any], int]
 
-#: Requests that are answered side by side; further ones wait in the pipe.
+#: Requests answered concurrently; further ones wait in the pipe.
 MAX_IN_FLIGHT: Final = 32
-#: Looks, 5 ms apart, after which nothing more is being answered by the SDK.
+#: Checks, 5 ms apart, after which the SDK has no open request.
 _IDLE: Final = 4
-#: The number of our own question to the client.
+#: The id of our own request to the client.
 _ROOTS: Final = "ipfsmem-roots"
-#: Seconds in which a client says in which folders it works, before its first call is answered without.
+#: Time limit in seconds for a client to list its roots, before its first call is answered without them.
 _ANSWERS_ROOTS: Final = 2.0
 
 
 class Message(msgspec.Struct):
-    """A line of the client: itself, and what it holds where it is one JSON object."""
+    """A line of the client, and its value if it is one JSON object."""
 
     line: str
     value: dict[str, Any]
 
     @property
     def method(self) -> str:
-        """The method of a request or notification; "" for anything else."""
+        """Return the method of a request or notification; "" for any other message."""
         method = self.value.get("method")
         return method if isinstance(method, str) else ""
 
     @property
     def id(self) -> str | int | None:
-        """The number of a request, None for anything else."""
+        """Return the id of a request, None for any other message."""
         number = self.value.get("id")
         return (
             number if isinstance(number, str | int) and not isinstance(number, bool) and self.method else None
@@ -61,26 +61,26 @@ class Message(msgspec.Struct):
 
 
 class Pipe:
-    """Both ends of the wire. A thread reads from the start, answers what needs nothing, and keeps the rest for `Conversing`."""
+    """Both ends of stdio. A thread reads from the start, answers what needs no tools, and queues the rest for `Conversing`."""
 
     def __init__(self, read: Read, write: Write, greetings: Greetings | None) -> None:
-        """`greetings`: None where everything has to wait for the tools."""
+        """`greetings`: None if all answers need the tools."""
         self._read = read
         self._write = write
         self._writes = threading.Lock()
         self._greetings = greetings
         self._waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._room = threading.Semaphore(MAX_IN_FLIGHT)
-        #: Set once the client was told which tools there are, asks for more, or is gone: from then on the tools are imported.
+        #: Set once the client has listed the tools, asks for more, or is gone: the tools are imported then.
         self.greeted = threading.Event()
-        #: The handshake, where it was answered here; and whether nobody reads what is written any more.
+        #: The handshake, if it was answered here; and whether the client no longer reads.
         self.handshake: Message | None = None
         self.is_gone = False
-        #: The calls of tools that were read and not answered yet, and whether the client cancelled each.
+        #: The unanswered calls of tools, and whether the client cancelled each.
         self._calls: dict[str | int, bool] = {}
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the reading thread."""
         threading.Thread(target=self._run, name="mcp reads", daemon=True).start()
 
     def _run(self) -> None:
@@ -108,7 +108,7 @@ class Pipe:
             self.greeted.set()
 
     def _note(self, message: Message) -> None:
-        """Note a call, or that one is cancelled, as soon as it is read: one that waits for its turn is then never begun."""
+        """Record a call, or its cancellation, as soon as it is read: a waiting call is then never begun."""
         if message.method == "tools/call" and message.id is not None:
             self._calls[message.id] = False
         elif message.method == "notifications/cancelled":
@@ -118,16 +118,16 @@ class Pipe:
                 self._calls[number] = True
 
     def is_cancelled(self, call: str | int | None) -> bool:
-        """Whether the client does not wait for the answer of a call any more."""
+        """Tell whether the client cancelled a call."""
         return call is not None and self._calls.get(call, False)
 
     def forget_call(self, call: str | int | None) -> None:
-        """Note that a call is over; its number may be used again."""
+        """Forget an ended call; its id may be used again."""
         if call is not None:
             self._calls.pop(call, None)
 
     def answer(self, message: Message) -> dict[str, Any] | None:
-        """What needs no tools: the answer to a request of a client that began with the handshake. None for everything else."""
+        """Return an answer that needs no tools, for a client that began with the handshake; None for any other message."""
         if self._greetings is None or message.id is None:
             return None
         params = message.value.get("params")
@@ -141,7 +141,7 @@ class Pipe:
         return found
 
     def greet_with(self, make: Callable[[], Greetings]) -> None:
-        """Answer from now on what needs no more than the tools' words, also where these were not known before."""
+        """Answer from now on all requests that need only the tools' definitions, even if these were unknown before."""
         if self._greetings is None:
             self._greetings = make()
 
@@ -177,7 +177,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 class Conversing:
-    """Answers what a pipe leaves: calls of tools here, and whatever else there is through the SDK, which is imported for it."""
+    """Answers the messages that `Pipe` queues: calls of tools directly, all others through the SDK, imported on demand."""
 
     def __init__(self, pipe: Pipe, served: MemoryServer) -> None:
         import asyncio
@@ -186,17 +186,17 @@ class Conversing:
         self._served = served
         self._there: Conversation = served.conversation_of()
         self._calls: set[asyncio.Task[None]] = set()
-        #: Lines, and whether each takes room of the pipe.
+        #: Lines, and whether each holds a slot of the pipe.
         self._for_sdk: asyncio.Queue[tuple[str, bool] | None] = asyncio.Queue()
         self._sdk: asyncio.Task[None] | None = None
         self._told_ready: Message | None = None
-        #: Set while the client has not been asked in which folders it works, or has answered.
+        #: Cleared while the client has not answered which roots it has.
         self._roots_known = asyncio.Event()
         self._roots_known.set()
         self._reader, self._writer = _Helper("waits"), _Helper("writes")
 
     async def run(self) -> None:
-        """Answer until the client closes its end, and then the pending requests."""
+        """Answer until the client closes its end, then answer the pending requests."""
         import asyncio
 
         try:
@@ -226,7 +226,7 @@ class Conversing:
             self._roots_told(value)
             self._pipe.done()
         elif (method and "id" not in value) or (not method and ("result" in value or "error" in value)):
-            # Notifications, and answers to questions of the SDK.
+            # Notifications, and answers to requests of the SDK.
             if method == "notifications/initialized":
                 self._told_ready = message
             if method in ("notifications/initialized", "notifications/roots/list_changed"):
@@ -261,7 +261,7 @@ class Conversing:
             answer = await self._served.call_tool(
                 self._there, name, arguments, by, lambda: self._pipe.is_cancelled(message.id)
             )
-            # What was begun is done whole; a cancelled call has no answer either way.
+            # A call that was begun is completed; a cancelled call has no answer either way.
             if answer is not None and not self._pipe.is_cancelled(message.id):
                 await self._send({"jsonrpc": "2.0", "id": message.id, "result": answer})
         finally:
@@ -271,7 +271,7 @@ class Conversing:
     async def _send(self, message: dict[str, Any]) -> None:
         await self._writer.do(lambda: self._pipe.send(message))
 
-    # -- the folders in which the client works ---------------------------------------------------------------
+    # -- roots of the client ---------------------------------------------------------------------------------
 
     def _ask_roots(self) -> None:
         handshake = self._pipe.handshake
@@ -293,12 +293,12 @@ class Conversing:
         self._there.roots = folders_of(uri if isinstance(uri, str) else "" for uri in uris)
         self._roots_known.set()
 
-    # -- what the SDK answers --------------------------------------------------------------------------------
+    # -- answers of the SDK ----------------------------------------------------------------------------------
 
     def _hand_on(self, message: Message) -> None:
         import asyncio
 
-        self._pipe.forget_call(message.id)  # the SDK looks after the calls that it has
+        self._pipe.forget_call(message.id)  # the SDK tracks its own calls
         if self._sdk is None:
             self._sdk = asyncio.ensure_future(self._run_sdk())
             handshake = self._pipe.handshake
@@ -324,7 +324,7 @@ class Conversing:
 
 
 def _call_of(message: Message) -> tuple[str, dict[str, Any]] | None:
-    """Name and arguments of a call; None for one that the SDK is to judge."""
+    """Return name and arguments of a call; None for a call that the SDK must check."""
     params = message.value.get("params")
     if (
         message.id is None
@@ -344,7 +344,7 @@ def _import_sdk() -> None:
 
 
 class _SdkWire:
-    """Lines in and out, as the SDK wants them. Its answer to a handshake that was answered before goes nowhere."""
+    """Lines in and out in the form that the SDK expects. Its answer to a handshake that was answered before is dropped."""
 
     def __init__(
         self,
@@ -372,7 +372,7 @@ class _SdkWire:
             if takes_room:
                 self._pipe.done()
         idle = 0
-        while idle < _IDLE and not self._pipe.is_gone:  # what was asked before the end is answered
+        while idle < _IDLE and not self._pipe.is_gone:  # requests before the end are answered
             idle = 0 if self._is_busy(1) else idle + 1
             await asyncio.sleep(0.005)
 
@@ -393,11 +393,11 @@ class _SdkWire:
             self._writing -= 1
 
     async def flush(self) -> None:
-        """Does nothing: every message is written at once."""
+        """Do nothing: every message is written at once."""
 
 
 class _Helper:
-    """A thread that waits in place of the event loop, and keeps no program from ending."""
+    """A daemon thread that blocks in place of the event loop."""
 
     def __init__(self, what: str) -> None:
         self._work: queue.SimpleQueue[
@@ -407,7 +407,7 @@ class _Helper:
         threading.Thread(target=self._run, name=f"mcp {what}", daemon=True).start()
 
     async def do(self, work: Callable[[], Any]) -> Any:
-        """Run `work` in the thread; gives what it returns, raises what it raises."""
+        """Run `work` in the thread. Return its result, or raise its error."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -422,7 +422,7 @@ class _Helper:
                 result, failure = work(), None
             except Exception as error:
                 result, failure = None, error
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(_settle, done, result, failure)
 
 
@@ -436,9 +436,10 @@ def _settle(done: asyncio.Future[Any], result: Any, failure: Exception | None) -
 
 
 def take_streams() -> tuple[Read, Write, Callable[[], None]]:
-    """Both ends of the wire under other descriptors; 0 reads nothing and 1 is stderr until they are given back."""
+    """Return both ends of stdio under other descriptors, and a function that restores them; until then 0 is empty and 1 is
+    stderr."""
     if not _is_descriptor(sys.stdin, 0) or not _is_descriptor(sys.stdout, 1):
-        source, sink = sys.stdin.buffer, sys.stdout.buffer  # put there by whoever called us
+        source, sink = sys.stdin.buffer, sys.stdout.buffer  # replaced by our caller
         return getattr(source, "read1", source.read), sink.write, sink.flush
     sys.stdout.flush()
     reads, writes = os.dup(0), os.dup(1)
@@ -451,7 +452,7 @@ def take_streams() -> tuple[Read, Write, Callable[[], None]]:
         os.dup2(reads, 0)
         os.dup2(writes, 1)
 
-    # Never closed: a thread may still wait for one of them.
+    # Never closed: a thread may still read one of them.
     return partial(os.read, reads), partial(os.write, writes), give_back
 
 

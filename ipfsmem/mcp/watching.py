@@ -1,6 +1,6 @@
-"""Tells clients when memories change, by whomever: this process, another one, or a sync.
+"""Notify clients of changed memories, whether by this process, another one, or a sync.
 
-It looks at a counter each second, and at the memories only when that moved and somebody wants to know.
+A counter is checked each second, and the memories only if it changed and a client subscribed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ipfsmem.mcp.server import unexpected
 if TYPE_CHECKING:
     from ipfsmem.mcp.server import MemoryServer
 
-#: Seconds between two looks, and seconds that a client may take for what it is told.
+#: Seconds between checks, and time limit in seconds for a client to accept a notification.
 EVERY: Final = 1.0
 HEARS: Final = 1.0
 
 
 async def watch(served: MemoryServer, every: float = EVERY) -> None:
-    """Look until cancelled, for a lock and for changes: a client that does not listen holds up the latter only."""
+    """Watch until cancelled, for a lock and for changes: a client that does not read delays only the latter."""
     async with asyncio.TaskGroup() as looks:
         looks.create_task(_let_go_when_locked(served, every))
         looks.create_task(_tell_of_changes(served, every))
@@ -34,7 +34,7 @@ async def _let_go_when_locked(served: MemoryServer, every: float) -> None:
         try:
             await served.in_thread(served.holder.let_go_when_locked)
         except IpfsmemError:
-            continue  # who calls a tool is told
+            continue  # the next call of a tool reports it
         except Exception as error:
             unexpected(error)
 
@@ -55,14 +55,14 @@ async def _tell_of_changes(served: MemoryServer, every: float) -> None:
             if now[1] != before[1]:
                 await tell(served, before[1], now[1], await served.in_thread(served.indexes, wait=LOOK_WAITS))
         except IpfsmemError:
-            continue  # it cannot be read now and is looked at again: who calls a tool is told
+            continue  # unreadable now, and checked again; the next call of a tool reports it
         except Exception as error:
             unexpected(error)
-            served.told = None  # until somebody asks for resources again
+            served.told = None  # until a client asks for resources again
 
 
 async def tell(served: MemoryServer, before: dict[str, str], now: dict[str, str], indexes: list[str]) -> None:
-    """Send what changed between two looks to those who asked for it."""
+    """Send the changes between two checks to subscribers."""
     import anyio
     from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
 
@@ -77,7 +77,7 @@ async def tell(served: MemoryServer, before: dict[str, str], now: dict[str, str]
         session = there.session
         if session is None:
             continue
-        # A client that is gone hears nothing, and one that does not take its notices keeps nobody else from theirs.
+        # A client that is gone gets nothing, and one that does not read does not delay the others.
         with contextlib.suppress(Exception), anyio.move_on_after(HEARS):
             for uri in updated:
                 if uri in there.subscribed:

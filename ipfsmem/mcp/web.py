@@ -1,6 +1,4 @@
-"""The server over HTTP on this machine, for programs that speak MCP over HTTP: loopback only, with a token, and never to a page
-that another host's name brought here.
-"""
+"""The server over HTTP for programs on this machine: loopback only, with a token, and closed to web pages of other hosts."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ from ipfsmem.mcp.http_sessions import Asgi, BoundedSessions
 if TYPE_CHECKING:
     from ipfsmem.mcp.server import MemoryServer
 
-#: Where the protocol is spoken.
+#: The path of the endpoint.
 PATH: Final = "/mcp"
 MAX_BODY: Final = 4 * 1024 * 1024
-#: Connections at once, seconds until the head of a connection's first request is there, sessions, and seconds that a session may
-#: be silent.
+#: Maximum connections, seconds until the first request head of a connection, maximum sessions, and seconds until an idle
+#: session ends.
 MAX_CONNECTIONS: Final = 64
 FIRST_HEAD: Final = 20.0
 MAX_SESSIONS: Final = 64
@@ -29,7 +27,7 @@ SESSION_IDLE: Final = 1_800.0
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket on this machine; port 0 takes a free one. Raises ConfigError."""
+    """Return a listening socket on this machine; port 0 chooses a free one. Raises ConfigError."""
     if not is_loopback(host):
         raise ConfigError(
             f"{host} is reachable from other machines, but this server only serves programs on this machine",
@@ -46,7 +44,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Where clients find it."""
+    """Return the URL of the endpoint."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
@@ -59,15 +57,14 @@ async def serve_http(served: MemoryServer, listening: socket.socket, token: str)
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,
         session_idle_timeout=SESSION_IDLE,
-        max_sessions=MAX_SESSIONS
-        + MAX_CONNECTIONS,  # of which those above the bound are only just being opened
+        max_sessions=MAX_SESSIONS + MAX_CONNECTIONS,  # those above the limit are only just being opened
     )
     config = uvicorn.Config(
         guarded(BoundedSessions(app, MAX_SESSIONS), token),
         http=_bounded_protocol(),
         log_level="critical",
         access_log=False,
-        limit_concurrency=MAX_CONNECTIONS + 1,  # of which the one that is over is told so
+        limit_concurrency=MAX_CONNECTIONS + 1,  # one more, to be refused with an answer
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
         server_header=False,
@@ -76,8 +73,8 @@ async def serve_http(served: MemoryServer, listening: socket.socket, token: str)
 
 
 def _bounded_protocol() -> Any:
-    """The server's protocol with a bound on connections: a new one closes one that asks nothing. Anybody on this machine can open
-    connections without a token, and could else keep out those who have one."""
+    """Return the HTTP protocol class with a limit on connections: a new one closes an idle one. Any process on this machine can
+    open connections without a token, and could else lock out clients with one."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Bounded(H11Protocol):
@@ -86,7 +83,7 @@ def _bounded_protocol() -> Any:
         first_head: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            """Accept a connection; where there are too many, close the one that was idle longest, first of those that never asked."""
+            """Accept a connection. At the limit, close the one idle longest, those without any request first."""
             self.since = self.loop.time()
             idle = [one for one in self.connections if isinstance(one, Bounded) and one.is_idle()]
             if idle and len(self.connections) >= MAX_CONNECTIONS:
@@ -97,7 +94,7 @@ def _bounded_protocol() -> Any:
             self.first_head = self.loop.call_later(FIRST_HEAD, self._end_without_head)
 
         def is_idle(self) -> bool:
-            """Whether no request of this connection is being answered."""
+            """Tell whether the connection has no open request."""
             return self.cycle is None or self.cycle.response_complete
 
         def _end_without_head(self) -> None:
@@ -105,7 +102,7 @@ def _bounded_protocol() -> Any:
                 self.transport.abort()
 
         def on_response_complete(self) -> None:
-            """Note when the answer ended: from then on the connection is idle."""
+            """Record when the answer ended: the connection is idle from then on."""
             self.since = self.loop.time()
             super().on_response_complete()
 
@@ -119,7 +116,7 @@ def _bounded_protocol() -> Any:
 
 
 def guarded(app: Asgi, token: str) -> Asgi:
-    """The same application behind host name, origin and token."""
+    """Return the application behind checks of host, origin and token."""
 
     async def guard(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -141,7 +138,7 @@ def guarded(app: Asgi, token: str) -> Asgi:
 
 
 def _refusal(scope: dict[str, Any], token: str) -> tuple[int, str] | None:
-    """Status and words for a request that is not answered."""
+    """Return status and message for a refused request; None for an accepted one."""
     if scope["type"] != "http":
         return 404, "only HTTP is spoken here"
     headers: dict[bytes, list[str]] = {}

@@ -1,7 +1,7 @@
-"""Tools and their answers as the protocol writes them. Pure functions on values.
+"""Tools and their answers in the form of the protocol. Pure functions on values.
 
-The text of an answer is what a model is to see: everything that somebody wrote stands quoted in it. Some programs give their model the
-structured form instead and drop the text, so that form is offered only on request, and holds the same text and no unquoted one.
+The text of an answer is for the model: every text that others can write is quoted in it. Some programs give their model the
+structured form instead and drop the text, so that form is offered only on request, and has the same text and no unquoted one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ipfsmem.bundle.fence import attribute, quote
 from ipfsmem.tools.schema import JSON, published
 from ipfsmem.tools.tool import Tool, ToolResult
 
-#: The value of a structured answer that holds its text.
+#: The field of a structured answer with its text.
 ANSWER: Final = "answer"
-#: Values in which somebody wrote lines of text, and those in which somebody wrote a word or a title.
+#: Fields with lines of text that others can write, and those with a word or a title.
 _LINES: Final = frozenset(["body", "text", "value", "summary", "context", "was"])
 _WORDS: Final = frozenset(
     [
@@ -44,7 +44,7 @@ _WORDS: Final = frozenset(
 
 
 def tool(one: Tool, *, structured: bool) -> JSON:
-    """A tool of `tools/list`."""
+    """Return a tool of `tools/list`."""
     told: JSON = {
         "name": one.name,
         "title": one.title,
@@ -67,7 +67,7 @@ def tool(one: Tool, *, structured: bool) -> JSON:
 
 
 def result(one: ToolResult, *, structured: bool) -> JSON:
-    """An answer of `tools/call`."""
+    """Return an answer of `tools/call`."""
     told: JSON = {"content": [{"type": "text", "text": one.text}], "isError": one.is_error}
     if structured:
         told["structuredContent"] = {ANSWER: one.text, **_fenced(one.structured)}
@@ -76,7 +76,7 @@ def result(one: ToolResult, *, structured: bool) -> JSON:
 
 def _fenced(value: Any, name: str = "") -> Any:
     if isinstance(value, dict):
-        # A proposed change has a text before and one after; elsewhere these are a count and a key.
+        # A proposed change has texts in `before` and `after`; elsewhere these are a count and a key.
         is_change = "gone" in value
         return {
             key: _fenced(each, "text" if is_change and key in ("before", "after") else key)
