@@ -1,7 +1,7 @@
-"""What a model may call: each operation of a memory as one tool, with a name, words for the model, and JSON Schemas.
+"""Tools for models: each operation of a memory as one tool, with a name, a description for models, and JSON Schemas.
 
-`toolset` gives them for one memory; the MCP server and every adapter are made from these. No tool promotes others' texts,
-touches keys, members or providers, or reads anything beside the memory.
+`toolset` returns them for one memory; the MCP server and every adapter are made from these. No tool approves pending texts,
+changes keys, members or providers, or reads anything but the memory.
 """
 
 from __future__ import annotations

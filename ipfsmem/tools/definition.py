@@ -1,4 +1,4 @@
-"""What a tool is before it has a memory: its words, its schemas, and the function that answers."""
+"""The definition of a tool without a memory: its description, its schemas, and its function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.tools.tool_context import ToolContext
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """The one definition of a tool, of which MCP and all adapters are made."""
+    """The one definition of a tool, from which MCP and all adapters are made."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     idempotent: bool = False
 
     def at(self, desk: ToolContext) -> Tool:
-        """The tool for one memory."""
+        """Return the tool for one memory."""
         run = self.run
         return Tool(
             name=self.name,
@@ -44,6 +44,6 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-#: The argument that every operation on a key takes.
+#: The argument that every operation on a key has.
 SCOPE = text('Another scope; "" is everybody\'s.', most=64)
 KEY = text("Key: a-z, 0-9, _ and -.", least=1, most=MAX_KEY)

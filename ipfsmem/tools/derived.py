@@ -1,4 +1,4 @@
-"""Derive the tool of a declared operation: its schemas. The text that a model reads is written by hand."""
+"""Derive the tool of a declared operation: its schemas. The text for models is written by hand."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ R = TypeVar("R")
 
 
 class RenderedAnswer(NamedTuple):
-    """The answer for a model: a text, and the part of the result that the text shows. `more`: values about the text, such as the position of
-    its next page."""
+    """The answer for a model: a text, and the part of the result that it shows. `more`: values about the text, such as the
+    position of the next page."""
 
     text: str
     shown: msgspec.Struct
@@ -39,9 +39,9 @@ def tool(
     returns: JSON | None = None,
     ask: Callable[[JSON], JSON] = lambda said: {},
 ) -> Definition:
-    """The tool of an operation. `tell` receives the result and the arguments; `run` replaces it if the tool takes more than one call.
-    `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `returns`: the schema of an answer of
-    another shape. `ask`: arguments of the operation that follow from `further`."""
+    """Return the tool of an operation. `tell` renders the result, given the arguments; `run` replaces it if the tool needs more
+    than one call. `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `returns`: the
+    schema of an answer of another shape. `ask`: arguments of the operation that follow from `further`."""
     declared = op.declared
     given = op.parameters("mcp")
 
@@ -71,7 +71,7 @@ def tool(
 
 
 def answered(told: RenderedAnswer) -> ToolResult:
-    """The answer of a tool."""
+    """Return the answer of a tool."""
     return ToolResult(told.text, {**_values(told.shown), **told.more})
 
 
@@ -86,9 +86,9 @@ def _asked(one: Parameter, said: Mapping[str, Any]) -> Any:
 
 
 def _schema(one: Parameter) -> JSON:
-    """The JSON Schema of an argument, with the description for models."""
+    """Return the JSON Schema of an argument, with the description for models."""
     schema = _inlined(msgspec.json.schema(one.annotated()))
-    if "anyOf" in schema:  # an optional one is left out, never null
+    if "anyOf" in schema:  # an optional argument is omitted, never null
         schema = next(each for each in schema["anyOf"] if each != {"type": "null"})
     made: JSON = {
         "type": schema.pop("type", "string"),
@@ -111,14 +111,14 @@ _MOST = {"string": "maxLength", "array": "maxItems"}
 
 
 def _returns(op: Operation[..., Any], more: Mapping[str, JSON]) -> JSON:
-    """The schema of the structured answer: a notice, the fields of the result, and `more`."""
+    """Return the schema of the structured answer: a notice, the fields of the result, and `more`."""
     schema = _inlined(msgspec.json.schema(op.answer))
     properties = {"notice": {"type": "string"}, **schema["properties"], **more}
     return {**schema, "properties": properties, "required": [*properties]}
 
 
 def _inlined(schema: JSON) -> JSON:
-    """A schema without references, titles and descriptions, in which all fields of an object are required."""
+    """Return a schema without references, titles and descriptions, in which all fields of an object are required."""
     known = schema.get("$defs", {})
 
     def one(part: Any) -> Any:
@@ -142,7 +142,7 @@ _LEFT_OUT = frozenset(["$defs", "title", "description", "default", "properties"]
 
 
 def _values(shown: msgspec.Struct) -> JSON:
-    """A result as JSON values, with all texts cleaned and a notice."""
+    """Return a result as JSON values, with all texts cleaned and a notice."""
     values = _cleaned(msgspec.to_builtins(shown))
     return {**values, "notice": f"{NOTICE} {CANDIDATE}" if _has_others(values) else NOTICE}
 

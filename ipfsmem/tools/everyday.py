@@ -1,8 +1,8 @@
 """The everyday tools (remember, read, list, forget, recall, resolve a conflict), and those for notes and contexts.
 
-Each calls the operation of `Memory` that `docs/MCP.md` names. A write replaces only what the model was shown: without the `seen` of
-an answer nothing is replaced, and the text there is shown instead. Only an answer that shows all of a text has its `seen`, and every
-answer is short enough for programs to pass it on whole (`paging`).
+Each calls the operation of `Memory` that `docs/MCP.md` names. A write replaces only text that the model was shown: without the
+`seen` of an answer nothing is replaced, and the current text is shown instead. Only an answer that shows a whole text has its
+`seen`, and every answer is short enough for programs to pass it on whole (`paging`).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.tools.tool_context import TEXT_SCHEMA, ToolContext, as_values, fenced, one_line, place, whose
 from ipfsmem.wording import count
 
-#: Characters of one recalled text that one answer shows, bytes that an answer keeps for each further one, and for its last lines.
+#: Maximum characters of one recalled text in an answer, bytes reserved for each further one, and for its last lines.
 HIT: Final = 4_000
 _FURTHER: Final = 400
 _TAIL: Final = 600
-#: Characters of a field in the fence of read_memory.
+#: Maximum characters of a field in the fence of read_memory.
 _FIELD: Final = 1_000
 _TAG_MARKS: Final = frozenset(",[]\n\r\"'")
 
-#: The fields of a header that a fence has.
+#: Header fields that a fence has.
 _FENCED: Final = ("name", "description", "type", "tags", "source")
 
 _string, _flag, _count = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
@@ -66,7 +66,7 @@ _SEEN = text("The seen value of the text shown.", least=8, most=64)
 
 
 def _remember(desk: ToolContext, given: JSON) -> ToolResult:
-    desk.memory  # noqa: B018 - a locked memory is said before anything else
+    desk.memory  # noqa: B018 - a locked memory is reported first
     key, seen = given["key"], given.get("seen")
     body, tags = given.get("body"), _tags(given.get("tags"))
     fields = {name: given.get(name) for name in ("name", "description", "type")}
@@ -106,8 +106,8 @@ def _remember(desk: ToolContext, given: JSON) -> ToolResult:
         if shown is None:
             raise error
         return shown_instead(desk, shown, error)
-    # What nobody was shown is not replaced: without `seen` there is nothing yet, or a text of others to write beside. With it
-    # only what is shown is replaced, never the texts beside it, for which `seen` could stand too.
+    # Unseen text is not replaced: without `seen` the key is new, or has a pending text to which this one is an alternative.
+    # With `seen` only the shown text is replaced, never its alternatives, to which `seen` could refer, too.
     expected = "" if shown is None else shown.sha256
     replaced = None if seen is None else shown
     try:
@@ -118,7 +118,7 @@ def _remember(desk: ToolContext, given: JSON) -> ToolResult:
         if now is None:
             raise
         return shown_instead(desk, now, error)
-    # What stands there now may be another text than was given: one of others, or one that came meanwhile.
+    # The current text may differ from the given one: pending, or written meanwhile.
     before = replaced.readable.body if replaced is not None else ""
     known = written.readable.body == (before if body is None else body.rstrip("\n"))
     return _written(
@@ -138,7 +138,7 @@ def _nothing_to_write() -> UsageError:
 
 
 def _tags(given: list[str] | None) -> list[str] | None:
-    """The words of some tags: one text with commas is several. Raises UsageError."""
+    """Return the words of tags; a text with commas is several. Raises UsageError."""
     if given is None:
         return None
     tags = [word.strip() for tag in given for word in tag.split(",")]
@@ -152,7 +152,7 @@ def _tags(given: list[str] | None) -> list[str] | None:
 
 
 def _says_all(shown: MemoryRecord, tags: list[str] | None, fields: dict[str, str | None]) -> bool:
-    """Whether a call that matches a memory named everything in it that a write can replace."""
+    """Tell whether a call that matches a memory named everything that a write can replace."""
     file = shown.readable
     return (tags is not None or not file.tags) and all(
         value is not None or not file.fields.get(name, "") for name, value in fields.items()
@@ -160,7 +160,7 @@ def _says_all(shown: MemoryRecord, tags: list[str] | None, fields: dict[str, str
 
 
 def _namesake(desk: ToolContext, written: MemoryRecord) -> str:
-    """A word on the memory of the same key that a new one of a scope hides."""
+    """Return a notice on the memory of the same key that a new one of a scope hides."""
     below = (
         desk.memory.read(written.key, counts=False) if written.scope and not desk.memory.in_scope else None
     )
@@ -186,7 +186,7 @@ def _is_there(
 def shown_instead(
     desk: ToolContext, shown: MemoryRecord, error: ChangedError, *, more: Mapping[str, Any] | None = None
 ) -> ToolResult:
-    """A refusal that shows what stands there, with its `seen` where that is all of it."""
+    """Return a refusal that shows the current text, with its `seen` if that is the whole text."""
     item, text, seen, end = first_page(desk, shown)
     values = {"shown": as_values(item), "seen": seen, **(more or {})}
     if not seen:
@@ -206,8 +206,8 @@ _FIELDS_CUT: Final = "Its name, description or tags are too long to show here, s
 
 
 def first_page(desk: ToolContext, reading: MemoryRecord, around: int = 0) -> tuple[Quoted, str, str, int]:
-    """The beginning of a text, its fence, its `seen` where that is all of it, and where the page ends. `around`: bytes that the
-    answer needs for itself."""
+    """Return the beginning of a text, its fence, its `seen` if that is the whole text, and the end of the page. `around`: bytes
+    of the answer outside the fence."""
     item, text, end, whole = _page(desk, reading, 0, around=around)
     return item, text, desk.session.show_part(reading, 0, end, fields=whole), end
 
@@ -215,7 +215,7 @@ def first_page(desk: ToolContext, reading: MemoryRecord, around: int = 0) -> tup
 def _page(
     desk: ToolContext, reading: MemoryRecord, start: int, *, copy: str = "", around: int = 0
 ) -> tuple[Quoted, str, int, bool]:
-    """A page of a text: as values, in its fence, its end, and whether its fields stand there whole."""
+    """Return a page of a text: its values, its fence, its end, and whether its fields are complete."""
     file, writers, most = reading.readable, desk.writers(), MAX_ATTRIBUTE
     frame = writers.quoted(reading, file=MemoryFile(file.fields, ""), copy=copy)
     whole = shows_fields_whole(frame, most)
@@ -228,12 +228,12 @@ def _page(
 
 
 def _fenced_fields(fields: Mapping[str, str], *more: str) -> dict[str, str]:
-    """The fields of a header that a structured answer holds."""
+    """Return the header fields of a structured answer."""
     return {name: text for name, text in fields.items() if name in (*_FENCED, *more)}
 
 
 def _elsewhere(reading: MemoryRecord) -> str:
-    """What to do about a text that was found beyond the scope that was meant: a write goes only where it is named."""
+    """Return a hint on a text in another scope than the call's: a write goes only to the scope that it names."""
     where = f"the scope {reading.scope}" if reading.scope else "the default scope"
     return f'It is in {where}: call again with scope="{reading.scope}".'
 
@@ -241,7 +241,7 @@ def _elsewhere(reading: MemoryRecord) -> str:
 def _written(
     desk: ToolContext, written: MemoryRecord, what: str, *, known: bool, beside: str = ""
 ) -> ToolResult:
-    """The answer of a write; `known`: whether the caller knows all that stands there now, so that it gets its `seen`."""
+    """Return the answer of a write; `known`: the caller knows the whole current text, and so gets its `seen`."""
     known = known or desk.session.was_shown(written)
     if known:
         desk.session.show(written)
@@ -283,14 +283,14 @@ def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> Rende
         )
     item, text, end, whole = _page(desk, reading, start, copy=copy)
     ends = end >= len(file.body)
-    # Who saw a part of a text has not seen the text, and replaces nothing.
+    # A reader of a part has not seen the text, and replaces nothing.
     seen = desk.session.show_part(reading, start, end, copy, fields=whole)
     if expired_on(file, desk.memory.replica.world.today()):
         text += f"\n(expired: valid until {file.expires[:10]})\n"
     if not ends:
         text += f"\n(more: {len(file.body):,} characters in all; read on with start={end})\n"
     if copy:
-        seen = ""  # resolve_conflict gives one for all texts together
+        seen = ""  # resolve_conflict returns one for all texts together
     elif seen:
         text += f"\nseen: {seen}\n"
     elif ends and not start and not whole:
@@ -342,7 +342,7 @@ def _list(desk: ToolContext, found: MemoryPage, given: JSON) -> RenderedAnswer:
 
 
 def _scopes(desk: ToolContext) -> str:
-    """The scopes that a call can name, and which one is meant without; empty where only the default scope exists."""
+    """Return the scopes that a call can name, and the default for calls; empty if only the default scope exists."""
     usual = desk.usual_scope
     named = [one.token for one in desk.memory.scopes.list() if one.token != usual]
     if not usual and not named:
@@ -377,7 +377,7 @@ def _line(item: MemorySummary) -> str:
 
 
 def _short(text: str) -> str:
-    """A field on one line, cut as in a fence."""
+    """Return a field on one line, cut as in a fence."""
     line = one_line(text)
     return line if len(line) <= MAX_ATTRIBUTE else f"{line[: MAX_ATTRIBUTE - 1]}…"
 
@@ -497,7 +497,7 @@ def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
 
 
 def _quoted(hit: RecallHit, body: str) -> Quoted:
-    """A hit for a fence, with so much of its body."""
+    """Return a hit for a fence, with this part of its body."""
     file = hit.file
     return Quoted(
         key=hit.key,
@@ -516,7 +516,7 @@ def _quoted(hit: RecallHit, body: str) -> Quoted:
 
 
 def _not_shown(keys: list[str]) -> str:
-    """A word on what was found and has no room in the answer."""
+    """Return a notice on matches that do not fit into the answer."""
     if not keys:
         return ""
     named = ", ".join([key for key in keys if key][:10])
@@ -524,11 +524,11 @@ def _not_shown(keys: list[str]) -> str:
 
 
 def _shown_moment(hit: FoundMoment, room: int) -> FoundMoment:
-    """An event or a message, cut to so many bytes."""
+    """Return an event or a message, cut to `room` bytes."""
     text = clean_text(hit.text)
     shown = beginning(text[:HIT], max(room, _FURTHER // 2))
     cut = "" if text == shown else f"\n(cut here: {len(text):,} characters in all)"
-    # What an event tells stands in its text, quoted: as values it would stand there a second time, and unquoted.
+    # The text quotes the fields of an event; as values they would be repeated, and unquoted.
     return replace(
         hit,
         type=one_line(hit.type),
@@ -545,7 +545,7 @@ def _moment_fenced(hit: FoundMoment) -> str:
 
 
 def _reasons(hit: RecallHit) -> str:
-    """What a hit was found for: sums and words of the query, and nothing that somebody wrote but its key."""
+    """Return the reasons for a hit: scores and words of the query, and no stored text but its key."""
     scores = hit.parts or {}
     parts = " + ".join(f"{part} {round(value, 3):.3f}" for part, value in scores.items())
     total = sum(round(value, 3) for value in scores.values())
@@ -568,7 +568,7 @@ def _context(desk: ToolContext, given: JSON) -> ToolResult:
 
 
 def _session_facts(desk: ToolContext, most: int) -> tuple[str, int]:
-    """The facts of the session in at most so many tokens, the newest of them, and how many were left out."""
+    """Return the newest facts of the session within `most` tokens, and the number of omitted ones."""
     facts = [f"- [{category}] {fact}" for category, fact in desk.session.facts]
     said = "Facts of this connection only; they are gone when it ends."
     for left_out in range(len(facts)):
@@ -580,7 +580,7 @@ def _session_facts(desk: ToolContext, most: int) -> tuple[str, int]:
     return "", len(facts)
 
 
-# -- what models are told ------------------------------------------------------------------------------------
+# -- definitions for models ----------------------------------------------------------------------------------
 
 _TYPE = choice("Only this kind.", (*TYPES, *ENTRY_TYPES))
 _TEXTS = {"type": "array", "items": {**TEXT_SCHEMA, "additionalProperties": True}}

@@ -1,7 +1,8 @@
-"""The tools of a knowledge graph: the nine of the MCP reference server `memory`, and LibreFang's three, over entities that are memories.
+"""The tools of a knowledge graph: the nine of the MCP reference server `memory`, and LibreFang's three, over entities that are
+memories.
 
-Shapes are those of the originals. What is taken away or changed can be brought back by the person (`ipfsmem fact history KEY`,
-`ipfsmem fact restore KEY`), so none asks for a confirmation.
+Shapes are those of the originals. The person can restore deleted and changed entities (`ipfsmem fact history KEY`, `ipfsmem
+fact restore KEY`), so no tool asks for a confirmation.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from ipfsmem.groups import Graph
     from ipfsmem.operations.graph.stored import Edge, Node
 
-#: Entities, relations and observations of one call, and entities that one answer shows; and relations.
+#: Maximum entities, relations and observations of one call, and entities of one answer; and relations.
 MOST: Final = 200
 _EDGES: Final = 1_000
-#: Bytes that an answer needs around what it shows.
+#: Bytes of an answer outside the graph.
 _AROUND: Final = 600
 _string, _count, _list = (
     {"type": "string"},
@@ -39,7 +40,7 @@ _TYPE = text("Relation of the first to the second, in the active voice, such as 
 
 
 _GONE = answer(changed=_count, success={"type": "boolean"}, message=_string)
-#: What the tools answer that answer with no part of the graph.
+#: Schemas of the answers without a part of the graph.
 _RETURNS: Final = {
     "create_relations": answer(changed=_count, relations=_list),
     "add_observations": answer(changed=_count, results=_list),
@@ -63,7 +64,7 @@ def _graph(desk: ToolContext, given: JSON) -> Graph:
 
 
 def _texts_of(one: dict[str, Any], *names: str) -> list[str]:
-    """Some values of an object, each a text; `type` may stand for `relationType` and `entityType`. Raises UsageError."""
+    """Return values of an object, each a text; `type` may replace `relationType` and `entityType`. Raises UsageError."""
     found = [one.get(name, one.get("type") if name in _TYPES else None) for name in names]
     if not all(isinstance(value, str) and value.strip() for value in found):
         raise UsageError(f"each object has the texts {', '.join(names)}")
@@ -72,7 +73,7 @@ def _texts_of(one: dict[str, Any], *names: str) -> list[str]:
 
 def _list_of(one: dict[str, Any], name: str) -> list[str]:
     found = one.get(name) or []
-    if isinstance(found, str):  # as programs send a list of one
+    if isinstance(found, str):  # some programs send a list of one so
         found = [found]
     if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
         raise UsageError(f"{name} is a list of texts")
@@ -80,7 +81,7 @@ def _list_of(one: dict[str, Any], name: str) -> list[str]:
 
 
 def _observations(one: dict[str, Any], name: str) -> list[str]:
-    """The same, each as it will stand in the graph. Raises UsageError."""
+    """Return the same, each in its stored form. Raises UsageError."""
     return [observation(said) for said in _list_of(one, name)]
 
 
@@ -90,7 +91,7 @@ def _create_entities(desk: ToolContext, given: JSON) -> ToolResult:
         for one in given["entities"]
     ]
     for (name, _), _ in wanted:
-        entity_key(name)  # refused before any is made
+        entity_key(name)  # refused before any is created
     graph = _graph(desk, given)
     made: dict[str, Node] = {}
     for (name, kind), said in wanted:
@@ -131,7 +132,7 @@ def _add_observations(desk: ToolContext, given: JSON) -> ToolResult:
 
 
 def _all_there(graph: Graph, names: Iterable[str]) -> None:
-    """Raises NotFoundError, before anything is changed, for the first that is not."""
+    """Raise NotFoundError for the first missing entity, before any change."""
     for name in names:
         if graph.get(name) is None:
             raise NotFoundError(f"unknown entity {name[:80]}", hint="Create it: create_entities.")
@@ -142,7 +143,7 @@ def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:
     for name in given["entityNames"]:
         node = graph.get(name)
         reading = None if node is None else there.read(node.key, counts=False)
-        # A memory that is no entity of the graph's making holds more than the graph shows of it.
+        # A memory that the graph did not create has more than the graph shows of it.
         if reading is not None and not is_made(reading.readable) and not desk.session.was_shown(reading):
             raise UsageError(
                 f"{place(reading)} is a memory that you were not shown, so nothing was deleted",
@@ -191,8 +192,8 @@ class Match(NamedTuple):
 
 
 def matches(graph: Graph, given: JSON) -> list[Match]:
-    """The relations that begin at `source`, are of the type `relation` and end at `target`, as far as these are given, in
-    `max_depth` steps around the source or else the target. Raises UsageError where none of them is given."""
+    """Return the relations that begin at `source`, are of the type `relation` and end at `target`, as far as these are given,
+    within `max_depth` steps of the source, else of the target. Raises UsageError if none of them is given."""
     source, relation, target = (given.get(name) for name in ("source", "relation", "target"))
     if not (source or relation or target):
         raise UsageError("at least one of source, target or relation is required")
@@ -243,7 +244,7 @@ def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
 
 
 def _nodes(graph: Graph, found: list[Node]) -> ToolResult:
-    """Entities with every relation that begins or ends at one of them, also where the other end is none of these."""
+    """Return entities with every relation that begins or ends at one of them, also if the other end is not among these."""
     nodes = found[:MOST]
     edges = graph.touching([one.key for one in nodes], limit=_EDGES) if nodes else []
     more = len(found) > MOST or len(edges) == _EDGES
@@ -261,7 +262,7 @@ def _gone(number: int, said: str) -> ToolResult:
 def shown(
     graph: Graph, nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False
 ) -> ToolResult:
-    """Entities and relations, quoted. The ends of relations are said by the names by which they are found."""
+    """Return entities and relations, quoted. Ends of relations are given by the names by which they are found."""
     edges = list(edges)
     called = graph.called(key for one in edges for key in (one.begin, one.end))
     entities = [
@@ -300,7 +301,7 @@ def shown(
 
 
 def _within(parts: list[str]) -> tuple[str, bool]:
-    """As many quoted parts as one answer holds, and whether something was left out."""
+    """Return the quoted parts that fit into one answer, and whether some were omitted."""
     room, kept = ANSWER - _AROUND, list[str]()
     for part in parts:
         room -= weight(part.removesuffix("\n"))

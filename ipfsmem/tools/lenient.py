@@ -1,8 +1,7 @@
-"""What models and programs really send, as what they mean: a number as text, an empty text or `null` for what is left out, a list as one
+"""Normalise arguments of models and programs: a number as text, an empty text or `null` for an omitted argument, a list as one
 text or as JSON.
 
-Only forms are changed here, and only where there is one reading; what is allowed is decided afterwards (`schema.checked`). Pure
-functions on values.
+Only forms are changed here, and only unambiguous ones; `schema.checked` then validates them. Pure functions on values.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ import msgspec
 from ipfsmem.canonical import read_json
 
 JSON = dict[str, Any]
-#: Characters of the key of a memory.
+#: Maximum characters of a memory's key.
 MAX_KEY: Final = 64
 
-#: Texts that mean nothing, in an optional argument that holds a word of its own: not in one that holds somebody's text.
+#: Texts that mean an omitted argument, unless the argument is free text.
 _NOTHING: Final = frozenset(["", "null", "none", "undefined"])
-#: Arguments whose text is kept as it is: those in which somebody writes freely, and one in which an empty text is an answer.
+#: Arguments kept verbatim: free text, and those in which an empty text has a meaning.
 _FREE: Final = frozenset(["body", "text", "value", "fact", "content", "query"])
 _EMPTY_MEANS_SOMETHING: Final = frozenset(["scope", "after", "prefix"])
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def meant(schema: JSON, given: Mapping[str, Any], side: Collection[str] = ()) -> JSON:
-    """The arguments of a call as its schema (an object of named values) wants them, as far as each has one reading. What is in
-    `side` becomes a text of the allowed length, whatever it is: it never costs the text that it goes with."""
+    """Return the arguments of a call in the form of its schema (an object of named values), where their meaning is unambiguous.
+    Arguments in `side` become a text, cut to the allowed length: they never cause a refusal."""
     properties: Mapping[str, JSON] = schema["properties"]
     required = schema["required"]
     found: JSON = {}
@@ -45,14 +44,14 @@ def meant(schema: JSON, given: Mapping[str, Any], side: Collection[str] = ()) ->
 
 
 def _side_text(value: Any) -> str:
-    """A value as one text: what a list holds with commas, and an object as JSON."""
+    """Return a value as one text: items of a list with commas, an object as JSON."""
     if isinstance(value, list | tuple):
         return ", ".join(filter(None, map(_side_text, value)))
     if value is None or isinstance(value, str):
         return "".join(char for char in value or "" if not "\ud800" <= char <= "\udfff")
     try:
         return str(msgspec.json.encode(value), "utf-8")
-    except (TypeError, ValueError, RecursionError):  # what came in no JSON
+    except (TypeError, ValueError, RecursionError):  # not JSON
         return ""
 
 
@@ -110,7 +109,7 @@ def _text(schema: JSON, value: Any, *, is_key: bool) -> Any:
     if "enum" in schema:
         said = value.strip().lower()
         return said if said in schema["enum"] else value
-    # A key is what links and file names show of it; keys have only lower-case letters.
+    # Keys are accepted as links and file names show them; keys have only lower-case letters.
     return value.strip().removesuffix(".md").lower() if is_key else value
 
 
@@ -127,7 +126,7 @@ def _list(schema: JSON, value: Any) -> Any:
 
 
 def _json(value: Any) -> Any:
-    """A list or an object that was given as JSON text; else the value itself."""
+    """Return a list or an object that was given as JSON text; else the value itself."""
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
         return value
     try:

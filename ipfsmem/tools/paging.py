@@ -1,7 +1,8 @@
-"""How much of a text one answer shows, so that every program passes the whole answer on to its model.
+"""The part of a text that one answer shows, so that every program passes the whole answer on to its model.
 
-Programs cut the middle out of long tool answers: the strictest known one (Codex) at 10 kB of the answer as JSON or at 256 lines. An
-answer within these bounds arrives whole. Both are one measure here: a line weighs its bytes, but at least `LINE`. Pure functions on text.
+Programs cut the middle out of long tool answers: the strictest known one (Codex) at 10 kB of the answer as JSON or at 256
+lines. An answer within these limits arrives whole. One measure covers both: a line weighs its bytes, but at least `LINE`. Pure
+functions on text.
 """
 
 from __future__ import annotations
@@ -12,24 +13,25 @@ from msgspec import json
 
 from ipfsmem.bundle.fence import JOINERS, QUOTE, clean_text
 
-#: What one answer may weigh, and a line at least: so an answer has at most 195 lines. Cline cuts at 8,000 characters of JSON.
+#: Maximum weight of an answer, and minimum weight of a line: so an answer has at most 195 lines. Cline cuts at 8,000 characters
+#: of JSON.
 ANSWER: Final = 7_800
 LINE: Final = 40
-#: What a page may weigh at least, however much stands around it.
+#: Minimum weight of a page, whatever surrounds it.
 _LEAST: Final = 1_000
-#: A page ends at a line break once so little room is left for a line that does not fit.
+#: A page ends at a line break if less room is left for a line that does not fit.
 _NEARLY_FULL: Final = ANSWER // 2
-#: Characters of a joined sequence, such as an emoji of several persons, that stay on one page.
+#: Maximum characters of a joined sequence, such as an emoji of several persons, that stay on one page.
 _JOINED: Final = 40
 
 
 def weight(text: str) -> int:
-    """What a text weighs as a part of an answer."""
+    """Return the weight of a text as a part of an answer."""
     return sum(max(_bytes(line) + 2, LINE) for line in text.split("\n")) if text else 0
 
 
 def page_end(body: str, start: int, frame: str = "", *, most: int = ANSWER) -> int:
-    """Where the page ends that begins at a character, in characters; `frame`: what the answer has around the quoted page."""
+    """Return the end of the page that begins at `start`, in characters; `frame`: the answer around the quoted page."""
     room = max(_LEAST, most - weight(frame))
     end, left = _whole_lines(body, start, room)
     if end == len(body) or (end > start and left < _NEARLY_FULL):
@@ -38,7 +40,8 @@ def page_end(body: str, start: int, frame: str = "", *, most: int = ANSWER) -> i
 
 
 def _beside_joiners(body: str, start: int, end: int) -> int:
-    """A page's end that parts no joined characters, where one is near: at an edge their joiner is taken out as invisible."""
+    """Return an end of the page that separates no joined characters, if one is near: at an edge their joiner is removed as
+    invisible."""
     for near in range(end, max(start, end - _JOINED), -1):
         if JOINERS.isdisjoint(body[near - 1 : near + 1]):
             return near
@@ -46,13 +49,13 @@ def _beside_joiners(body: str, start: int, end: int) -> int:
 
 
 def beginning(body: str, room: int) -> str:
-    """The beginning of a text that fits, quoted, into so much room."""
+    """Return the beginning of a text that fits, quoted, into `room`."""
     end, left = _whole_lines(body, 0, room)
     return body[: end if end == len(body) else end + _fitting(body, end, left)]
 
 
 def _whole_lines(body: str, start: int, room: int) -> tuple[int, int]:
-    """Where the last line ends that fits whole, and how much room is left."""
+    """Return the end of the last line that fits whole, and the room left."""
     end = start
     while end < len(body):
         after = body.find("\n", end) + 1 or len(body)
@@ -64,7 +67,7 @@ def _whole_lines(body: str, start: int, room: int) -> tuple[int, int]:
 
 
 def _fitting(body: str, start: int, room: int) -> int:
-    """Characters of the line that begins there which fit."""
+    """Return how many characters of the line at `start` fit."""
     least, most = 0, max(0, min(len(body) - start, room))
     while least < most:
         middle = (least + most + 1) // 2
@@ -76,7 +79,7 @@ def _fitting(body: str, start: int, room: int) -> int:
 
 
 def _quoted(line: str) -> int:
-    # Other line ends become line breaks when a text is cleaned, and each line has a quotation mark.
+    # Cleaning converts other line ends to line breaks, and each line has a quotation mark.
     lines = clean_text(line).removesuffix("\n").split("\n")
     return sum(max(_bytes(one) + len(QUOTE) + 2, LINE) for one in lines)
 

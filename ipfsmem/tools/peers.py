@@ -1,8 +1,8 @@
-"""The tools that other programs' agents know, over the same memory: facts with a category, facts of a session, values by key.
+"""The tools that agents of other programs know, over the same memory: facts with a category, facts of a session, values by key.
 
 Shapes are those of Infraware (`save_memory`, `save_session_context`) and LibreFang (`memory_store`, `memory_recall`,
-`memory_list`), each with `scope` besides. What they write are memories like any other. A value that this session was not shown
-is not replaced, which the original does.
+`memory_list`), each with `scope` in addition. They write ordinary memories. Unlike in the original, a value that this session
+was not shown is not replaced.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from ipfsmem.wording import count
 
 SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "service_state", "discovery")
 MAX_KEY: Final = 256
-#: Entries of one list, and characters of each.
+#: Maximum entries of one list, and characters of each.
 PAGE: Final = 100
 _IN_LIST: Final = 500
-#: Bytes that an answer needs around a value.
+#: Bytes of an answer outside the value.
 _AROUND: Final = 800
 
 _string, _flag = {"type": "string"}, {"type": "boolean"}
@@ -103,7 +103,7 @@ def _store(desk: ToolContext, given: JSON) -> ToolResult:
     shown = there.read(found.memory, counts=False) if found is not None and found.own else None
     if found is not None and shown is not None:
         body, cut = _page(as_text(found.value))
-        if not cut and as_json(found.value) == as_json(value):  # `==` says that 1 is true
+        if not cut and as_json(found.value) == as_json(value):  # `==` treats 1 and true as equal
             desk.session.show(shown)
             return _stored(name)
         if not desk.session.was_shown(shown):
@@ -173,7 +173,7 @@ def _delete(desk: ToolContext, given: JSON) -> ToolResult:
 
 
 def _page(value: str) -> tuple[str, bool]:
-    """As much of a value as one answer shows, and whether it was cut."""
+    """Return the part of a value that one answer shows, and whether it was cut."""
     end = page_end(value, 0, most=ANSWER - _AROUND)
     return value[:end], end < len(value)
 
@@ -182,11 +182,11 @@ def _list(desk: ToolContext, given: JSON) -> ToolResult:
     scope = desk.scope_of(given, must_exist=True)
     prefix, after = given.get("prefix", ""), given.get("after", "")
     found: dict[str, KeyValue] = {}
-    for one in dict.fromkeys(("", scope)):  # the scope goes before the default scope
+    for one in dict.fromkeys(("", scope)):  # the scope precedes the default scope
         for value in desk.memory.scope(one).values.list(prefix):
             if value.own or value.key not in found:
                 found[value.key] = value
-    # Pages go by the keys of the memories, which stay on one line whatever a key is.
+    # Pages are sorted by the keys of the memories, which have no line breaks.
     rest = sorted((one for one in found.values() if one.memory > after), key=lambda one: one.memory)
     entries: list[dict[str, Any]] = []
     room, taken = ANSWER - _AROUND, 0

@@ -1,7 +1,7 @@
-"""The arguments of a tool against its JSON Schema, refused in words that a model can act on.
+"""Validation of a tool's arguments by its JSON Schema, with errors that a model can act on.
 
-Only the part of JSON Schema that our tools use: an object of named values of one type each. What it does not know it
-refuses when the tool is made, so that nothing goes unchecked.
+It supports only the part of JSON Schema that our tools use: an object of named values of one type each. A tool with other
+keywords is refused when it is made, so that no argument goes unchecked.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ _CALLED: Final = {
 
 
 def text(description: str, *, most: int, least: int = 0) -> JSON:
-    """A text of so many characters."""
+    """Return the schema of a text."""
     schema: JSON = {"type": "string", "description": description, "maxLength": most}
     return {**schema, "minLength": least} if least else schema
 
 
 def anything(description: str) -> JSON:
-    """Anything that JSON can say."""
+    """Return the schema of any JSON value."""
     return {"description": description}
 
 
 def choice(description: str, words: tuple[str, ...]) -> JSON:
-    """One of some words."""
+    """Return the schema of a word."""
     return {"type": "string", "description": description, "enum": list(words)}
 
 
 def number(description: str, least: int, most: int, default: int | None = None) -> JSON:
-    """A whole number."""
+    """Return the schema of an integer."""
     schema: JSON = {"type": "integer", "description": description, "minimum": least, "maximum": most}
     return schema if default is None else {**schema, "default": default}
 
 
 def yes(description: str) -> JSON:
-    """True or false, false by default."""
+    """Return the schema of a boolean, false by default."""
     return {"type": "boolean", "description": description, "default": False}
 
 
 def texts(description: str, *, most: int, each: int) -> JSON:
-    """A list of texts."""
+    """Return the schema of a list of texts."""
     return {
         "type": "array",
         "description": description,
@@ -75,7 +75,7 @@ def texts(description: str, *, most: int, each: int) -> JSON:
 
 
 def arguments(*required: str, **properties: JSON) -> JSON:
-    """The schema of an object with these values and no others."""
+    """Return the schema of an object with these values and no others."""
     unknown = {name for one in properties.values() for name in one} - _KNOWN
     assert not unknown and set(required) <= properties.keys(), unknown
     return {
@@ -87,7 +87,7 @@ def arguments(*required: str, **properties: JSON) -> JSON:
 
 
 def answer(**properties: JSON) -> JSON:
-    """The schema of a structured answer: all of these values, and no others."""
+    """Return the schema of a structured answer: all of these values, and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -97,7 +97,7 @@ def answer(**properties: JSON) -> JSON:
 
 
 def unknown(schema: JSON, given: Mapping[str, Any]) -> list[str]:
-    """The names of arguments that there are not, without those that look like one that is left out."""
+    """Return the names of unknown arguments, except those that resemble an omitted one."""
     missing = [name for name in schema["properties"] if name not in given]
     return [
         name
@@ -107,7 +107,7 @@ def unknown(schema: JSON, given: Mapping[str, Any]) -> list[str]:
 
 
 def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
-    """What was given, without arguments that are null. Raises UsageError, which says all that is wrong and what it takes."""
+    """Return the arguments without nulls. Raises UsageError that names all problems and the allowed arguments."""
     properties: Mapping[str, JSON] = schema["properties"]
     kept = {name: value for name, value in given.items() if value is not None or name in schema["required"]}
     problems = []
@@ -125,7 +125,7 @@ def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
 
 
 def _wrong(value: Any, schema: JSON) -> str:
-    """What is wrong with a value, empty when nothing is."""
+    """Return the problem of a value, empty if it is valid."""
     kind = schema.get("type")
     if kind is None:
         return ""
@@ -145,7 +145,7 @@ def _wrong(value: Any, schema: JSON) -> str:
     ):
         shown = (
             f", not {value}" if abs(value) < 10**20 else ""
-        )  # Python writes out no number of thousands of digits
+        )  # Python does not print integers of thousands of digits
         return f"is {schema['minimum']} to {schema['maximum']:,}{shown}"
     if kind == "object" and not all(isinstance(name, str) for name in value):
         return "has a name that is not text"
@@ -193,13 +193,13 @@ def _takes(schema: JSON) -> str:
     return ", ".join(parts) or "no arguments"
 
 
-#: What a model needs not know of an argument: the bounds of texts and lists, which a refusal names. Each word of a tool costs tokens
-#: in every conversation.
+#: Keywords hidden from models: limits of texts and lists, which an error names. Each word of a tool costs tokens in every
+#: conversation.
 _UNTOLD: Final = frozenset(("minLength", "maxLength", "maxItems"))
 
 
 def published(schema: JSON) -> JSON:
-    """The schema of arguments as a model is told it."""
+    """Return the schema of arguments as models get it."""
     told = {
         name: {
             word: {inner: each for inner, each in value.items() if inner not in _UNTOLD}

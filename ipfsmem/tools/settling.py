@@ -1,6 +1,5 @@
-"""How a model settles a conflict: it is shown all texts of one memory, and replaces them with one of its own, or keeps what is
-shown. Texts of others are left to the person.
-"""
+"""The resolution of a conflict by a model: it is shown all texts of one memory, and replaces them with one of its own, or keeps
+the shown one. Pending texts are left to the person."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ from ipfsmem.tools.tool_context import ToolContext, as_values, fenced
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: Keys that one answer lists.
+#: Maximum number of keys in one answer.
 _LISTED: Final = 60
-#: Bytes that an answer needs around the texts of a conflict, and those that each text has at least.
+#: Bytes of an answer outside the texts of a conflict, and the minimum for each text.
 _AROUND: Final = 1_200
 _LEAST: Final = 300
 
 
 def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
-    """Without a key the conflicts that there are, with one its texts and their `seen`, and with that the settling of it."""
+    """Return the conflicts without a key, the texts of one and their `seen` with a key, and resolve it with both."""
     if given.get("key") is None:
         return _conflicts(desk, given)
     item = _conflict(desk, given)
@@ -57,7 +56,7 @@ def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
         error = ChangedError(f"{item.key} changed since it was shown, so nothing was written")
         error.hint = "These are the current texts, with their seen value." if seen else ""
         return refusal(error, text=shown.text, more=shown.structured)
-    # Texts of others are left where they are: a text that replaces one would be theirs.
+    # Texts of others stay: a text that replaces one would be theirs.
     there = _place(desk, given)
     settled = there.resolve(
         item.key,
@@ -78,21 +77,21 @@ def _conflicts(desk: ToolContext, given: JSON) -> ToolResult:
 
 
 def _places(desk: ToolContext, given: JSON) -> list[Memory]:
-    """Where a call looks: in the scope that it names, else in the usual one and in the default scope."""
+    """Return the scopes of a call: the named one, else the usual one and the default scope."""
     usual = desk.scope_of(given)
     scopes = (usual,) if "scope" in given else tuple(dict.fromkeys((usual, "")))
     return [desk.memory.scope(one) for one in scopes]
 
 
 def _place(desk: ToolContext, given: JSON) -> Memory:
-    """Where the conflict of a key is, else where one is looked for first."""
+    """Return the scope with the conflict of a key, else the first scope searched."""
     places = _places(desk, given)
     here = (there for there in places if any(one.key == given["key"] for one in there.conflicts()))
     return next(here, places[0])
 
 
 def _conflict(desk: ToolContext, given: JSON) -> Conflict:
-    """The conflict of the key that was given. Raises NotFoundError, which says where the key has one instead."""
+    """Return the conflict of the given key. Raises NotFoundError, which names another scope with a conflict of that key."""
     key = given["key"]
     item = next((one for one in _place(desk, given).conflicts() if one.key == key), None)
     if item is not None:
@@ -107,7 +106,7 @@ def _conflict(desk: ToolContext, given: JSON) -> Conflict:
 
 
 def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str) -> ToolResult:
-    """What was done, and which texts stand beside it all the same."""
+    """Return the result, with the texts that are still alternatives."""
     key = given["key"]
     beside = next((one.copies for one in there.conflicts() if one.key == key), ())
     others = [copy.file for copy in beside if copy.reading is not None and not copy.reading.own]
@@ -139,8 +138,8 @@ def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str
 
 
 def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[ToolResult, str]:
-    """All texts of a conflict as an answer, and the hash that stands for them; empty where they are not shown `to_settle` it, or
-    only in part."""
+    """Return all texts of a conflict as an answer, and the hash that identifies them; empty unless they are shown whole and
+    `to_settle` it."""
     writers = desk.writers()
     readings = [(item.shown, "")] if item.shown is not None else []
     readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
@@ -187,12 +186,12 @@ def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[To
 
 
 def _merged(desk: ToolContext, item: Conflict, body: str) -> bytes:
-    """A new body under the header of what is shown, else of the first copy."""
+    """Put a new body under the header of the shown text, else of the first alternative."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
     stamps = {"updated": desk.memory.replica.world.today().isoformat()}
     old = next((reading.data for reading in readings if reading is not None), b"")
     refuse_over_unclosed(old, body)
     try:
         return edit_memory(old, {}, body, stamps=stamps)
-    except FormatError:  # a text that is not a memory file
+    except FormatError:  # not a memory file
         return render_memory(MemoryFile().with_fields(stamps, body))

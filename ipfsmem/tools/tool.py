@@ -1,7 +1,7 @@
-"""One tool: what a model is told of it, and the call, which answers in a structured and in a text form.
+"""A tool: its description for models, and the call, which returns a structured and a text form.
 
-A call never raises what went wrong with the memory or the arguments: the answer says it, since whoever called is a model that
-reads answers. Errors of the program itself are raised.
+A call never raises errors of the memory or the arguments: the answer has them, since the caller is a model that reads answers.
+Bugs of the program are raised.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ipfsmem.tools.schema import JSON, checked, unknown
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a call answered: a text for models, in which everything that somebody wrote is fenced, and the same as values.
+    """The answer of a call: a text for models, in which every text that others can write is fenced, and the same as values.
 
-    Where it is an error, `structured` has `error` with its `kind`, `message` and `hint`.
+    On an error, `structured` has `error` with its `kind`, `message` and `hint`.
     """
 
     text: str
@@ -37,22 +37,22 @@ class Tool(msgspec.Struct, frozen=True):
     description: str
     parameters: JSON
     returns: JSON
-    #: Does the answer with the checked arguments. Raises IpfsmemError.
+    #: Returns the answer for checked arguments. Raises IpfsmemError.
     answer: Callable[[JSON], ToolResult]
     #: Arguments of any type that become text.
     side: frozenset[str] = frozenset()
-    #: Whether it changes nothing; whether it can take something away; whether the same call twice is as one.
+    #: It changes nothing; it can delete data; a repeated call has no further effect.
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
-    #: Whether the answer also says what could be better about what was written.
+    #: True if the answer includes advice on the written text.
     advises: bool = False
 
     def call(self, /, **arguments: Any) -> ToolResult:
-        """Check the arguments and do it. Never raises an IpfsmemError.
+        """Check the arguments and run the tool. Never raises an IpfsmemError.
 
-        An argument that there is not is refused by a tool that writes, for it may hold what was to be written; one that reads
-        leaves it out and says so, unless it looks like one that there is.
+        A tool that writes refuses an unknown argument, which may hold the text to write; one that reads ignores it and reports
+        it, unless it resembles an omitted one.
         """
         given = meant(self.parameters, arguments, self.side)
         ignored = unknown(self.parameters, given) if self.read_only else []
@@ -82,7 +82,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 def refusal(error: IpfsmemError, *, text: str = "", more: Mapping[str, Any] | None = None) -> ToolResult:
-    """An error as an answer; `text` and `more` go along with it."""
+    """Return an error as an answer, with `text` and `more`."""
     hint = _hint(error)
     said = f"Error: {error}." + (f" {hint}" if hint else "")
     return ToolResult(
@@ -93,7 +93,7 @@ def refusal(error: IpfsmemError, *, text: str = "", more: Mapping[str, Any] | No
 
 
 def _hint(error: IpfsmemError) -> str:
-    """What a model can do; what only the person can do is said to be for the person."""
+    """Return the hint for a model; a hint that only the person can follow is addressed to the person."""
     if isinstance(error, ChangedError) and error.hint == ChangedError.hint:
         return "Read it again with read_memory, and pass the seen value of that answer."
     if isinstance(error, PassphraseError):

@@ -1,7 +1,7 @@
-"""What the tools of one set share: the memory, the scope that they mean when none is named, and what this session was shown.
+"""The shared state of a set of tools: the memory, the scope of calls that name none, and the texts that this session was shown.
 
-A read goes through the scope and then the default scope, and names the scope of a text; a write goes to exactly one scope. It
-decides nothing that `Memory` decides.
+A read searches the scope and then the default scope, and names the scope of a text; a write goes to exactly one scope. It has
+no rules of its own about memories.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ipfsmem.tools.schema import JSON, answer
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: Facts of a session that are kept; the oldest go first.
+#: Maximum number of facts of a session; the oldest are dropped.
 SESSION_FACTS = 50
-#: Texts of which a session remembers that it was shown them.
+#: Maximum number of texts that a session records as shown.
 _SHOWN = 1_000
-#: Scope, key, and the name of a text beside the one that is shown.
+#: Scope, key, and the name of an alternative; "" for the shown text.
 _Place = tuple[str, str, str]
 
 _text = {"type": "string"}
-#: The structured form of one text, and what stands beside it.
+#: The structured form of one text, with details about it.
 TEXT_SCHEMA = answer(
     notice=_text,
     key=_text,
@@ -62,22 +62,22 @@ class ShownText(Protocol):
 
 
 class Session:
-    """What is known of one connection, in this process only; gone when it ends."""
+    """The state of one connection, in this process only; gone when it ends."""
 
     def __init__(self, *, shared: bool = False) -> None:
-        """`shared`: several conversations go through it and nothing tells them apart, so what one was shown in parts, or
-        before, is valid for none."""
+        """`shared`: several conversations use it indistinguishably, so texts shown in parts, or before, are valid for none of
+        them."""
         self._shared = shared
-        #: The scope of the project that the program works on, "" where it is not known.
+        #: The scope of the project that the program works on, "" if unknown.
         self.project = ""
-        #: (category, fact) each.
+        #: Pairs of category and fact.
         self.facts: deque[tuple[str, str]] = deque(maxlen=SESSION_FACTS)
         self._shown: dict[_Place, str] = {}
-        #: Of the text that was begun last in each place: its `seen`, and how far it was shown from its beginning.
+        #: Of the text that was begun last in each place: its `seen`, and the end of the part shown from its beginning.
         self._read: dict[_Place, tuple[str, int]] = {}
 
     def show(self, reading: ShownText, copy: str = "") -> None:
-        """Remember that this text was shown whole, or written."""
+        """Record that this text was shown whole, or written."""
         place = reading.scope, reading.key, copy
         self._shown.pop(place, None)
         self._shown[place] = reading.seen
@@ -87,8 +87,8 @@ class Session:
     def show_part(
         self, reading: MemoryRecord, start: int, end: int, copy: str = "", *, fields: bool = True
     ) -> str:
-        """Remember that a part was shown, in characters of the body; the `seen` once all of it was, without a gap and in one
-        revision. `fields`: whether the first page showed every field whole; `copy`: which text beside it. Raises ChangedError
+        """Record that a part was shown, in characters of the body. Return `seen` once the whole text was, without a gap and in
+        one revision. `fields`: the first page showed every field whole; `copy`: name of an alternative. Raises ChangedError
         for a part of another text than the one that was begun."""
         place = reading.scope, reading.key, copy
         seen, upto = self._read.pop(place, ("", 0)) if start else (reading.seen if fields else "", 0)
@@ -109,7 +109,7 @@ class Session:
         return reading.seen
 
     def was_shown(self, reading: MemoryRecord, copy: str = "") -> bool:
-        """Whether exactly this was."""
+        """Tell whether exactly this text was shown."""
         return not self._shared and self._shown.get((reading.scope, reading.key, copy)) == reading.seen
 
 
@@ -124,7 +124,8 @@ class ToolContext:
         *,
         by_type: bool = False,
     ) -> None:
-        """`source` gives the open memory, each time; `scope` None: the one that it was chosen for; `by_type`: the type of a new memory says where it goes. Raises KeyNameError, UsageError."""
+        """`source` returns the open memory, each time; `scope` None: the scope that the memory was chosen for; `by_type`: the
+        type of a new memory decides its scope. Raises KeyNameError, UsageError."""
         self._source = source
         self._scope = check_scope(scope) if scope else scope
         self._by_type = by_type
@@ -132,13 +133,13 @@ class ToolContext:
 
     @property
     def memory(self) -> Memory:
-        """The memory, open. Raises what opening it raises, and ConfigError where the settings give agents nothing."""
+        """Return the open memory. Raises errors of opening it, and ConfigError if the settings disable agents."""
         refuse_agents_switched_off()
         return self._source()
 
     def scope_of(self, given: JSON, *, must_exist: bool = False) -> str:
-        """The scope that a call means. `must_exist`: a named one that is none is refused, as a typing error would look empty.
-        Raises KeyNameError, NotFoundError."""
+        """Return the scope of a call. `must_exist`: refuse an unknown named scope, as a typing error would look empty. Raises
+        KeyNameError, NotFoundError."""
         memory = self.memory
         usual = self.usual_scope
         named: str = given.get("scope", usual)
@@ -151,14 +152,14 @@ class ToolContext:
 
     @property
     def usual_scope(self) -> str:
-        """The scope of a call that names none: the one that the person chose, else that of the project, else the memory's own."""
+        """Return the scope of calls that name none: the one that the person chose, else the project's, else the memory's own."""
         if self._scope is not None:
             return self._scope
         return self.session.project or self.memory.in_scope
 
     def found(self, key: str, given: JSON) -> tuple[Memory, MemoryRecord | None]:
-        """A text to change or take away, and the memory in which it stands: in the scope that a call names, and where it names none
-        also below the usual one."""
+        """Return a text to change or delete, and the memory in its scope: the scope that a call names, else the usual one and
+        those below it."""
         there = self.there(given)
         reading = there.read(key, counts=False)
         if "scope" in given or (reading is not None and reading.own):
@@ -167,42 +168,42 @@ class ToolContext:
         return (there, reading) if shown is None else (self.memory.scope(shown.scope), shown)
 
     def there(self, given: JSON) -> Memory:
-        """The memory in the scope that a call means."""
+        """Return the memory in the scope of a call."""
         return self.memory.scope(self.scope_of(given))
 
     def there_by_type(self, given: JSON) -> Memory:
-        """The same for a memory that is written: where its type says, unless the call names a scope."""
+        """Return the same for a new memory: in the scope of its type, unless the call names a scope."""
         if not self._by_type or "scope" in given or "type" not in given:
             return self.there(given)
         return self.memory.scope(scope_of_type(given["type"], self.scope_of(given)))
 
     def read(self, key: str, given: JSON, *, counts: bool = False) -> MemoryRecord | None:
-        """What is shown under a key: in the scope that is meant, else in the default scope, an own text before one of others.
-        `counts`: it is opened by this."""
+        """Return the text shown under a key: in the scope of the call, else in the default scope, an own text before a pending
+        one. `counts`: record it as a use."""
         memory, scope = self.memory, self.scope_of(given, must_exist=True)
         return first_own(memory.scope(one).read(key, counts=counts) for one in dict.fromkeys((scope, "")))
 
     def writers(self) -> Writers:
-        """Who wrote, in words."""
+        """Return the names of writers."""
         return Writers(self.memory.replica)
 
     def quoted(self, reading: MemoryRecord) -> Quoted:
-        """A text for a fence."""
+        """Return a text for a fence."""
         return self.writers().quoted(reading)
 
 
 def fenced(*items: Quoted) -> str:
-    """Texts in their fences, behind what they are."""
+    """Return texts in their fences, after a notice."""
     return fence(items)
 
 
 def notice(*items: Quoted) -> str:
-    """The sentence that stands before texts."""
+    """Return the notice before texts."""
     return NOTICE if all(item.own for item in items) else f"{NOTICE} {CANDIDATE}"
 
 
 def as_values(item: Quoted) -> dict[str, Any]:
-    """The structured form of one text, by TEXT_SCHEMA: the same words as in its fence."""
+    """Return the structured form of one text, by TEXT_SCHEMA: the same words as in its fence."""
     return {
         "notice": notice(item),
         "key": item.key,
@@ -221,15 +222,15 @@ def as_values(item: Quoted) -> dict[str, Any]:
 
 
 def one_line(text: str) -> str:
-    """A text that somebody wrote, cleaned, on one line."""
+    """Return a text that others can write, cleaned, on one line."""
     return " ".join(clean_text(text).split())
 
 
 def whose(own: bool) -> str:
-    """A mark behind what is the word of others."""
+    """Return a mark for pending texts."""
     return "" if own else " (by others, pending)"
 
 
 def place(reading: MemoryRecord) -> str:
-    """Where a text stands, in words."""
+    """Return key and scope of a text, in words."""
     return place_of(reading.scope, reading.key)

@@ -21,9 +21,9 @@ from ipfsmem.tools.tool_context import Session, ToolContext
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: The everyday tools, which are offered unless others are asked for.
+#: The everyday tools, which are offered by default.
 EVERYDAY: Final = tuple(one.name for one in _EVERYDAY)
-#: Names that stand for several tools.
+#: Names of sets of tools.
 SETS: Final[dict[str, tuple[str, ...]]] = {
     "everyday": EVERYDAY,
     "timeline": tuple(one.name for one in TIMELINE),
@@ -38,12 +38,12 @@ LIFE: Final = SETS["life"]
 _DEFINITIONS: Final[dict[str, Definition]] = {
     one.name: one for one in (*_EVERYDAY, *TIMELINE, *_PEERS, *_GRAPH, *_LIFE)
 }
-#: Every set, and all tools.
+#: The name of all tools.
 ALL: Final = "all"
-#: Another name under which a tool can be asked for.
+#: Aliases of tools.
 _ALIASES: Final = {"write": "remember"}
 
-#: What a model should know before it calls any of them. Some programs show a model only the first line.
+#: Guidance for a model before its first call. Some programs show a model only the first line.
 GUIDANCE: Final = """\
 Long-term memory of this person and their projects: call recall before answering about them, their preferences, projects or past \
 decisions; call remember to save what should last, as soon as it is said.
@@ -61,8 +61,8 @@ A write replaces only text that you were shown: read it to its end, then pass it
 
 
 def names_of(wanted: Iterable[str]) -> list[str]:
-    """The names of tools that some words stand for: each a tool, a set, or `all`; one text may hold several, with commas. Raises
-    UsageError for a word that stands for none."""
+    """Return the names of tools: each word names a tool, a set, or `all`; one text may have several, with commas. Raises
+    UsageError for an unknown name."""
     words = [word.strip() for one in wanted for word in one.split(",") if word.strip()]
     found = [name for word in words for name in (_DEFINITIONS if word == ALL else SETS.get(word) or (word,))]
     for name in found:
@@ -81,13 +81,14 @@ def toolset(
     session: Session | None = None,
     by_type: bool = False,
 ) -> list[Tool]:
-    """The tools for a memory, those of `names` in that order (tools, sets or `all`, as for `names_of`). None: the everyday ones.
+    """Return the tools for a memory, those of `names` in that order (tools, sets or `all`, as for `names_of`). None: the
+    everyday ones.
 
-    `memory`: an open one, or a function that gives it at each call, and may raise that it is locked. `scope`: where reads look
-    first and writes go when a call names none; None: the scope of the session's project, else the one that the memory was chosen
-    for. `read_only`: only tools that change nothing. `session`: what one conversation was shown, its own for each unless given.
-    `by_type`: what `remember` writes without a scope goes to the default scope when it is of type user or feedback. Raises UsageError
-    for an unknown name, KeyNameError.
+    `memory`: an open one, or a function that returns it at each call, and raises if it is locked. `scope`: the scope that reads
+    search first and writes go to when a call names none; None: the scope of the session's project, else the one that the memory
+    was chosen for. `read_only`: only tools that change nothing. `session`: the state of one conversation, by default a new one.
+    `by_type`: memories of type user or feedback that `remember` writes without a scope go to the default scope. Raises
+    UsageError for an unknown name, KeyNameError.
     """
     source = memory if callable(memory) else lambda: memory
     desk = ToolContext(source, scope, session or Session(), by_type=by_type)
