@@ -1,1 +1,1 @@
-"""The HTTP API of an unlocked memory, for programs on this machine. What serves sealed blocks to other devices is `http/`."""
+"""The HTTP API of an unlocked memory, for programs on this machine. `http/` serves encrypted blocks to other devices."""

@@ -1,6 +1,6 @@
-"""What callers of the HTTP API send, and the answers that no other face has: pages of lists, and a problem.
+"""Request bodies of the HTTP API, and the answers that no other interface has: pages of lists, and a problem.
 
-The OpenAPI document is made from these types and those of `results.py`, which are the ones that the handlers use.
+The OpenAPI document is made from these types and those of `results.py`, which the handlers use.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ipfsmem.results import (
 )
 from ipfsmem.sync.report import SyncReport
 
-#: Memories of a page where nothing is said, and at most.
+#: Default and maximum memories of a page.
 PAGE: Final = 100
 MAX_PAGE: Final = 1_000
 
-#: What a token lets its holder do; each has what stands before it.
+#: The rights of a token; each includes those before it.
 Right = Literal["read", "write", "admin"]
 
 

@@ -1,6 +1,6 @@
-"""What a request of the HTTP API comes to before a memory is asked, as values: its parameters, what it has seen, who asks. Pure.
+"""A request of the HTTP API as values, before a memory is opened: its parameters, its precondition, its caller. Pure.
 
-A parameter that no route has is refused, as a name that was mistyped would silently mean another scope.
+Unknown parameters are refused, as a mistyped name would silently mean another scope.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
 _DAY: Final = {"type": "string", "format": "date"}
 _YES: Final = {"type": "boolean", "default": False}
 _RANK: Final[dict[Right, int]] = {"read": 0, "write": 1, "admin": 2}
-#: What every route takes that is about one scope.
+#: Parameters of every route about one scope.
 SCOPED: Final = ("namespace", "scope")
 
 
 class Refused(Exception):
-    """A request that is answered with this problem."""
+    """A refused request, with the problem that answers it."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -39,17 +39,17 @@ class Refused(Exception):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """What somebody may do, as their token says. `scopes` None: in all of them; "" is the nameless one."""
+    """The rights of a token. `scopes` None: all of them; "" is the unnamed one."""
 
     right: Right
     scopes: frozenset[str] | None = None
 
     def may(self, right: Right) -> bool:
-        """Whether this right is among what the caller may do."""
+        """Tell whether the caller has this right."""
         return _RANK[self.right] >= _RANK[right]
 
     def require(self, right: Right) -> None:
-        """Raises Refused."""
+        """Raise Refused without this right."""
         if not self.may(right):
             raise Refused(
                 said(
@@ -62,7 +62,7 @@ class Caller(msgspec.Struct, frozen=True):
             )
 
     def require_scopes(self, scopes: Sequence[str]) -> None:
-        """Raises Refused when one of the scopes that a request touches is not the caller's, whatever led to it."""
+        """Raise Refused if the token is not for all scopes of a request, whatever led to them."""
         other = [] if self.scopes is None else [scope for scope in scopes if scope not in self.scopes]
         if self.scopes is not None and other:
             named = ", ".join(scope or "everybody's" for scope in dict.fromkeys(other))
@@ -77,7 +77,7 @@ class Caller(msgspec.Struct, frozen=True):
             )
 
     def require_all_scopes(self) -> None:
-        """Raises Refused for a token of chosen scopes where something is about the whole memory."""
+        """Raise Refused for a token limited to scopes, if a request is about the whole memory."""
         if self.scopes is not None:
             raise Refused(
                 said(
@@ -91,15 +91,15 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def _for(scopes: frozenset[str] | None) -> str:
-    """The options of `ipfsmem token new` for a token of these scopes. What is everybody's goes with a scope; alone it takes a token for
-    everything."""
+    """Return the options of `ipfsmem token new` for a token of these scopes. The unnamed scope needs a named one with it; alone
+    it needs a token for everything."""
     named = sorted(scopes or ())
     said = "".join(f" --scope {scope}" for scope in named if scope)
     return f"{said} --everybody" if said and "" in named else said
 
 
 class Call(NamedTuple):
-    """A request whose form is right: `memory` in the scope that it names, `whole` without one."""
+    """A valid request: `memory` in the scope that it names, `whole` without one."""
 
     memory: Memory
     whole: Memory
@@ -109,14 +109,14 @@ class Call(NamedTuple):
     key: str
     query: Mapping[str, Any]
     body: Any
-    #: What the caller was shown: the token's hash, "" for nothing; None where it said neither.
+    #: The `seen` of the caller: the token's hash, "" for a new memory; None without a precondition.
     seen: str | None
-    #: What the server remembers of this memory since the last change.
+    #: The cache of this memory, emptied by a change.
     remembered: Callable[[], dict[Any, Any]] = dict
 
 
 class Reply(NamedTuple):
-    """An answer that is more than a value: its status, and the ETag of what it shows."""
+    """An answer with a status, and the ETag of the shown text."""
 
     value: Any
     status: int = 200
@@ -124,7 +124,7 @@ class Reply(NamedTuple):
 
 
 class Download(NamedTuple):
-    """Bytes with the type of their content and a name for a file."""
+    """Bytes with their content type and a file name."""
 
     data: bytes
     content_type: str
@@ -161,7 +161,7 @@ def _scope_or_nothing(text: str) -> str:
 
 
 class Parameter(NamedTuple):
-    """What a parameter may be: for the document, and for a request."""
+    """The declaration of a parameter, for the document and for requests."""
 
     schema: dict[str, Any]
     read: Callable[[str], Any]
@@ -178,7 +178,7 @@ def _text(about: str, most: int = 200) -> Parameter:
     return Parameter({"type": "string", "maxLength": most}, read, about)
 
 
-#: Every parameter of a query by name.
+#: Every query parameter by name.
 QUERY: Final[dict[str, Parameter]] = {
     "namespace": Parameter(KEY_SCHEMA, str, "Vault of this server; default: that of the token."),
     "scope": Parameter(KEY_SCHEMA, _scope_or_nothing, "Scope; default: the default scope."),
@@ -225,8 +225,7 @@ def read_query(
     needed: Sequence[str] = (),
     parameters: Mapping[str, Parameter] = QUERY,
 ) -> dict[str, Any]:
-    """The parameters of a request by name. Raises UsageError for one that the route does not have, that is given twice, or that is
-    needed and not given."""
+    """Return the parameters of a request by name. Raises UsageError for an unknown, a repeated or a missing one."""
     found: dict[str, Any] = {}
     for name, text in given:
         if name not in known:
@@ -247,7 +246,7 @@ def read_query(
 
 
 def _read(parameter: Parameter, name: str, text: str) -> Any:
-    """The value of a parameter; an error names the parameter."""
+    """Return the value of a parameter; an error names the parameter."""
     try:
         return parameter.read(text)
     except IpfsmemError as error:
@@ -255,7 +254,8 @@ def _read(parameter: Parameter, name: str, text: str) -> Any:
 
 
 def precondition(match: Sequence[str], none_match: Sequence[str], *, new: bool) -> str | None:
-    """The `seen` of If-Match, "" for `If-None-Match: *`, which only what may be `new` takes; None without either. Raises UsageError."""
+    """Return the `seen` of If-Match; "" for `If-None-Match: *`, which only `new` allows; None without either. Raises
+    UsageError."""
     if not match and not none_match:
         return None
     if list(none_match) == ["*"] and not match and new:

@@ -1,7 +1,7 @@
-"""What changed in one memory, by whomever, as numbered events for those who listen: made by comparing states, and kept for a while so
-that who lost the connection goes on where it was.
+"""Changes of one memory, by any process, as numbered events for listeners: found by comparing states, and kept for a while so
+that a listener continues after a lost connection.
 
-An event says what to look at again, and nothing of a text. It knows no HTTP.
+An event names the data to read again, and has no text of it. Independent of HTTP.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ipfsmem.device.state import StateMark
 from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memory import Memory
 
-#: Events that are kept for who comes back, and that wait for one who does not read.
+#: Maximum events kept for reconnecting listeners, and queued for one that does not read.
 KEPT: Final = 2_000
 
 
@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NumberedChange(msgspec.Struct, frozen=True):
-    """A change and the cursor behind it."""
+    """A change and the cursor after it."""
 
     cursor: str
     change: Change
@@ -61,35 +61,35 @@ class Feed:
     def __init__(self) -> None:
         self._number = 0
         self._kept: deque[tuple[int, Change]] = deque(maxlen=KEPT)
-        #: The cursors behind the changes that are kept, and behind the last one before these: none says how many there were, for somebody may
-        #: hear of those of one scope alone.
+        #: The cursors after each kept change, and before the first. They are random, as a count would reveal changes of other
+        #: scopes.
         self._cursors: deque[str] = deque([secrets.token_hex(8)], maxlen=KEPT + 1)
 
     @property
     def number(self) -> int:
-        """That of the last change."""
+        """Return the number of the last change."""
         return self._number
 
     def cursor(self, number: int | None = None) -> str:
-        """The cursor behind a change that is kept, or the last one."""
+        """Return the cursor after a kept change, or after the last one."""
         back = 0 if number is None else self._number - number
         return self._cursors[-1 - min(back, len(self._cursors) - 1)]
 
     def add(self, change: Change) -> None:
-        """One more change."""
+        """Add a change."""
         self._number += 1
         self._kept.append((self._number, change))
         self._cursors.append(secrets.token_hex(8))
 
     def behind(self, cursor: str) -> int | None:
-        """The number of the change before a cursor; None for any other text, and where what followed is not kept any more."""
+        """Return the number of the change before a cursor; None for an unknown one, and if later changes are not kept any more."""
         try:
             return self._number - (len(self._cursors) - 1 - self._cursors.index(cursor))
         except ValueError:
             return None
 
     def since(self, after: int) -> Iterator[NumberedChange]:
-        """What came after a number; first a reset where some of it is not kept any more."""
+        """Yield the changes after a number; only a reset if some are not kept any more."""
         oldest = self._kept[0][0] if self._kept else self._number + 1
         if after < oldest - 1:
             yield NumberedChange(self.cursor(), Change(what="reset"))
@@ -99,7 +99,7 @@ class Feed:
 
 
 class Comparison:
-    """What each entry of an open memory was when it was last looked at."""
+    """The state of each entry of an open memory at the last check."""
 
     def __init__(self, memory: Memory) -> None:
         replica = memory.replica
@@ -110,11 +110,11 @@ class Comparison:
             self._beside = _beside(replica)
 
     def of(self, memory: Memory) -> bool:
-        """Whether it is about this open memory."""
+        """Tell whether it is about this open memory."""
         return self._memory is memory
 
     def changes(self) -> list[Change]:
-        """What differs from the last look."""
+        """Return the changes since the last check."""
         replica = self._memory.replica
         found: dict[Change, None] = {}
         with replica.reading():
@@ -150,7 +150,7 @@ class Comparison:
 
 
 def _beside(replica: Replica) -> set[tuple[Literal["sight", "dream"], str, str]]:
-    """What this device has beside the state (inside `reading`): of which kind, in which scope, and what tells it from others."""
+    """Return data of this device outside the state (inside `reading`): its kind, its scope, and an id."""
     found: set[tuple[Literal["sight", "dream"], str, str]] = {
         ("sight", one.scope, f"{one.key} {one.hlc}") for one in hidden_texts(replica).values()
     }
@@ -164,7 +164,7 @@ def _sum(text: bytes) -> bytes:
 
 
 def for_caller(change: Change, scopes: frozenset[str] | None) -> bool:
-    """Whether a caller whose token is for these scopes may hear of a change."""
+    """Tell whether a caller with a token for these scopes may see a change."""
     return (
         scopes is None
         or change.what in ("locked", "reset")
@@ -173,7 +173,7 @@ def for_caller(change: Change, scopes: frozenset[str] | None) -> bool:
 
 
 def as_event(numbered: NumberedChange) -> bytes:
-    """A change as it stands in a stream of server-sent events."""
+    """Return a change as a server-sent event."""
     data: bytes = msgspec.json.encode(numbered.change)
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (
         numbered.cursor.encode(),

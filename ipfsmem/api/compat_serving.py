@@ -1,4 +1,4 @@
-"""Another program's routes on the server of the HTTP API: behind the same tokens, rights and scopes, in the forms of that program."""
+"""Routes of other programs on the server of the HTTP API: with its tokens, rights and scopes, in the formats of those programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProgramRoutes(NamedTuple):
 
     routes: Sequence[HttpRoute]
     problem: Callable[[IpfsmemError], Answer]
-    #: Answered to everybody with a sign of life; "" for none.
+    #: Path of a health check that needs no token; "" for none.
     health: str = ""
 
 
@@ -69,7 +69,7 @@ def body_of(data: bytes) -> Any:
 
 
 def response(answer: Answer) -> web.Response:
-    """An answer on its way out."""
+    """Return the HTTP response of an answer."""
     if answer.value is None:
         return web.Response(status=answer.status)
     return web.Response(

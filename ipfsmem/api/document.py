@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the types that their functions use: pure, and it knows no memory."""
+"""The OpenAPI 3.1 document, made from the table of routes and the types of their functions. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SEEN: Final = {"type": "object", "additionalProperties": True}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
-    """The document as it is served."""
+    """Return the document as it is served."""
     bodies = [route.body for route in routes if route.body not in (None, bytes)]
     answers = [route.answer for route in routes if route.answer not in (bytes, dict)]
     types = [*dict.fromkeys([*bodies, *answers, Namespaces, Change, Problem])]
@@ -40,7 +40,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "description": "An error",
         "content": {
             "application/problem+json": {"schema": by_type[Problem]},
-            # What is no HTTP, such as an address of more than 8,190 bytes: one sentence.
+            # Invalid HTTP, such as a URL of more than 8,190 bytes, is answered by one sentence.
             "text/plain": {"schema": {"type": "string"}},
         },
     }
@@ -129,7 +129,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     made = [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in path]
     made += [_parameter(name, route.known[name], required=name in route.needs) for name in route.parameters]
-    # Of two headers one is sent, so neither is required by itself.
+    # Of two headers one is sent, so neither alone is required.
     headers = (["If-Match"] if route.seen else []) + (["If-None-Match"] if route.new else [])
     made += [
         {"name": name, "in": "header", "required": len(headers) == 1, "schema": _HEADERS[name]}

@@ -1,4 +1,5 @@
-"""What the HTTP API counts of itself, in the text format of OpenMetrics 1.0: pure, and no word of a memory, not even its name."""
+"""The metrics of the HTTP API, in the text format of OpenMetrics 1.0. Pure; they contain no data of a memory, not even its
+name."""
 
 from __future__ import annotations
 
@@ -6,23 +7,23 @@ from collections import Counter
 from typing import Final
 
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-#: Upper bounds of what answers take, in seconds.
+#: Upper bounds of response times, in seconds.
 _BOUNDS: Final = (0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0)
 
 
 class Metrics:
-    """Counters since the server began."""
+    """Counters since the server started."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._within: Counter[float] = Counter()
         self._seconds = 0.0
         self._count = 0
-        #: Streams of changes that are open.
+        #: Open streams of changes.
         self.listeners = 0
 
     def add(self, route: str, status: int, seconds: float) -> None:
-        """One answer of a route."""
+        """Count one answer of a route."""
         self._requests[route, status] += 1
         self._seconds += seconds
         self._count += 1
@@ -31,7 +32,7 @@ class Metrics:
                 self._within[bound] += 1
 
     def text(self, *, memories: int, locked: int) -> str:
-        """All of it. `memories` are served, so many of them `locked`."""
+        """Return all metrics. `locked` of the served `memories` are locked."""
         lines = [
             "# TYPE ipfsmem_http_requests counter",
             "# HELP ipfsmem_http_requests Answers by route and status.",

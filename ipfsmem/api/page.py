@@ -1,6 +1,5 @@
-"""The files of the page that `ipfsmem ui` serves, and what stands in the head of every answer so that nothing of another origin gets at
-it. The files are the same for everybody and hold no word of a memory.
-"""
+"""The files of the page that `ipfsmem ui` serves, and the headers of every answer that keep other origins out. The files are
+the same for all users and contain no data of a memory."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from aiohttp import web
 
 from ipfsmem.files.built_page import BUILT, RESCUE, STATIC
 
-#: Who may make markup out of text, by the names that they give their Trusted Types.
+#: Libraries that may create markup from text, by the names of their Trusted Types policies.
 _MAKERS: Final = ("ipfsmem", "lit-html", "dompurify")
 SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -32,12 +31,12 @@ class Files:
     """The files of a build, read once."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        """`files`: their bytes by path; `index.html` is among them."""
+        """`files`: bytes by path, with `index.html`."""
         self._files = files
 
     @classmethod
     def built(cls, folder: Path = BUILT) -> Files | None:
-        """Those of this installation; None where the page was not built."""
+        """Return the files of this installation; None if the page was not built."""
         if not (folder / "index.html").is_file():
             return None
         paths = [path for path in folder.rglob("*") if path.is_file()]
@@ -47,7 +46,7 @@ class Files:
         )
 
     def answer(self, path: str) -> web.Response | None:
-        """The answer for a path as it stands in a list made at the start, so no path leads elsewhere; None for any other."""
+        """Return the answer for a path in the list made at the start, so no path leads elsewhere; None for any other."""
         name = path or "index.html"
         data = self._files.get(name)
         if data is None:
@@ -64,7 +63,7 @@ class Files:
 
 
 def is_open(method: str, path: str) -> bool:
-    """Whether a request needs no token: a file of the page, or the code that is exchanged for one."""
+    """Tell whether a request needs no token: a file of the page, or the exchange of the code for a token."""
     if method == "POST":
         return path == "/v1/session"
     return method in ("GET", "HEAD") and not path.startswith("/v1/") and path not in ("/healthz", "/metrics")

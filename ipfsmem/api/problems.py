@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): pure, from an error to a status and a body. An error that is not ours says nothing of itself."""
+"""Errors as problem details (RFC 9457): pure, from an error to a status and a body. The text of an unexpected error is hidden."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATUS: Final[tuple[tuple[type[errors.IpfsmemError], int], ...]] = (
     (errors.NotFoundError, 404),
     (errors.IncompleteError, 409),
     (errors.PublicError, 409),
-    (errors.ConfigError, 409),  # what the settings here do not have
+    (errors.ConfigError, 409),  # missing settings of this device
     (errors.StorageError, 507),
     (errors.ProviderUnavailable, 503),
     (errors.ProviderError, 502),
@@ -32,7 +32,7 @@ _STATUS: Final[tuple[tuple[type[errors.IpfsmemError], int], ...]] = (
 
 
 def of_error(error: Exception) -> Problem:
-    """An error of ours as it is; any other is a fault of ipfsmem, and its text, which may quote a memory, is not passed on."""
+    """Return the problem of an error. An unexpected error is a bug, and its text, which may quote a memory, is hidden."""
     if not isinstance(error, errors.IpfsmemError):
         return said(500, "Unexpected", "a fault of this program", exit_code=70)
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
@@ -40,7 +40,7 @@ def of_error(error: Exception) -> Problem:
 
 
 def said(status: int, kind: str, detail: str, *, hint: str = "", exit_code: int = 2) -> Problem:
-    """A problem in these words."""
+    """Return a problem with these fields."""
     return Problem(
         type=f"urn:ipfsmem:error:{kind}",
         title=HTTPStatus(status).phrase,

@@ -1,6 +1,6 @@
-"""One table of the routes of the HTTP API: what each takes and gives, who may ask it, and the function that does its work.
+"""The table of routes of the HTTP API: arguments and answers, the required right, and the function that does the work.
 
-The server has these routes, and the OpenAPI document is made of them. Which scopes a route touches follows from it here, in one place.
+The server has these routes, and the OpenAPI document is made from them. Only this module derives the scopes of a request.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from ipfsmem.api.bodies import Right
 from ipfsmem.api.calls import QUERY, Call, Caller, Parameter
 from ipfsmem.memory import Memory
 
-#: What a route is about: one scope (or a stack of some), the caller's own scopes, or the whole memory.
+#: The subject of a route: one scope (or a stack of some), the caller's own scopes, or the whole memory.
 About = Literal["scope", "caller", "whole"]
 
 
 def reached(whole: Memory, scope: str) -> list[str]:
-    """The scopes that a call which names one may read or write: those that lead to it, where it leads, and all that leads there."""
+    """Return the scopes that a call naming one may read or write: those that lead to it or to its target, and the target."""
     scopes = whole._view().opened.scopes
     return list(dict.fromkeys([*scopes.stack(scope), *scopes.stack(scopes.target(scope))]))
 
 
 class Route(NamedTuple):
-    """An operation. `work` is done in a thread, on an open memory. A read of a scope gives what the caller's token covers of the scopes that lead
-    there, and where it leads. `writes`: all of these are touched; `onward`: it reads all of these as one, whatever the token covers. `everybody`:
-    what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is there" may be one. `needs`:
-    parameters that have to be given. `tagged`: its answer has an ETag. `beside`: it takes long, so other calls are answered meanwhile."""
+    """An operation. `work` runs in a thread, on an open memory. A read of a scope returns the part that the caller's token
+    covers of the scopes that lead there, and of the target. `writes`: it changes all of these; `onward`: it reads all of
+    these as one, whatever the token covers. `everybody`: the default scope is read with the scope. `seen`: a precondition is
+    required; `new`: "no memory" may be one. `needs`: required parameters. `tagged`: its answer has an ETag. `beside`: it
+    takes long, so other calls are answered meanwhile."""
 
     method: str
     path: str
@@ -47,34 +48,34 @@ class Route(NamedTuple):
     needs: tuple[str, ...] = ()
     tagged: bool = False
     beside: bool = False
-    #: The types of content that an answer may have.
+    #: Content types of the answer.
     gives: tuple[str, ...] = ("application/json",)
-    #: Bytes of a body.
+    #: Maximum bytes of a body.
     most: int = 4 * 1024 * 1024
-    #: A longer description than the summary.
+    #: A description longer than the summary.
     description: str = ""
-    #: Parameters of its query that are its own.
+    #: Query parameters of this route only.
     own: Mapping[str, Parameter] = {}
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of all parameters of its query."""
+        """Return the names of all query parameters."""
         return ("namespace", *(("scope",) if self.about == "scope" else ()), *self.query)
 
     @property
     def known(self) -> Mapping[str, Parameter]:
-        """The parameters of a query by name."""
+        """Return the query parameters by name."""
         return {**QUERY, **self.own}
 
     def touched(self, whole: Memory, scope: str, stack: tuple[str, ...]) -> list[str]:
-        """The scopes that the token of a request must be for. Only of routes about a scope."""
+        """Return the scopes that the token of a request must cover. Only for routes about a scope."""
         if stack:
             return [*stack, ""]
         found = reached(whole, scope) if self.writes or self.onward else [scope]
         return [*found, *([""] if self.everybody else [])]
 
     def admit(self, caller: Caller, whole: Memory, scope: str, stack: tuple[str, ...]) -> None:
-        """Raises Refused when the caller's token is not for what this touches."""
+        """Raise Refused if the token lacks the right, or a scope of the request."""
         caller.require(self.right)
         if caller.scopes is None or self.about == "caller":
             return

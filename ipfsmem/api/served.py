@@ -1,6 +1,7 @@
-"""One memory behind the HTTP API: asked by one thread at a time, looked at for changes, synced beside, and let go of when it is locked.
+"""One memory behind the HTTP API: used by one thread at a time, watched for changes, synced meanwhile, and closed when it is
+locked.
 
-It knows requests only as work on a memory.
+Requests are only work on a memory here.
 """
 
 from __future__ import annotations
@@ -29,31 +30,31 @@ from ipfsmem.sync.schedule import Pace
 T = TypeVar("T")
 _log = logging.getLogger("ipfsmem.api")
 
-#: Seconds between two looks whether the memory was locked or changed, and between two words of a sync.
+#: Seconds between checks for a lock or a change, and between progress events of a sync.
 LOOK_EVERY: Final = 0.25
 SAY_EVERY: Final = 0.1
-#: Seconds between two looks at the working copies, at least, and as many times what the last one took.
+#: Minimum seconds between scans of linked folders, and the same as a multiple of the last scan's duration.
 FOLDERS_EVERY: Final = 2.0
 _REST: Final = 20.0
-#: Seconds from a write to a sync, when it keeps in sync: from the last one, and at most from the first; and between two for what others
-#: wrote. What was written just before the end is still sent, for so long.
+#: Seconds from a write to a sync, when it keeps in sync: from the last write, and at most from the first; and between two syncs
+#: for others' changes. At the end unpublished data is still published, within the last limit.
 AFTER_WRITE: Final = 10.0
 MOST_AFTER: Final = 120.0
 SYNC_EVERY: Final = 300.0
 LAST_SYNC: Final = 10.0
-#: Answers of one memory that are remembered.
+#: Maximum cached answers of one memory.
 _MOST_REMEMBERED: Final = 16
 
 
 class ServedMemory:
-    """A memory by its namespace."""
+    """A memory by its vault name."""
 
     def __init__(self, namespace: str, holder: Holder, folder: Path | None = None) -> None:
-        """`folder`: where its tokens are kept; None: it has none."""
+        """`folder`: of its tokens; None: it has none."""
         self.namespace = namespace
         self.holder = holder
         self.tokens = KeptTokens(folder)
-        #: What calls made of the memory since the last change, such as its list, so that a page of ten thousand costs what its lines cost.
+        #: Results of calls since the last change, such as its list, so that the cost of a page depends on its own length.
         self._remembered: dict[Any, Any] = {}
         self._mark: Mark | None = None
         self._of: Memory | None = None
@@ -64,19 +65,20 @@ class ServedMemory:
         self._listeners: set[asyncio.Event] = set()
         self._seen: Mark | None = None
         self._compared: Comparison | None = None
-        #: Whether there was one, and listeners were not told yet that something may have changed since.
+        #: True if comparing failed, and listeners were not yet told that data may have changed.
         self._lost = False
         self._folders_at = 0.0
         self._folder = folder
         self._background: Background | None = None
         self._unsent = False
-        #: Ends the sync that runs; None where none does.
+        #: Ends the running sync; None without one.
         self._end_sync: Callable[[], None] | None = None
 
     async def on(self, work: Callable[[Memory], T], token: str = "") -> T:
-        """What `work` makes of the memory, in a thread; one at a time, and of several tokens in turn (`token`: the hash of a kept one).
+        """Run `work` on the memory in a thread, and return its result: one call at a time, taking turns by `token` (the hash of
+        a kept one).
 
-        Raises PassphraseError while it is locked, TooManyCalls.
+        Raises PassphraseError while the memory is locked, TooManyCalls.
         """
 
         def done() -> T:
@@ -87,7 +89,7 @@ class ServedMemory:
             return await in_thread(done)
 
     async def beside(self, work: Callable[[Memory], T]) -> T:
-        """What `work` makes of the memory opened once more, in a thread, while other calls are answered: as a process of its own would."""
+        """Run `work` in a thread on the memory opened once more, while other calls are answered: like a process of its own."""
 
         def done() -> T:
             with one_wait(), self.holder.another() as memory:
@@ -96,7 +98,7 @@ class ServedMemory:
         return await in_thread(done)
 
     def remembered(self, memory: Memory) -> dict[Any, Any]:
-        """What calls made of this memory since the last change (inside `on`)."""
+        """Return the cache of this memory, emptied by a change (inside `on`)."""
         memory.folders.ingest_edits()
         mark = self.holder.mark()
         if mark != self._mark or memory is not self._of or len(self._remembered) > _MOST_REMEMBERED:
@@ -108,7 +110,7 @@ class ServedMemory:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[asyncio.Event]:
-        """An event that is set after each change, while somebody listens."""
+        """Yield an event that is set after each change, while listening."""
         heard = asyncio.Event()
         self._listeners.add(heard)
         try:
@@ -117,12 +119,12 @@ class ServedMemory:
             self._listeners.discard(heard)
 
     def may_have_changed(self) -> None:
-        """Compare and list anew: what this very process changes beside the state leaves the mark as it is (inside `on`)."""
+        """Compare and list again: local changes of this process outside the state do not change the mark (inside `on`)."""
         self._seen = None
         self._remembered.clear()
 
     async def begin_to_compare(self) -> None:
-        """From here on every change is told. Where the memory is locked, from when it is unlocked."""
+        """Begin to report every change; of a locked memory once it is unlocked."""
         if self._compared is None:
             async with self._turns.of():
                 found = await in_thread(self._look_briefly)
@@ -130,13 +132,13 @@ class ServedMemory:
                 self.tell(change)
 
     def tell(self, change: Change) -> None:
-        """One more change for those who listen."""
+        """Send a change to listeners."""
         self.feed.add(change)
         for heard in self._listeners:
             heard.set()
 
     async def look_out(self) -> None:
-        """Look until cancelled, for a lock and for changes."""
+        """Watch until cancelled, for a lock and for changes."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
@@ -167,7 +169,7 @@ class ServedMemory:
             mark = self.holder.mark()
             memory = None if mark is None else self.holder.memory()
         except IpfsmemError:
-            return []  # it cannot be read now, and is looked at again: who asks is told
+            return []  # unreadable now, and checked again; callers get the error
         self.locked = mark is None
         said = [Change(what="locked", locked=self.locked)] if was != self.locked else []
         if memory is None:
@@ -184,23 +186,23 @@ class ServedMemory:
         except Exception as error:
             self._failed_to_look(error)
             self._lost = True
-            return said  # the lock is told: it is not noticed a second time
+            return said  # the lock is reported now, as it is not noticed again
         self._seen = mark
         return [*said, *found]
 
     def _failed_to_look(self, error: Exception) -> None:
-        """A fault of ours is logged. The looks go on: they also drop the keys of what is locked."""
+        """Log an unexpected error. The checks continue: they also drop the keys of locked memories."""
         if not isinstance(error, IpfsmemError):
             _log.warning("a look at the memory %s failed: %s", self.namespace, type(error).__name__)
         self._lose_track()
 
     def _lose_track(self) -> None:
-        """What changed could not be found out: told once there is something to compare with again, so that nothing in between is missed."""
+        """Stop comparing. A reset is sent once there is a state to compare with again, so that no change is missed."""
         self._lost = self._lost or self._compared is not None
         self._compared = None
 
     def _look_at_folders(self) -> None:
-        """Take in what was edited in plain files, while somebody listens."""
+        """Scan the linked folders for edits, while there are listeners."""
         began = time.monotonic()
         if began < self._folders_at:
             return
@@ -212,9 +214,9 @@ class ServedMemory:
     # -- syncs -----------------------------------------------------------------------------------------------
 
     async def keep_in_sync(self) -> None:
-        """Sync until cancelled: now, soon after writes, and now and then. How it went is noted as that of `sync --every` is.
+        """Sync until cancelled: now, soon after writes, and at intervals. Results are recorded as those of `sync --every`.
 
-        A memory that is published nowhere is not; nor one that everybody can read, for who publishes in the clear says so each time.
+        An unpublished memory is not synced; nor a public one, as each publication of plain text needs consent.
         """
         while (sealed := await self._is_sealed()) is None:
             await asyncio.sleep(FOLDERS_EVERY)
@@ -234,24 +236,24 @@ class ServedMemory:
             if not answers and self._end_sync is not None:
                 self._end_sync()
             await stopping
-            if answers:  # whoever does not answer now would not then
+            if answers:  # a provider that does not answer now would not answer then
                 await self._send_the_rest()
 
     def wrote(self) -> None:
-        """Something was written, or may have been: where it keeps in sync, it syncs soon."""
+        """Record a write, or a possible one: a memory kept in sync is synced soon."""
         if self._background is not None:
             self._unsent = True
             self._background.wrote()
 
     async def _is_sealed(self) -> bool | None:
-        """Whether it is published for its members alone; None while it is locked or cannot be read."""
+        """Tell whether it is published encrypted; None while it is locked or unreadable."""
         try:
             return await self.on(lambda whole: whole.mode.sealed)
         except IpfsmemError:
             return None
 
     async def _sync_in_turn(self) -> SyncReport:
-        unsent, self._unsent = self._unsent, False  # what is written from here on may miss this one
+        unsent, self._unsent = self._unsent, False  # later writes may miss this sync
         try:
             return await self.sync()
         except BaseException:
@@ -261,18 +263,18 @@ class ServedMemory:
     async def _send_the_rest(self) -> None:
         if not self._unsent:
             return
-        with contextlib.suppress(IpfsmemError, TimeoutError):  # it is safe here, and sent by the next sync
+        with contextlib.suppress(IpfsmemError, TimeoutError):  # safe here, and published by the next sync
             async with asyncio.timeout(LAST_SYNC), self.holder.another() as memory:
                 await memory.sync()
 
     def _note(self, attempt: Attempt) -> None:
-        # That somebody asked for a sync at the same moment, or that the keys are locked, is no failure of one.
+        # A concurrent sync, or locked keys, are not a failed sync.
         if self._folder is not None and not isinstance(attempt.error, ConcurrencyError | PassphraseError):
             note_syncing(self._folder, attempt.error, brought=attempt.brought)
 
     async def sync(self) -> SyncReport:
-        """Sync it beside all other work, as a process of its own would; listeners hear how far it is. Raises ConcurrencyError while
-        another sync of this server runs, and what a sync raises."""
+        """Sync in parallel to other work, like a process of its own; listeners get progress events. Raises ConcurrencyError
+        while another sync of this server runs, and errors of a sync."""
         if self._syncing.locked():
             raise ConcurrencyError("a sync of this vault is already running", hint="Wait until it ends.")
         loop = asyncio.get_running_loop()
@@ -314,7 +316,7 @@ class ServedMemory:
                 self.tell(end)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the memory."""
         self.holder.close()
 
 
@@ -325,6 +327,6 @@ def _end_of(report: SyncReport) -> Change:
 
 
 def until(memory: Memory) -> int | None:
-    """Until when its keys are unlocked, None where nothing ends."""
+    """Return the time at which its keys are locked, None without one."""
     watch = memory.replica.lock_watch
     return watch.until if watch is not None else None

@@ -1,8 +1,8 @@
-"""The tokens of the HTTP API that were made by a command: what each lets its holder do, and in which scopes.
+"""The tokens of the HTTP API created by a command: the right of each, and its scopes.
 
-A token is 256 random bits, shown once; `tokens.json` beside the memory has its SHA-256, which needs no salt for a text that nobody can
-guess. What it is for stands beside that in a row that only this device's keys open in a sealed memory, and that names the hash, so that
-none is moved to another. A token is of one memory. Nothing here knows HTTP.
+A token is 256 random bits, shown once; `tokens.json` in the vault's folder has its SHA-256, unsalted, as no token can be
+guessed. Right and scopes are in a row next to it that only this device's keys open in an encrypted memory, and that names the
+hash, so that no row is moved to another. A token belongs to one memory. Independent of HTTP.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ipfsmem.errors import IpfsmemError, LimitError, NotFoundError, StorageError
 from ipfsmem.results import Answer
 
 TOKENS_FILE: Final = "tokens.json"
-#: Tokens of one memory, characters of a name, and bytes of the file.
+#: Maximum tokens of one memory, characters of a name, and bytes of the file.
 MAX_TOKENS: Final = 256
 MAX_NAME: Final = 100
 _MAX_FILE: Final = 4 * 1024 * 1024
-#: What each token begins with, so that people and scanners of secrets know one.
+#: The prefix of each token, so that people and secret scanners recognise one.
 PREFIX: Final = "ipfsmem_"
 _ID_DIGITS: Final = 12
 
 
 class AccessToken(Answer, frozen=True, kw_only=True):
-    """A token without its secret. `scopes` None: all of them; "" is the nameless one. `made`: milliseconds since 1970, UTC."""
+    """A token without its secret. `scopes` None: all of them; "" is the unnamed one. `made`: milliseconds since 1970 UTC."""
 
     id: str
     name: str
@@ -44,7 +44,7 @@ class AccessToken(Answer, frozen=True, kw_only=True):
 
 
 class TokenMade(Answer, frozen=True, kw_only=True):
-    """A new token, said this once, and what it is for."""
+    """A new token with its secret, shown only once."""
 
     SAID_ONCE = ("secret",)
 
@@ -53,7 +53,7 @@ class TokenMade(Answer, frozen=True, kw_only=True):
 
 
 class TokenRevoked(Answer, frozen=True, kw_only=True):
-    """A token that opens nothing any more."""
+    """A revoked token."""
 
     id: str
     revoked: bool = True
@@ -80,7 +80,7 @@ _decode = msgspec.json.Decoder(_Meant).decode
 def make_token(
     replica: Replica, folder: Path, *, name: str, right: Right, scopes: tuple[str, ...] | None
 ) -> TokenMade:
-    """Make a token of the memory in `folder`. Raises UsageError, KeyNameError, LimitError, StorageError."""
+    """Create a token of the memory in `folder`. Raises UsageError, KeyNameError, LimitError, StorageError."""
     if len(name) > MAX_NAME or not name.isprintable():
         raise UsageError(f"the name of a token has at most {MAX_NAME} printable characters")
     for scope in scopes or ():
@@ -103,12 +103,12 @@ def make_token(
 
 
 def token_id(digest: str) -> str:
-    """The id of a token, by its hash."""
+    """Return the id of a token, by its hash."""
     return digest[:_ID_DIGITS]
 
 
 def tokens_of(replica: Replica, folder: Path) -> list[AccessToken]:
-    """The tokens of a memory, the oldest first. One whose row does not open lets nobody do anything, and has no name here."""
+    """Return the tokens of a memory, oldest first. A token whose row does not open gives no access, and has no name."""
     nothing = AccessToken(id="", name="(unreadable: it gives no access)", right="read", scopes=(), made=0)
     return [
         _opened(replica, row) or msgspec.structs.replace(nothing, id=row.hash[:_ID_DIGITS])
@@ -117,7 +117,7 @@ def tokens_of(replica: Replica, folder: Path) -> list[AccessToken]:
 
 
 def revoke_token(folder: Path, token: str) -> None:
-    """Take a token away, by its id. Needs no key. Raises NotFoundError, StorageError."""
+    """Revoke a token by its id. Needs no key. Raises NotFoundError, StorageError."""
     with file_lock(folder / "tokens.lock"):
         known = _read(folder).tokens
         left = [row for row in known if row.hash[:_ID_DIGITS] != token]
@@ -127,7 +127,7 @@ def revoke_token(folder: Path, token: str) -> None:
 
 
 class KeptTokens:
-    """The tokens of one memory for a server that runs: what is made or revoked meanwhile counts from the next request on."""
+    """The tokens of one memory for a running server: changes apply from the next request on."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -140,18 +140,18 @@ class KeptTokens:
         return bool(self._rows)
 
     def find(self, secret: str) -> str | None:
-        """The hash of a token that is kept, None for any other text. What it lets its holder do says `meant`."""
+        """Return the hash of a kept token, None for any other text. `meant` returns its right and scopes."""
         self._look()
         digest = _digest(secret)
         return digest if digest in self._rows else None
 
     def still(self, digest: str) -> bool:
-        """Whether a token that was found is there still."""
+        """Tell whether a found token still exists."""
         self._look()
         return digest in self._rows
 
     def meant(self, digest: str, replica: Replica) -> AccessToken | None:
-        """What a token that was found lets its holder do, by this memory's keys; None when it is gone or does not open."""
+        """Return the right and scopes of a found token, by this memory's keys; None if it is revoked or does not open."""
         row = self._rows.get(digest)
         if row is not None and digest not in self._opened and (token := _opened(replica, row)) is not None:
             self._opened[digest] = token
@@ -170,7 +170,7 @@ class KeptTokens:
         try:
             rows = {row.hash: row for row in _read(self._folder).tokens}
         except IpfsmemError:
-            rows = {}  # what cannot be read lets nobody in
+            rows = {}  # an unreadable file gives no access
         self._rows, self._opened, self._mark = rows, {}, mark
 
 

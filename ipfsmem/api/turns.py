@@ -1,6 +1,6 @@
-"""Whose turn it is at a memory: one call at a time, the tokens in turn, so that many calls of one do not hold up the others.
+"""Fair access to a memory: one call at a time, with tokens in turn, so that many calls of one do not delay the others.
 
-It knows callers as texts only, and waits for nothing but turns.
+Callers are only texts here; the only waits are for turns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Final
 
-#: Calls of one token that run or wait at once.
+#: Maximum concurrent calls of one token, running or waiting.
 MOST: Final = 16
 
 
@@ -20,12 +20,12 @@ class TooManyCalls(Exception):
 
 
 class Turns:
-    """A fair lock: callers get it in turn. All calls without a token count as one caller."""
+    """A fair lock: callers get it in turn. All calls without a token share one turn."""
 
     def __init__(self) -> None:
         self._busy = False
         self._last = ""
-        #: Those that wait, by caller, in the order of their next turn.
+        #: The waiting calls by caller, in the order of their next turn.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._calls: dict[str, int] = {}
 
@@ -56,11 +56,11 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._end(caller)  # it was given the turn just now
+                self._end(caller)  # it got the turn just now
             raise
 
     def _end(self, caller: str) -> None:
-        """Give the turn to the caller that has waited longest since its last one."""
+        """Pass the turn to the caller that has waited longest since its last one."""
         self._last = caller
         while self._waiting:
             name = next((one for one in self._waiting if one != self._last), self._last)

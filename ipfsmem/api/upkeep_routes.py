@@ -1,6 +1,5 @@
-"""The routes of upkeep: the index of recall, what the memory takes on this disk, and the settings, which are shown here and changed by the
-person alone: one of them may name a program or a place where texts go.
-"""
+"""The routes of maintenance: the index of recall, the memory's disk space, and the settings, which are read-only here: only the
+person changes them, as one may name a program or a recipient of texts."""
 
 from __future__ import annotations
 

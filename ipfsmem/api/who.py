@@ -1,7 +1,7 @@
-"""Who may ask the HTTP API: by the name that it is asked by, by the page that asks, and by token.
+"""Access control of the HTTP API: by host name, by origin of the page, and by token.
 
-Tokens are those of a run of the server (given to it, made by it, or exchanged for a one-time code) and those that a command made for one
-memory. What a kept token is for says the memory that it is of, so it is asked once that is open.
+Tokens are those of one run of the server (passed to it, created by it, or exchanged for a one-time code) and those that a
+command created for one memory. The memory holds right and scopes of a kept token, so they are read once it is open.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.tokens import token_id
 from ipfsmem.loopback import LOCAL_HOSTS, host_of
 
-#: Seconds that a one-time code lives, wrong tries that end it, and session tokens of one run.
+#: Lifetime of a one-time code in seconds, wrong attempts that revoke it, and maximum session tokens of one run.
 CODE_LIFE: Final = 120.0
 CODE_TRIES: Final = 5
 MAX_SESSIONS: Final = 64
 
 
 class Known(NamedTuple):
-    """Who asks: `caller` of a token of this run; else a kept token of that memory, by its hash."""
+    """A known caller: `caller` of a token of this run; else a kept token of that memory, by its hash."""
 
     caller: Caller | None
     namespace: str | None = None
@@ -32,12 +32,12 @@ class Known(NamedTuple):
 
     @property
     def by(self) -> str:
-        """Who asks, for people: the id of a kept token (`ipfsmem token list`); "" for a token of this run."""
+        """Return the id of a kept token (`ipfsmem token list`), for people; "" for a token of this run."""
         return token_id(self.digest)
 
 
 class Doors:
-    """The ways in of one running server."""
+    """The access control of one running server."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Doors:
         names: Collection[str] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`names`: further host names that it is asked by."""
+        """`names`: further host names of the server."""
         self._served = served
         self._names = frozenset(name.lower() for name in names)
         self._now = now
@@ -57,11 +57,11 @@ class Doors:
     # -- names and pages -------------------------------------------------------------------------------------
 
     def wrong_place(self, hosts: Sequence[str], origins: Sequence[str]) -> tuple[int, str] | None:
-        """Status and words where the name is none of this server's, or the page that asks came from elsewhere."""
+        """Return status and message if the host name is not the server's, or the page is of another origin; else None."""
         if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS | self._names:
             return 421, "this server is not known under that name"
         asked = hosts[0].strip().lower()
-        # A name of one's own may stand behind a server that speaks TLS; this machine's names never do.
+        # A configured name may be behind a TLS proxy; names of this machine never are.
         own = {f"http://{asked}"} | ({f"https://{asked}"} if host_of(asked) in self._names else set())
         if any(origin.lower() not in own for origin in origins):
             return 403, "pages of other hosts are not answered"
@@ -70,12 +70,12 @@ class Doors:
     # -- tokens ----------------------------------------------------------------------------------------------
 
     def let_in(self, token: str, caller: Caller) -> None:
-        """Let in who sends this token, for as long as the server runs."""
+        """Accept this token while the server runs."""
         self._run.append((token.encode(), caller))
         del self._run[1 : max(1, len(self._run) - MAX_SESSIONS)]
 
     def who(self, authorizations: Sequence[str]) -> Known | None:
-        """Whose token a request sends; None without one that is known."""
+        """Return the caller of a request by its token; None without a known one."""
         if len(authorizations) != 1:
             return None
         kind, _, value = authorizations[0].partition(" ")
@@ -92,19 +92,19 @@ class Doors:
         return None
 
     def still(self, known: Known) -> bool:
-        """Whether a token that was let in is not revoked meanwhile."""
+        """Tell whether an accepted token is still valid."""
         return known.namespace is None or self._served[known.namespace].tokens.still(known.digest)
 
     # -- the one-time code -----------------------------------------------------------------------------------
 
     def new_code(self) -> str:
-        """A code that opens the page once, within two minutes; one before it ends."""
+        """Return a code that opens the page once, within two minutes; it replaces an earlier one."""
         self._code = secrets.token_urlsafe(24)
         self._code_ends, self._tries = self._now() + CODE_LIFE, CODE_TRIES
         return self._code
 
     def exchange(self, code: str) -> str | None:
-        """A token for a code, once; None for a wrong one, or too late. Five wrong ones end the code."""
+        """Exchange a code for a token, once; None for a wrong or an expired code. Five wrong codes revoke it."""
         right = (
             self._code != ""
             and self._now() < self._code_ends
