@@ -1,4 +1,4 @@
-"""`python -m ipfsmem.cli`: the same as `ipfsmem`, for installations whose scripts are not on the path."""
+"""`python -m ipfsmem.cli`: the same as `ipfsmem`, for installations whose scripts are not on the PATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ipfsmem serve api` and `ipfsmem ui` share: the memories that they hold open, and a server that runs until it is ended."""
+"""Shared code of `ipfsmem serve api` and `ipfsmem ui`: the open memories, and a server that runs until a signal ends it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iterator[list[ServedMemory]]:
-    """The memory of a command, and further ones by name, each there though perhaps locked. Raises NotFoundError, UsageError."""
+    """Yield the memory of a command, and further ones by name, each possibly locked. Raises NotFoundError, UsageError."""
     from ipfsmem import config
     from ipfsmem.api.served import ServedMemory
     from ipfsmem.device.replica import require_config
@@ -56,7 +56,7 @@ def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iter
 
 
 def refuse_unnamed(host: str, names: tuple[str, ...]) -> None:
-    """Raises ConfigError for an address that others reach where nobody said so."""
+    """Raise ConfigError for an address that other machines can reach, without --name."""
     from ipfsmem.loopback import is_loopback
 
     if not names and not is_loopback(host):
@@ -81,8 +81,8 @@ async def run(
     workspace: str = "",
     beside: Callable[[str], contextlib.AbstractAsyncContextManager[None]] | None = None,
 ) -> None:
-    """Serve until a signal ends it, and keep the memories in `sync`. `say` is told the URL; `beside` runs beside it;
-    `program` and `workspace` as for `Api`."""
+    """Serve until a signal ends it, and keep the memories in `sync`. `say` gets the URL; `beside` runs meanwhile; `program` and
+    `workspace` as for `Api`."""
     from ipfsmem.api.serving import Api
     from ipfsmem.ending_signals import ending_signals
     from ipfsmem.http.running import running
@@ -109,7 +109,7 @@ async def run(
 
 
 def _told() -> Callable[[str, str, str], str]:
-    """What makes of a hint one whose commands reach the memory and the scope that a request was about."""
+    """Return a function that completes the commands of a hint with the memory and the scope of a request."""
     root = click.get_current_context().find_root().obj
     home = root.get("home") if isinstance(root, Mapping) else None
 
@@ -122,7 +122,7 @@ def _told() -> Callable[[str, str, str], str]:
 
 
 def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:
-    """What a person must know who lets other machines in."""
+    """Warn a person who gives other machines access."""
     names = ", ".join(one.namespace for one in served)
     click.echo(
         f"Other machines reach this at {host}: whoever has a token can read and change {names}. It speaks no TLS: who sees "

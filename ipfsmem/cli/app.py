@@ -1,7 +1,7 @@
-"""The group of commands and what happens around every one of them: lazy import, help, errors, exit codes.
+"""The command group, and the code around every command: lazy import, help, errors, exit codes.
 
-A command's module is imported when it runs, never for `--help`. Every error of ours becomes one line on stderr, its
-hint a second one, and its exit code; with `--json` one JSON object on stderr, so that stdout holds results only.
+A command's module is imported when it runs, never for `--help`. Every error of ours becomes one line on stderr, its hint a
+second one, and its exit code; with `--json` one JSON object on stderr, so that stdout has results only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import click
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
-#: The first help, by group. The module of a command is `<name>_cmd`, of a subcommand `<group>_<name>_cmd`, its attribute `command`.
+#: The first help, by group. The module of a command is `<name>_cmd`, of a subcommand `<group>_<name>_cmd`, its attribute
+#: `command`.
 FIRST: Final[dict[str, dict[str, str]]] = {
     "Start": {
         "init": "Create a vault, or bring your wallet's vault here",
@@ -43,7 +44,7 @@ FIRST: Final[dict[str, dict[str, str]]] = {
         "resolve": "Resolve a conflict",
     },
 }
-#: Everything else, for `ipfsmem help all`.
+#: All other commands, for `ipfsmem help all`.
 MORE: Final[dict[str, dict[str, str]]] = {
     "More about memories": {
         "restore": "Restore an earlier revision of a memory",
@@ -89,7 +90,7 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "version": "Print the version",
     },
 }
-#: Commands that programs run, and that no help shows. Settings of programs that an earlier version connected have `ipfsmem mcp`.
+#: Commands that programs run, hidden from help. Settings of programs that an earlier version connected have `ipfsmem mcp`.
 HIDDEN: Final = {"hook": "Run a hook of an agent's program", "mcp": "Serve the vault over MCP"}
 #: Commands whose subcommands have a module each: the module, its attribute if that is not `command`, and a summary.
 GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
@@ -146,7 +147,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "service": ("install", "status", "uninstall"),
     **{name: (*commands,) for name, commands in GROUPS.items()},
 }  # fmt: skip
-#: Names that commands had, and their present ones.
+#: Earlier names of commands, and their present ones.
 RENAMED: Final = {
     "api": "serve api",
     "tokens": "token",
@@ -185,9 +186,9 @@ RENAMED: Final = {
     "cid": "format cid",
     "inspect": "format inspect",
 }
-#: Groups that were commands, and the subcommand that does what they did.
+#: Groups that were commands, and the subcommand that replaced each.
 REGROUPED: Final = {"serve": "peer", "timeline": "show"}
-#: These, the names of commands in other programs, and the command that does this here.
+#: These, names of commands in other programs, and the command that does the same here.
 INSTEAD: Final = {
     **RENAMED,
     "search": "recall",
@@ -220,8 +221,8 @@ EXAMPLES: Final = (
 )
 SHORT: Final = {name: text for group in (*FIRST.values(), *MORE.values()) for name, text in group.items()}
 
-#: Commands that do something useful even when nobody gets what they print. Every other command is refused before it begins when
-#: standard output is closed. `init` and `key phrase` refuse by themselves where they would show words.
+#: Commands that are useful even if their output is lost. Every other command is refused before it begins if standard output is
+#: closed; `init` and `key phrase` refuse only if they would show words.
 USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     [
         "write",
@@ -298,16 +299,16 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     ]
 )
 
-#: A message is cut in its middle beyond so many characters.
+#: Maximum characters of a message; the middle of a longer one is cut.
 _LONGEST: Final = 1200
 UNEXPECTED: Final = 70
-#: By Ctrl-C; by another signal as much more as its number is.
+#: For Ctrl-C; for another signal higher by the difference of the numbers.
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 
 class ReaderGoneError(Exception):
-    """Whoever read our output has had enough."""
+    """The reader of our output closed it."""
 
 
 def _imported(where: str) -> click.Command:
@@ -317,7 +318,7 @@ def _imported(where: str) -> click.Command:
 
 
 class _Group(click.Group):
-    """A command whose subcommands are imported when they are used."""
+    """A command whose subcommands are imported on use."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -326,46 +327,46 @@ class _Group(click.Group):
         self._table = GROUPS[name]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the table."""
+        """Return the names, in the order of the table."""
         return [*self._table]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand, imported now; None when there is no such name."""
+        """Import and return the subcommand; None for an unknown name."""
         return _imported(self._table[cmd_name][0]) if cmd_name in self._table else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the name that was probably meant."""
+        """Do as click does, but name the command that was probably meant."""
         from ipfsmem.cli.options import refuse_unknown_command
 
         refuse_unknown_command(ctx, args, self._table, otherwise=regrouped(ctx))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The subcommands, from the table alone."""
+        """Write the subcommands, from the table alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
 
 
 def regrouped(ctx: click.Context) -> str:
-    """The command that does what the group of this context did when it was a command; "" for any other."""
+    """Return the command that replaced the one whose name is this group's; "" for any other group."""
     name = ctx.command.name if isinstance(ctx.command, _Group) else None
     return f"{ctx.command_path} {REGROUPED[name]}" if name in REGROUPED else ""
 
 
 class Commands(click.Group):
-    """Finds commands by name and imports them when they are used."""
+    """Finds commands by name and imports them on use."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. A broken pipe is ours to judge: click would exit with 1."""
+        """Run a command. A broken pipe is raised as ReaderGoneError: click would exit with 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise ReaderGoneError from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does it; an option given twice is refused, as behind the command."""
+        """Do as click does, but refuse a repeated option, as after the command."""
         from ipfsmem.cli.options import refuse_repeated_options
 
         if not ctx.resilient_parsing:
@@ -373,11 +374,11 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the help."""
+        """Return all names, in the order of the help."""
         return [*SHORT]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None when there is no such name."""
+        """Import and return the command; None for an unknown name."""
         if cmd_name in GROUPS:
             return _Group(cmd_name)
         if cmd_name == "mcp":
@@ -387,14 +388,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the name that was probably meant."""
+        """Do as click does, but name the command that was probably meant."""
         from ipfsmem.cli.options import refuse_unknown_command
 
         refuse_unknown_command(ctx, args, {**SHORT, **HIDDEN}, INSTEAD)
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The everyday commands, from the table alone, examples and options."""
+        """Write the everyday commands, from the table alone, examples and options."""
         write_groups(formatter, FIRST)
         with formatter.section("Examples"):
             for example in EXAMPLES:
@@ -402,12 +403,12 @@ class Commands(click.Group):
         click.Command.format_options(self, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Where the rest is."""
+        """Name the full help."""
         formatter.write("\nMore: `ipfsmem help all`\n")
 
 
 def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str]]) -> None:
-    """Write commands with their summaries, by group, and the subcommands of each that has some."""
+    """Write commands with their summaries, by group, and their subcommands."""
     width = max(len(name) for commands in groups.values() for name in commands)
     for title, commands in groups.items():
         with formatter.section(title):
@@ -425,7 +426,7 @@ def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str
 )
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.option("--vault", metavar="NAME", help="Vault to use (IPFSMEM_NAMESPACE; default: default).")
-@click.option("-n", "--namespace", metavar="NAME", hidden=True)  # as --vault was called before
+@click.option("-n", "--namespace", metavar="NAME", hidden=True)  # the earlier name of --vault
 @click.option("--home", metavar="DIR", help="Folder of this device's vaults (IPFSMEM_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--verbose", is_flag=True, help="Print requests to providers on standard error.")
@@ -447,7 +448,7 @@ def group(
 
 
 def find_command(*path: str) -> click.Command | None:
-    """The command of these names, imported now; None when there is none."""
+    """Import and return the command of these names; None if it is unknown."""
     found: click.Command | None = group
     for name in path:
         found = found.get_command(click.Context(found), name) if isinstance(found, click.Group) else None
@@ -455,20 +456,20 @@ def find_command(*path: str) -> click.Command | None:
 
 
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
-    """Run one command and answer its exit code; every error is printed here and nowhere else. `ends`: this is the whole program. One
-    that only read ends at once: Python would take what was read apart first, object by object."""
-    about: dict[str, Any] = {"ends": ends}  # and which memory this call named, for what it says to do next
+    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program. One that only
+    read exits at once: Python would free the data first, object by object."""
+    about: dict[str, Any] = {"ends": ends}  # also has the memory that this call named, for its hints
     with ended_as_by_ctrl_c():
         code = _run(arguments, about)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            # It was told, where it could be. Python would say it again in its own way, and end with a code of its own.
+            # The error was printed, if possible. Python would print it again, and exit with a code of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["hook"]:
-        return 0  # to a program another code means: stop the agent
+        return 0  # other codes tell the program to stop the agent
     if ends and about.get("reads") and "threading" in sys.modules:
         import threading
 
@@ -502,16 +503,16 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         if as_json:
             return _report("UsageError", "Missing command.", _usage_hint(error), 2, as_json)
-        click.echo(error.ctx.get_help())  # where a pager can have it; nothing was asked, so nothing was done
+        click.echo(error.ctx.get_help())  # on stdout, for a pager; the command did nothing
         return 2
     except click.ClickException as error:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
     except (click.Abort, KeyboardInterrupt) as error:
-        if isinstance(error.__cause__, EOFError):  # click takes each for the end of a terminal's input
+        if isinstance(error.__cause__, EOFError):  # click treats each as the end of a terminal's input
             return _report_unexpected(error.__cause__, as_json)
         import warnings
 
-        warnings.simplefilter("ignore", RuntimeWarning)  # of what had not begun when it was interrupted
+        warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that had not begun
         by = error if isinstance(error, KeyboardInterrupt) else error.__cause__
         number = by.args[0] if isinstance(by, KeyboardInterrupt) and by.args else signal.SIGINT
         said = "interrupted; nothing that was acknowledged is lost"
@@ -528,7 +529,7 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
 
 
 def _report_unexpected(error: Exception, as_json: bool) -> int:
-    """Report a fault of ours; raises it where IPFSMEM_DEBUG asks for the traceback."""
+    """Report a bug; raise it if IPFSMEM_DEBUG is set."""
     if os.environ.get("IPFSMEM_DEBUG"):
         raise error
     text = f"unexpected {type(error).__name__}: {error}"
@@ -536,8 +537,8 @@ def _report_unexpected(error: Exception, as_json: bool) -> int:
 
 
 def _have_streams() -> None:
-    """Open the null device for each standard stream that the parent closed: no command has to ask whether it is there, and no
-    file of ours gets its number."""
+    """Open the null device for each standard stream that the parent closed: commands need no check, and no file of ours gets
+    its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as the program runs
@@ -545,12 +546,12 @@ def _have_streams() -> None:
 
 
 def output_is_closed() -> bool:
-    """Whether standard output was closed by whoever started this."""
+    """Tell whether the caller of this program closed standard output."""
     return bool(getattr(sys.stdout, "closed_at_start", False))
 
 
 def output_closed_error(what: str) -> UsageError:
-    """The refusal of a command whose result is what it prints."""
+    """Return the error for a command whose output would be lost."""
     return UsageError(
         f"standard output is closed, so the output of {what} would be lost: nothing was done",
         hint="Open it, or redirect it: > FILE, or > /dev/null.",
@@ -558,8 +559,8 @@ def output_closed_error(what: str) -> UsageError:
 
 
 def _have_every_letter(stream: Any) -> None:
-    """Let a stream take every letter, where the system's encoding does not (Windows writes cp1252 into pipes and files): UTF-8
-    for programs, replacement marks on a person's screen."""
+    """Make a stream accept every character if the system's encoding does not (Windows: cp1252 in pipes and files): UTF-8 for
+    programs, replacement characters on a terminal."""
     if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") == "utf8" or not hasattr(
         stream, "reconfigure"
     ):
@@ -595,7 +596,7 @@ def _usage_hint(error: click.ClickException) -> str:
 def _report(kind: str, message: str, hint: str, code: int, as_json: bool) -> int:
     from ipfsmem.cli.printing import clean, to_json
 
-    if len(message) > _LONGEST:  # what somebody typed or pasted, most likely
+    if len(message) > _LONGEST:  # probably typed or pasted text
         message = f"{message[: _LONGEST - 300]} ... {message[-200:]}"
     if as_json:
         from ipfsmem.results import Failed, Failure
@@ -608,10 +609,10 @@ def _report(kind: str, message: str, hint: str, code: int, as_json: bool) -> int
     try:
         click.echo(text, err=True)
     except OSError:
-        pass  # nobody listens
+        pass  # stderr is closed
     return code
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks."""
+    """Return the text without line breaks."""
     return " ".join(text.split())

@@ -1,5 +1,4 @@
-"""`ipfsmem approve KEY`: a person's word that a text of others is their own from now on, or that a text of one scope is another's;
-`--list` shows which there are of others."""
+"""`ipfsmem approve KEY`: release a pending text, or move a text of one scope to another; `--list` lists pending texts."""
 
 from __future__ import annotations
 

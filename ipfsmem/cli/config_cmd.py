@@ -1,4 +1,4 @@
-"""`ipfsmem config`: the settings of this user, shown and changed."""
+"""`ipfsmem config`: show and change the settings of this user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem conflicts`: texts that were written at the same time and could not be merged. All of them are kept."""
+"""`ipfsmem conflicts`: concurrent edits that could not be merged. All texts are kept."""
 
 from __future__ import annotations
 

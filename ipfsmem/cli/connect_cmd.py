@@ -1,4 +1,4 @@
-"""`ipfsmem connect NAME`: one entry in an agents' program's own settings, shown before it is written."""
+"""`ipfsmem connect NAME`: add an entry to the settings of an agent's program, after showing it."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _say_done(context: CommandContext, program: Program, answer: Connected) -> N
 
 
 def print_notes(answer: Connected) -> None:
-    """What a person should know of what was written."""
+    """Print the notes on the written settings."""
     for note in answer.notes if answer.written else ():
         click.echo(style("note: ", fg="yellow") + advice(note))
 
@@ -147,8 +147,8 @@ def print_notes(answer: Connected) -> None:
 def carry_out(
     context: CommandContext, plan: ConnectionPlan, *, dry_run: bool, say_nothing_written: bool = True
 ) -> Connected:
-    """Show the difference, then write it, unless it is a dry run. With --json the answer is printed when all is done.
-    `say_nothing_written`: a dry run says so at its end; not where more than these settings is shown."""
+    """Show the difference, then write it, unless it is a dry run. With --json the answer is printed at the end.
+    `say_nothing_written`: a dry run ends with a line that says so, unless it shows more than these settings."""
     answer = plan.answer(written=plan.changes and not dry_run)
     if not context.json:
         for file in answer.files:
@@ -163,7 +163,7 @@ def carry_out(
 
 
 def surroundings() -> Surroundings:
-    """This user, on this machine."""
+    """Return this user's environment."""
     import os
     import sys
 

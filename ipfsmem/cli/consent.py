@@ -1,4 +1,4 @@
-"""Questions that a person answers on a terminal before a command deletes, connects, attaches or publishes."""
+"""Questions to a person on a terminal before a command deletes, connects, links or publishes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def confirm(question: str, declined: str, *, default: bool = False) -> None:
-    """Ask a yes-or-no question. Raises DeclinedError with the message `declined` when the answer is no."""
+    """Ask a yes-or-no question. Raises DeclinedError with the message `declined` if the answer is no."""
     if not click.confirm(question, default=default, err=True):
         raise DeclinedError(f"{declined}; nothing was changed")
 
 
 def public_options(function: Callable[..., None]) -> Callable[..., None]:
-    """--yes-public and --allow, for commands that publish."""
+    """Add --yes-public and --allow, for commands that publish."""
     function = click.option(
         "--allow",
         multiple=True,
@@ -36,7 +36,7 @@ def public_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def agrees_to_publish(memory: Memory, yes: bool) -> bool:
-    """Whether the user agrees that a plain memory becomes public: said by flag, or asked for once on a terminal."""
+    """Tell whether the user consents to publish a plain memory: by flag, or by an answer on a terminal."""
     if yes or not memory.mode.public or memory.replica.config.public or not secret_input.can_ask():
         return yes
     click.echo(

@@ -1,7 +1,7 @@
-"""What every command shares: its options, the memory that it is about, and whether a program reads its answer.
+"""Shared code of all commands: options, the memory, and the output format.
 
-`cli_command` makes a command with the shared options and hands it a `CommandContext`, which opens memories and closes them.
-What a command does with a memory stands in its own module.
+`cli_command` makes a command with the shared options and passes it a `CommandContext`, which opens and closes memories. The
+work of a command is in its own module.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
-#: Names of UTC for which no time zone file is read.
+#: Names of UTC that need no time zone file.
 _UTC_NAMES: Final = frozenset(["UTC", "UTC0", "GMT", "GMT0", "Etc/UTC", "Etc/GMT", "Universal", "Zulu"])
 #: A zone that names its own offset, as `EST5EDT`.
 _POSIX_ZONE: Final = re.compile(r"(?:[A-Za-z]{3,}|<[^>]+>)[+-]?\d")
-#: What to do where the passphrase of this device's keys is missing.
+#: Hint if the passphrase of this device's keys is missing.
 _LOCKED_HINT = "Unlock it: ipfsmem unlock. Or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."
 
 
@@ -59,30 +59,30 @@ class CommandContext:
         self.json = as_json
         self._passphrase_fd = passphrase_fd
         self._asked: str | None = None
-        #: The scope that was chosen, "" for the nameless one, None when none was.
+        #: The chosen scope, "" for the unnamed one, None without a choice.
         self.scope = scope
-        #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
+        #: The scopes read as one, before the default scope; empty if one scope is read.
         self.stacked = stacked
         self._scope_must_exist = scope_must_exist
         self.verbose = verbose
         self._about_texts = about_texts
         self._reads = reads
-        #: Whether this is all that the process does: what it only began would go with it.
+        #: True if the process ends with this call, and background work with it.
         self._ends = ends
-        #: Where what is written for the scope of this call goes, when that turned out to be another one: a sentence.
+        #: A sentence that names the target, if the scope of this call is another one by now.
         self.scope_notice = ""
-        #: What syncs of this call left out for want of room.
+        #: Data that syncs of this call left out for lack of space.
         self.left_out: list[str] = []
 
     @functools.cached_property
     def namespace(self) -> str:
-        """The name of the memory: flag, environment, settings file, `default`."""
+        """Return the name of the vault: flag, environment, settings file, `default`."""
         from ipfsmem import config
 
         return self._namespace or config.settings().namespace or config.DEFAULT_NAMESPACE
 
     def choose(self, name: str) -> None:
-        """Make this call about the vault `name`. Raises UsageError when it is about another one."""
+        """Make this call about the vault `name`. Raises UsageError if it names another one."""
         if self._namespace not in (None, name):
             raise UsageError(f"{name} and --vault {self._namespace} name two vaults: pass only {name}")
         self.__dict__.pop("namespace", None)
@@ -90,32 +90,32 @@ class CommandContext:
 
     @property
     def namespace_named(self) -> bool:
-        """Whether this call named a memory."""
+        """Tell whether this call named a vault."""
         return self._namespace is not None
 
     @functools.cached_property
     def home(self) -> Path:
-        """Where memories are on this device."""
+        """Return the folder of this device's vaults."""
         from ipfsmem import config
 
         return config.home(self._home)
 
     @property
     def folder(self) -> Path:
-        """The folder of this memory."""
+        """Return the folder of this vault."""
         from ipfsmem import config
 
         return config.namespace_folder(self.home, self.namespace)
 
     def passphrase_from_fd_or_environment(self) -> str | None:
-        """The passphrase of this device's keys when a descriptor or IPFSMEM_PASSPHRASE has it."""
+        """Return the passphrase of this device's keys from a descriptor or IPFSMEM_PASSPHRASE."""
         from ipfsmem.cli import secret_input
 
         return secret_input.from_fd_or_environment(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
 
     def passphrase(self, *, itself: bool = False) -> str | None:
-        """The passphrase that the keys on this device need, asked for once if it must be; None when they need none, or are
-        unlocked. `itself`: it is wanted although they are unlocked."""
+        """Return the passphrase of this device's keys, prompted for once if necessary; None if they need none, or are unlocked.
+        `itself`: required although they are unlocked."""
         from ipfsmem.cli import secret_input
         from ipfsmem.device.identity import passphrase_protected
         from ipfsmem.vault.unlocking import needs_passphrase
@@ -136,8 +136,8 @@ class CommandContext:
         unlock: Unlock | RootKeys | None = None,
         passphrase_itself: bool = False,
     ) -> Iterator[Memory]:
-        """The memory on this device, open. `passphrase_itself`: keys that are unlocked are not enough. Raises NotFoundError when
-        there is none."""
+        """Open the memory on this device. `passphrase_itself`: unlocked keys are not enough. Raises NotFoundError if it is
+        missing."""
         from ipfsmem.memory import Memory
         from ipfsmem.parts.audit import acting_as, collecting
 
@@ -155,7 +155,7 @@ class CommandContext:
                 raise
             memory = self._as_it_lies(error)
         opened = memory._view().opened
-        # A passphrase that was typed, or came over a descriptor, is for this call: no process holds keys by it that goes on afterwards.
+        # A typed passphrase, or one from a descriptor, is for this call: no process that outlives it gets keys by it.
         lasts = self._asked is None and self._passphrase_fd is None
         opened.vectors_apart = self._ends and self._reads and lasts and not memory.replica.read_only
         try:
@@ -180,8 +180,8 @@ class CommandContext:
             vectors_apart.start(self.namespace, self.home, kinds, passphrase)
 
     def _as_it_lies(self, error: StorageError) -> Memory:
-        """To be read only, where it cannot be opened as usual, since its disk is full or read-only. Raises `error` where it is damaged, or
-        that is no use either."""
+        """Open it read-only after `error`, as its disk is full or read-only. Raises `error` for a damaged one, or if that
+        fails, too."""
         from ipfsmem.cli.printing import clean
         from ipfsmem.device.connection import DatabaseDamagedError
         from ipfsmem.memory import Memory
@@ -198,7 +198,7 @@ class CommandContext:
 
     @contextlib.contextmanager
     def damaged_memory(self) -> Iterator[Memory]:
-        """What can still be read of the memory when its database is damaged. Raises StorageError when nothing can be read."""
+        """Yield the readable part of a memory whose database is damaged. Raises StorageError if nothing is readable."""
         from ipfsmem.memory import Memory
 
         memory = Memory.load_damaged(self.namespace, home=self.home, passphrase=self.passphrase())
@@ -208,7 +208,7 @@ class CommandContext:
             memory.close()
 
     def refuse_missing_memory(self) -> None:
-        """Raises NotFoundError when there is no such memory on this device. Nothing is opened, and no passphrase is needed."""
+        """Raise NotFoundError if this vault is not on this device. Opens nothing, and needs no passphrase."""
         from ipfsmem.device.replica import read_config
 
         if read_config(self.folder) is None:
@@ -217,37 +217,36 @@ class CommandContext:
             )
 
     def note_left_out(self, memory: Memory) -> None:
-        """Note what this call's syncs of a memory left out: whatever else it did, it ends with that."""
+        """Record data that this call's syncs of a memory left out: the command reports it at its end."""
         self.left_out += memory.replica.left_out
 
     def refuse_left_out(self) -> None:
-        """Raises IncompleteError when a sync of this call left something out: nothing worse happened until here."""
+        """Raise IncompleteError if a sync of this call left data out. Called after all other work."""
         if self.left_out:
             from ipfsmem.sync.report import CROWDED
 
             raise IncompleteError("; ".join(self.left_out), hint=CROWDED)
 
     def print_where_scope_went(self) -> None:
-        """Say it, where a person or an agent reads what was done for that scope."""
+        """Print the note on a changed scope, for a person or an agent."""
         if self.scope_notice and not self.json:
             click.echo(f"note: {self.scope_notice}", err=True)
 
     def _print_troubles(self, memory: Memory) -> None:
-        """Say what keeps working copies from being taken in: what was read or written is without the edits made there."""
+        """Print why linked folders were not scanned: data read or written lacks the edits there."""
         for trouble in memory.folders.troubles():
             from ipfsmem.cli.hint_commands import advice
 
             click.echo(f"note: {advice(trouble)}", err=True)
 
     def emit(self, value: msgspec.Struct | Sequence[msgspec.Struct] | Sequence[str]) -> None:
-        """Print an answer for a program: what Python returns, and no shape that a command makes itself."""
+        """Print an answer for a program: the value that Python returns, in no other shape."""
         from ipfsmem.cli.printing import to_json
 
         click.echo(to_json(value))
 
     def emit_open(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        """Print what has no fixed fields: events of the timeline and messages of sessions, whose data is their writer's, and what a
-        file says."""
+        """Print data without fixed fields: events of the timeline, messages of sessions, and the content of a file."""
         from ipfsmem.cli.printing import to_json
 
         click.echo(to_json(value))
@@ -263,11 +262,11 @@ def cli_command(
     reads: bool = False,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command that takes a `CommandContext` first and has --vault, --home, --json and --passphrase-fd.
+    """Return a decorator for a command that gets a `CommandContext` first and has --vault, --home, --json and --passphrase-fd.
 
-    `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `CommandContext.memory`
-    is that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one. `stacks`
-    adds --stack, for `CommandContext.stacked`. One that only `reads` texts does so also where the disk takes no write.
+    `secrets` off omits the passphrase, for commands that open no memory. `scoped` adds --scope, and `CommandContext.memory` is
+    that scope; one that only `shows` its content refuses an unknown scope, which would look empty. `stacks` adds --stack, for
+    `CommandContext.stacked`. One that only `reads` texts also works on a full or read-only disk.
     """
     settings.setdefault("short_help", SHORT.get(name, ""))
 
@@ -296,7 +295,7 @@ def cli_command(
 
 
 def _log_of(context: CommandContext) -> contextlib.AbstractContextManager[None]:
-    """The log of this call's requests, where somebody asked for one."""
+    """Return the log of this call's requests, if it was requested."""
     if not context.verbose and not os.environ.get("IPFSMEM_LOG"):
         return contextlib.nullcontext()
     from ipfsmem.cli.request_log import request_log
@@ -305,7 +304,7 @@ def _log_of(context: CommandContext) -> contextlib.AbstractContextManager[None]:
 
 
 def _refuse_closed_output(ctx: click.Context) -> None:
-    """Raises UsageError where a command is there for what it prints, and nobody would get that."""
+    """Raise UsageError if a command is useful only by its output, which would be lost."""
     name = ctx.command_path.partition(" ")[2].replace(" ", "_")
     if output_is_closed() and name not in USEFUL_WITHOUT_OUTPUT:
         raise output_closed_error(ctx.command_path)
@@ -314,7 +313,8 @@ def _refuse_closed_output(ctx: click.Context) -> None:
 def _context(
     ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows: bool, reads: bool
 ) -> CommandContext:
-    """The context of a call; the shared options are taken out of `values`. What stands before the command's name counts too."""
+    """Return the context of a call; the shared options are removed from `values`. Options before the command's name are valid,
+    too."""
     group = ctx.find_root().obj
     shared: dict[str, Any] = group if isinstance(group, dict) else {}
     _choose_vault(ctx, values, shared)
@@ -329,7 +329,7 @@ def _context(
         if scope is not None and stacked:
             raise UsageError("--scope and --stack exclude each other")
         if stacked:
-            scope = ""  # a stack names its scopes itself, so it is read through the whole memory
+            scope = ""  # a stack names its scopes, so it is read through the whole memory
         elif scope is None:
             scope = os.environ.get("IPFSMEM_SCOPE") or None
     return CommandContext(
@@ -348,8 +348,8 @@ def _context(
 
 
 def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, Any]) -> None:
-    """Note which vault a call is about as `namespace`. Its name before was -n; then --vault was the vault's name
-    in the wallet, where a command has wallet options: with both it still is, as on a recovery sheet that was printed then."""
+    """Set `namespace` to the vault of a call. -n is its earlier name; --vault then named the wallet's vault, for commands with
+    wallet options: with both it still does, as on printed recovery sheets."""
     vault, earlier = values.pop("vault"), values.pop("namespace")
     if vault is None and earlier is None:
         vault, earlier = shared.get("vault"), shared.get("namespace")
@@ -364,7 +364,7 @@ def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, 
 
 
 def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.Parameter]:
-    """The options that every command has, and those of its kind."""
+    """Return the options of every command, and those of its kind."""
     options: list[click.Parameter] = [
         click.Option(("--vault",), callback=not_empty, metavar="NAME", help="Vault to use."),
         click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", hidden=True),
@@ -400,14 +400,14 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
 
 
 def _scope_notice(scope: str, target: str) -> str:
-    """Where to look, when a scope turned out to be another one: who writes for it and reads it alone finds nothing."""
+    """Return a notice on a scope that is another one by now: a program that reads only the written name finds nothing."""
     if target == scope:
         return ""
     return f"The scope {scope} is {target} now: writes for it go there, and --scope {target} shows both."
 
 
 def _note_unknown_time_zone() -> None:
-    """Print a note when the system does not know the time zone in `TZ`: it then uses UTC and says nothing."""
+    """Print a note if the system does not know the time zone in `TZ`: it then silently uses UTC."""
     name = os.environ.get("TZ", "").removeprefix(":")
     if not name or name in _UTC_NAMES or time.timezone or time.daylight or _POSIX_ZONE.match(name):
         return

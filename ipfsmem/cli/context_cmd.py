@@ -1,4 +1,4 @@
-"""`ipfsmem context`: what a model is given at the start of a session, or before a prompt."""
+"""`ipfsmem context`: the context of a model at the start of a session, or before a prompt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memory import Memory
 
-#: Characters of a line with a secret that are shown.
+#: Maximum characters shown of a line with a secret.
 _WIDE = 160
 
 
@@ -37,7 +37,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> ContextBlock:
 
 
 def _printed(context: CommandContext, memory: Memory, block: ContextBlock, asked: Asked) -> None:
-    if not asked["preview"]:  # what could not be printed is given again
+    if not asked["preview"]:  # output that failed is given again
         memory.mark_delivered(block, asked["session"])
 
 
@@ -50,7 +50,7 @@ def _show(context: CommandContext, block: ContextBlock, asked: Asked) -> None:
 
 
 def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
-    """What a model would be given, in a few lines for a person. A line with a secret is shown with a mark in its place."""
+    """Return a summary of the context for a person. A mark replaces each secret."""
     lines = [f"{count(block.tokens, 'token')}, {len(block.text.encode()):,} bytes"]
     lines += [f"whole or cut: {', '.join(block.shown)}"] if block.shown else []
     lines += [f"match but do not fit: {', '.join(block.skipped)}"] if block.skipped else []
@@ -66,7 +66,7 @@ def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
 
 
 def _masked(text: str, secrets: tuple[SecretFinding, ...]) -> str:
-    """A text with a mark in the place of each secret, on as many lines as before."""
+    """Return a text with a mark in place of each secret, with the same number of lines."""
     for found in sorted(secrets, reverse=True, key=lambda one: one.start):
         breaks = "\n" * text.count("\n", found.start, found.end)
         text = f"{text[: found.start]}[{found.kind}]{breaks}{text[found.end :]}"

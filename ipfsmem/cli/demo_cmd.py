@@ -1,4 +1,4 @@
-"""`ipfsmem demo`: runs the demonstration and prints each step with the outcome of its checks."""
+"""`ipfsmem demo`: run the demonstration, and print each step with the result of its checks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
         if source is not None
         else read_blob((files("ipfsmem") / "data" / "sample.json").read_bytes())
     )
-    # The demonstration damages its own provider and reports that itself; warnings about it would only repeat it.
+    # The demonstration damages its own provider and reports that; warnings would repeat it.
     logging.getLogger("ipfsmem").addHandler(logging.NullHandler())
     place = _folder(folder)
     started = time.perf_counter()
@@ -103,7 +103,7 @@ def _folder(chosen: str | None) -> Path:
 
 
 def _show(number: int, step: DemoStep) -> None:
-    """One line a step, its broken claims below it; folded under its own column where the window is narrow."""
+    """Print a line per step, with its failed claims below; wrapped within its column in a narrow window."""
     mark = style("✓", fg="green", bold=True) if step.held else style("✗", fg="red", bold=True)
     time_ = seconds(step.seconds).rjust(7)
     lines = [clean(step.text)]

@@ -1,4 +1,4 @@
-"""`ipfsmem disconnect NAME`: what `connect` added to a program's settings is taken out again, and nothing else."""
+"""`ipfsmem disconnect NAME`: remove the entries of `connect` from a program's settings, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem dream duplicates`: memories that say nearly the same."""
+"""`ipfsmem dream duplicates`: memories with nearly the same text."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 if TYPE_CHECKING:
     from ipfsmem.memories.memory_records import MemoryRecord
 
-#: Where a text in the clear touches no disk, on most systems.
+#: On most systems, a plain text here is on no disk.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-#: Editors with a window of their own, whose command ends at once unless it is told to wait: how, after any of these words.
+#: Editors with a window, whose command ends at once unless told to wait: the options for that, any of which is enough.
 _WAITING = {
     **dict.fromkeys(
         (
@@ -76,7 +76,7 @@ def command(context: CommandContext, key: str) -> None:
 
 
 def _editor() -> str:
-    """The command of the editor. Raises UsageError where none is set and nobody sits at a terminal."""
+    """Return the command of the editor. Raises UsageError if none is set and there is no terminal."""
     from ipfsmem.cli.secret_input import can_ask
 
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
@@ -91,11 +91,11 @@ def _editor() -> str:
 
 
 def _waiting(editor: str) -> str:
-    """The command of an editor, which ends when its file is closed: before that there is nothing to write."""
+    """Return the command of an editor with its option to wait until the file is closed."""
     try:
         program, *words = shlex.split(editor, posix=sys.platform != "win32")
     except ValueError:
-        return editor  # it is refused when it is run
+        return editor  # refused when it is run
     name = Path(program.strip('"')).name.lower().removesuffix(".cmd").removesuffix(".exe")
     waits = _WAITING.get(name, ())
     return editor if not waits or {*waits} & {*words} else f"{editor} {waits[0]}"
@@ -103,7 +103,7 @@ def _waiting(editor: str) -> str:
 
 @contextlib.contextmanager
 def _file(shown: MemoryRecord) -> Iterator[Path]:
-    """A file with a memory's text that only this user can read. It is deleted, but for a text that was edited and not written."""
+    """Yield a file with a memory's text that only this user can read. It is deleted, unless an edited text was not written."""
     import shutil
     import tempfile
 
@@ -133,7 +133,7 @@ def _was_edited(path: Path, shown: MemoryRecord) -> bool:
 
 
 def _edited(editor: str, path: Path) -> bytes:
-    """The text of the file after the editor ended. Raises UsageError when the editor failed, or took the file away."""
+    """Return the text of the file after the editor ended. Raises UsageError if the editor failed, or deleted the file."""
     try:
         click.edit(filename=str(path), editor=editor)
         return path.read_bytes()

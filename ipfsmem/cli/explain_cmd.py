@@ -1,4 +1,4 @@
-"""`ipfsmem explain KEY WORDS`: the rank of one memory for a question, and the reason."""
+"""`ipfsmem explain KEY WORDS`: the rank of one memory for a query, and the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem export`: the whole memory as plain files, or one scope of it as a blob."""
+"""`ipfsmem export`: all scopes as plain files, or one scope as a blob."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ def command(
             left = _export(context, memory, tree or out, form)
     except StorageError as error:
         if opened and not isinstance(error, DatabaseDamagedError):
-            raise  # it is the place that could not be written
+            raise  # the target could not be written
         left = _export_as_it_lies(context, error, tree or out, form)
     report_left_out(left, partial)
 
 
 def _export_as_it_lies(context: CommandContext, error: StorageError, to: str | None, form: str) -> LeftOut:
-    """Export a memory that cannot be opened as usual, writing nothing beside it: it is damaged, or its disk is full or read-only.
-    Raises `error` where that is no use either."""
+    """Export a memory that cannot be opened normally, without writing to its folder: it is damaged, or its disk is full or
+    read-only. Raises `error` if that fails, too."""
     with contextlib.ExitStack() as opened:
         try:
             memory = opened.enter_context(context.damaged_memory())
@@ -164,7 +164,7 @@ def _export_as_it_lies(context: CommandContext, error: StorageError, to: str | N
 
 
 def _export(context: CommandContext, memory: Memory, to: str | None, form: str) -> LeftOut:
-    """Write a memory, or the scope that was chosen, and say so; what was left out."""
+    """Write a memory, or the chosen scope, and print the result. Return the omitted data."""
     from msgspec import UNSET
 
     from ipfsmem.cli.format_cid_cmd import new_car
@@ -195,8 +195,8 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
 
 
 def refuse_inside(context: CommandContext, where: str | None) -> None:
-    """Raises UsageError for a place in the folder of a memory itself: its files are not to be replaced, and who moves a
-    damaged memory away would take its export along."""
+    """Raise UsageError for a path in the folder of a vault: an export must not replace its files, or move away with a damaged
+    vault."""
     if where is None or where == "-":
         return
     if expanded(where).resolve().is_relative_to(context.folder.resolve()):
@@ -215,7 +215,7 @@ def _refuse_existing(where: str | None) -> None:
     try:
         found = path.stat()
     except OSError:
-        return  # whatever is wrong with the place is said when it is written
+        return  # the write reports any error
     if stat.S_ISREG(found.st_mode) and found.st_size and not is_stdout(where):
         raise UsageError(
             f"{clean(where)} exists already", hint="Name a new file, or replace it with --overwrite."
@@ -234,7 +234,7 @@ def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
 
 
 def report_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
-    """Name what did not go along, of a memory of `ours` with the other ways out. Raises IncompleteError unless that is fine."""
+    """Print the omitted data, for a memory of `ours` with a hint. Raises IncompleteError unless `partial`."""
     if left and not partial:
         raise IncompleteError(
             f"the export is written but incomplete; omitted: {left}",
@@ -267,7 +267,7 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
     from ipfsmem.files.rescue_page import read_shell
 
     refuse_inside(context, str(where))
-    read_shell()  # before anything is asked for: nothing can be written without it
+    read_shell()  # before any prompt: nothing can be written without it
     with context.memory() as memory:
         lacks = memory.bundles.unpublished()
         with new_car(str(where), mode=0o600) as out:

@@ -1,4 +1,4 @@
-"""`ipfsmem folder attach DIR`: a folder of plain files becomes a working copy of this memory."""
+"""`ipfsmem folder attach DIR`: link a folder of plain files to this vault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.files.working_copies import FolderFacts, FolderPreview
 
-#: File names that a preview shows.
+#: Maximum file names in a preview.
 _NAMED = 10
 
 
@@ -74,7 +74,7 @@ def command(
 
 
 def left_alone_error(left: list[str]) -> IncompleteError:
-    """The error about files of a new linked folder that were skipped."""
+    """Return the error about skipped files of a new linked folder."""
     return IncompleteError(
         "; ".join(left),
         hint="The other files are imported, and the folder is linked. Fix these files: the next command imports them.",
@@ -98,8 +98,8 @@ def _show_preview(context: CommandContext, preview: FolderPreview) -> None:
 
 
 def _ask(preview: FolderPreview) -> None:
-    """Have a person agree that the files of a folder become memories. Raises UsageError where nobody can be asked and the folder is
-    in a git repository."""
+    """Ask a person to confirm that the files of a folder become memories. Raises UsageError without a terminal for a folder in
+    a git repository."""
     if secret_input.can_ask():
         click.echo("\n".join(_told(preview)), err=True)
         confirm("Link this folder?", "not attached", default=not preview.repository)
@@ -114,8 +114,8 @@ def _ask(preview: FolderPreview) -> None:
 
 
 def ask_before_making(memory_dir: str | None) -> None:
-    """Have a person agree that the files of a folder become memories of one that is about to be made. Raises UsageError where nobody can be
-    asked and the folder is in a git repository, and for one that cannot be attached."""
+    """Ask a person to confirm that the files of a folder become memories of a new vault. Raises UsageError without a terminal
+    for a folder in a git repository, and for a folder that cannot be linked."""
     if memory_dir is None:
         return
     from ipfsmem.files.attaching import examine_place

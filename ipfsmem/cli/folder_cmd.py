@@ -1,4 +1,4 @@
-"""`ipfsmem folder list`, `pause` and `resume`: show, pause and resume the linked folders of this memory."""
+"""`ipfsmem folder list`, `pause` and `resume`: list, pause and resume the linked folders of this vault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem folder detach DIR`: a folder is no working copy any more; every file in it stays."""
+"""`ipfsmem folder detach DIR`: unlink a folder; every file in it stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem fork`: a new memory with everything in this one."""
+"""`ipfsmem fork`: a new vault with all data of this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem format cid PATH`: the root CID of any file or folder, as Kubo and Helia give it. Starts fast: imports little."""
+"""`ipfsmem format cid PATH`: the root CID of any file or folder, as in Kubo and Helia. Starts fast: imports little."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def command(context: CommandContext, path: str, car: str | None) -> None:
 
 
 def is_stdout(car: str) -> bool:
-    """Whether what is written there goes to standard output, by whatever name (`-`, `/dev/stdout`)."""
+    """Tell whether a path is standard output, by any name (`-`, `/dev/stdout`)."""
     import os
 
     if car == "-":
@@ -66,11 +66,9 @@ def is_stdout(car: str) -> bool:
 
 @contextlib.contextmanager
 def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """The CAR to write, - for standard output; a file that could not be finished is removed, one that was there is replaced at
-    the end, when the new one is on the disk. A link to a file stands for that file. A device or a pipe is written to as it
-    stands: a file in its place would take it away from every other program. `mode`: of the new file, less what the system
-    takes from new files.
-    """
+    """Yield the CAR to write; -: standard output. An unfinished file is removed; an existing one is replaced at the end, when
+    the new one is on the disk. A link to a file is followed. A device or a pipe is written to directly: a file in its place
+    would take it away from every other program. `mode`: of the new file, less the system's mask."""
     import os
     import sys
     from pathlib import Path
@@ -110,7 +108,7 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def _is_no_file(path: str) -> bool:
-    """Whether something other than a file or a folder stands there; nothing is neither."""
+    """Tell whether a path exists and is neither a file nor a folder."""
     import os
     import stat
 

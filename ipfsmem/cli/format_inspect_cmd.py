@@ -1,4 +1,4 @@
-"""`ipfsmem format inspect PATH`: what a file of the formats says, with and without a key."""
+"""`ipfsmem format inspect PATH`: the content of a file of the formats, with and without a key."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[s
 
 
 def _show(value: Any, depth: int) -> None:
-    """Facts, one a line; lists of mappings as lines of their values."""
+    """Print facts, one per line; lists of mappings as lines of their values."""
     pad = "  " * depth
     width = max((len(name) for name, item in value.items() if not isinstance(item, (dict, list))), default=0)
     for name, item in value.items():

@@ -104,7 +104,7 @@ def _show_deleted(context: CommandContext, gone: Node, asked: Asked) -> None:
 
 
 def _nodes(nothing: str) -> Callable[[CommandContext, Iterable[Node], Asked], None]:
-    """Print entities, or a text where there are none."""
+    """Return a printer of entities; `nothing`: text without any."""
 
     def show(context: CommandContext, found: Iterable[Node], asked: Asked) -> None:
         kind = asked.get("kind")

@@ -38,7 +38,7 @@ def command(context: CommandContext, topic: tuple[str, ...]) -> None:
 
 
 def _of_command(path: tuple[str, ...]) -> str:
-    """The help of a command; of the program without one. Raises click's error for an unknown name."""
+    """Return the help of a command; of the program without one. Raises click's error for an unknown name."""
     found: click.Command = group
     ctx = click.Context(group, info_name="ipfsmem")
     for at, name in enumerate(path):
@@ -99,7 +99,7 @@ def _exit_codes() -> str:
 
 
 def _kinds(kind: type[IpfsmemError]) -> Iterator[type[IpfsmemError]]:
-    """Every kind of error that ipfsmem/errors.py has."""
+    """Yield every kind of error in ipfsmem/errors.py."""
     yield kind
     for below in kind.__subclasses__():
         if below.__module__ == IpfsmemError.__module__:

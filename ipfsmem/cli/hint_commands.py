@@ -1,6 +1,6 @@
-"""Commands in hints, completed with the memory and scope that this call was about.
+"""Commands in hints, completed with the vault and scope of this call.
 
-Who gave --vault, --home or --scope and runs a hint as it is printed reaches the same memory, and not another one.
+A person who passed --vault, --home or --scope and runs a hint as printed reaches the same vault.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ import click
 
 from ipfsmem.cli.printing import clean
 
-#: What these do has nothing to do with a memory on this device.
+#: Commands that use no vault on this device.
 _ANYWHERE: Final = frozenset(("demo", "config", "format", "help", "open", "serve peer", "version"))
 _COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])(?: ([a-z-]+)(?![\w.]))?")
-#: A command in such a clause is for another device, where other names may hold.
+#: A command in such a clause is for another device, where other names may apply.
 _ELSEWHERE: Final = re.compile(r"\b(?:[Aa]|[Aa]nother|that) device\b|\b[Oo]n devices\b|\btakes them along\b")
-#: A word that `shlex.quote` made: the name of a folder may look like a command, or hold a full stop.
+#: A word quoted by `shlex.quote`: the name of a folder may look like a command, or have a full stop.
 _QUOTED: Final = re.compile(r"""(?<!\S)'[^']*'(?:"'"'[^']*')*""")
-#: Where a clause begins, and where a command ends.
+#: The start of a clause, and the end of a command.
 _BEGINS: Final = re.compile(r"[.;(\n]")
 _ENDS: Final = re.compile(r"[.;)\n](?:\s|$)|, (?:or|then)\b")
 
 
 def advice(text: str) -> str:
-    """A text for a terminal: clean, and its commands with the namespace, home and scope of this call."""
+    """Return a text for a terminal: clean, and its commands with the namespace, home and scope of this call."""
     ctx = click.get_current_context(silent=True)
     found = ctx.find_root().obj if ctx is not None else None
     return with_call_options(clean(text), found if isinstance(found, Mapping) else {})
 
 
 def with_call_options(text: str, given: Mapping[str, Any]) -> str:
-    """The text, its commands with the `namespace`, `home` and `scope` that were given as flags, where they do not name their own."""
+    """Return the text, its commands with the `namespace`, `home` and `scope` that were given as flags, unless they name their
+    own."""
     if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
         return text
     told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)

@@ -1,6 +1,5 @@
-"""A hook as `connect` writes it into a program's settings, run without the machinery of the command line, which takes longer to load
-than most hooks do. Any other call of `hook`, and whatever is wrong with one, is left to `cli/app.py`.
-"""
+"""A hook as `connect` writes it into a program's settings, run without the command line, which loads slower than most hooks
+run. Any other call of `hook`, and every invalid one, is left to `cli/app.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from typing import Final, cast
 from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
 
 _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
-#: Those that read a memory.
+#: Events that read a memory.
 _READING: Final = ("session-start", "prompt")
 _OPTIONS: Final = {
     "--program": "program",
@@ -25,12 +24,12 @@ _OPTIONS: Final = {
 }
 #: The event, the program, the namespace and the home of a hook call.
 HookCall = tuple[str, str, str, Path]
-#: With one of these, there are settings to look into.
+#: With one of these, there are settings to read.
 _SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS")
 
 
 def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> HookCall | None:
-    """The call of a hook that these arguments are, None when only the command line can tell."""
+    """Return the hook call of these arguments, None if only the command line can parse them."""
     if len(arguments) % 2 or arguments[:1] != ["hook"] or arguments[1] not in _EVENTS:
         return None
     if None in (sys.stdin, sys.stdout, sys.stderr) or environment.get("IPFSMEM_DEBUG"):
@@ -53,7 +52,7 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
         home = home or environment.get("IPFSMEM_HOME")
         place = expanded(home) if home else platform_folder("data")
     except Exception:
-        return None  # said by the command line
+        return None  # the command line reports it
     return arguments[1], given.get("program", ""), namespace, place
 
 
@@ -68,7 +67,7 @@ def _has_settings(environment: Mapping[str, str]) -> bool:
 
 
 def run_plain(call: HookCall) -> int:
-    """Run it; 0, whatever happens."""
+    """Run the hook; 0, whatever happens."""
     from ipfsmem.ending_signals import ended_as_by_ctrl_c
 
     with ended_as_by_ctrl_c():
@@ -81,7 +80,7 @@ def run_plain(call: HookCall) -> int:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # else Python would say it again, and end with a code of its own
+        except OSError:  # else Python would print it again, and exit with a code of its own
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return 0
 
@@ -90,12 +89,12 @@ def _say(wrong: str) -> None:
     try:
         sys.stderr.write(f"ipfsmem: {wrong}\n")
     except OSError:
-        pass  # nobody listens
+        pass  # stderr is closed
 
 
 def _load_msgspec() -> None:
-    """Load msgspec without `typing_extensions`, in whose place it takes Python's own `typing`: with what it loads, it takes as long as
-    a tenth of a hook. And without `platform`, of which `uuid` only asks the name of the system."""
+    """Load msgspec without `typing_extensions`, which it replaces by Python's own `typing`: with its imports that takes a tenth
+    of a hook. And without `platform`, from which `uuid` only needs the name of the system."""
     if "typing_extensions" in sys.modules:
         return
     hidden: dict[str, ModuleType | None] = cast("dict[str, ModuleType | None]", sys.modules)
@@ -107,7 +106,7 @@ def _load_msgspec() -> None:
     hidden.update(instead)
     try:
         import msgspec
-    except AttributeError:  # of a `uuid` that asks more
+    except AttributeError:  # from a `uuid` that needs more
         pass
     finally:
         for name in instead:
@@ -116,7 +115,7 @@ def _load_msgspec() -> None:
 
 
 def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:
-    """Run a hook of this process's standard streams; what went wrong, empty when nothing did."""
+    """Run a hook on this process's standard streams. Return its error, empty on success."""
     if event in _READING:
         _load_msgspec()
     from ipfsmem.agents import hooks

@@ -1,4 +1,4 @@
-"""`ipfsmem hook EVENT`: what agents' programs run. It always ends with 0 (`cli/app.py` sees to that), whatever was given to it."""
+"""`ipfsmem hook EVENT`: run by agents' programs. It always exits with 0 (by `cli/app.py`), whatever its input."""
 
 from __future__ import annotations
 

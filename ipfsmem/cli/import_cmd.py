@@ -1,4 +1,4 @@
-"""`ipfsmem import PATH`: take in what was exported, or somebody else's folder of memory files."""
+"""`ipfsmem import PATH`: import an export, or a folder of memory files of others."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-#: Of texts that are here, and were not this person's word when they came.
+#: For existing texts that were pending when they were imported.
 _STILL_OTHERS: Final = "already here and pending, until you approve them (ipfsmem approve --list)"
-#: What of the counts changed nothing, or is no memory.
+#: Counts of records that changed nothing, or are not memories.
 _NO_CHANGE: Final = ("unchanged", "still_others", "events")
 
 
 def _say_found(found: ImportContents) -> None:
-    """What the backup is, before what becomes of it."""
+    """Print the content of the backup, before the result."""
     parts = [
         f"{count(found.memories, 'memory', 'memories')} in {count(found.scopes, 'scope')}",
         count(found.further, "further text") if found.further else "",
@@ -197,7 +197,7 @@ def _say_left_out(problems: tuple[str, ...]) -> None:
         click.echo(style("left out: ", fg="yellow") + clean(problem))
 
 
-#: What became of records, in words.
+#: The results of records, in words.
 _BECAME: Final = {
     "added": "new",
     "renewed": "changed there since",
@@ -210,12 +210,12 @@ _BECAME: Final = {
     "twice": "there twice",
 }
 _HISTORY: Final = "Imported events are found by recall, but never included in context."
-#: Records of a dry run that are named at most.
+#: Maximum records of a dry run that are named.
 _NAMED: Final = 20
 
 
 def _say_taken(done: Taken, foreign: bool) -> None:
-    """What became of another program's memory, or would become of it."""
+    """Print the result of importing another program's memory, or a preview of it."""
     said = [f"{done.counts[what]:,} {words}" for what, words in _BECAME.items() if done.counts.get(what)]
     begin = "Nothing was written. These would be imported" if done.dry_run else "Memories"
     messages = f" Sessions: {count(done.messages, 'new message')}." if done.messages else ""

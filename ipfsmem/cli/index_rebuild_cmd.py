@@ -1,4 +1,4 @@
-"""`ipfsmem index rebuild`: make the index of recall anew."""
+"""`ipfsmem index rebuild`: rebuild the index of recall."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipfsmem.cli.index_status_cmd import in_words
 
 
 def _progress() -> Callable[[int, int], None] | None:
-    """Says on a terminal how many texts have embeddings; a model takes minutes for thousands."""
+    """Return a progress line of embedded texts, for a terminal; a model takes minutes for thousands."""
     if not sys.stderr.isatty():
         return None
 

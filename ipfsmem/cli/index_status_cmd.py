@@ -1,4 +1,4 @@
-"""`ipfsmem index status`: what recall keeps for the next process."""
+"""`ipfsmem index status`: the stored index of recall."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(context: CommandContext) -> None:
 
 
 def in_words(found: SearchIndexStatus) -> str:
-    """One sentence or two for a person."""
+    """Return one or two sentences for a person."""
     return " ".join(filter(None, (_of_words(found), _of_vectors(found))))
 
 

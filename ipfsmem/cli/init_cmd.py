@@ -1,4 +1,4 @@
-"""`ipfsmem init`: a memory on this device, new or brought back by the wallet that has one already."""
+"""`ipfsmem init`: a vault on this device, new or restored by the wallet that has one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _WORDS = "its recovery phrase"
-#: Said where its words could not be shown.
+#: Message if its words could not be shown.
 _MADE = "the vault is created, on this device only until ipfsmem sync"
 
 
@@ -111,8 +111,8 @@ def command(context: CommandContext, request: InitRequest) -> None:
     if not context.json:
         click.echo(f"Mode {request.kind}. Readers: {READERS[request.kind]}.", err=True)
     if request.where and not request.wallet.named:
-        # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the search for its
-        # memory does the same.
+        # Before a passphrase is typed, and before a wallet is created; with an existing wallet the search for its vault does
+        # the same.
         _reach(context, request.where)
     passphrase = device_passphrase(context, request) if request.kind.published else None
     settings = request.settings(context, passphrase)
@@ -152,7 +152,7 @@ def command(context: CommandContext, request: InitRequest) -> None:
 
 
 def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
-    """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
+    """Open the providers and send them a request. Raises ConfigError, ProviderError; nothing was created then."""
     from ipfsmem.memory import Memory
 
     with saying_nothing_was_made():
@@ -162,7 +162,7 @@ def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
 def _owner_keys(
     context: CommandContext, request: InitRequest, passphrase: str | None
 ) -> tuple[Unlock | None, Path | None]:
-    """The wallet, if any, and the keystore file when it was made just now."""
+    """Return the wallet, if any, and the path of a keystore file created by this call."""
     from ipfsmem.device.namespaces import vault_label
     from ipfsmem.files.attaching import plain_files_at
     from ipfsmem.wallet.message import check_vault
@@ -174,7 +174,7 @@ def _owner_keys(
         return request.wallet.unlock(passphrase), None
     path = expanded(request.new_wallet) if request.new_wallet else default_keystore(context.home)
     keystore_passphrase = request.wallet.keystore_passphrase(passphrase, new=True)
-    # All that can be refused is looked at before there is a wallet that belongs to nothing.
+    # All checks precede the creation of a wallet, which could belong to no vault.
     check_vault(vault_label(context.folder.parent, context.folder.name, request.wallet.vault))
     signature_passphrase = request.wallet.given_signature_passphrase()
     if signature_passphrase is not None:
@@ -186,8 +186,8 @@ def _owner_keys(
 
 @contextlib.contextmanager
 def _wallet_for(folder: Path, keystore: Path | None, unlock: Unlock | None) -> Iterator[None]:
-    """Remove a wallet that was made just now where no memory could be made for it: the next try makes another one. A memory that
-    another process made meanwhile is not its memory."""
+    """Delete a new wallet if no vault could be created for it: the next attempt creates another. A vault that another process
+    created meanwhile is not its vault."""
     from ipfsmem.device.replica import read_config
 
     try:
@@ -205,7 +205,7 @@ def _wallet_for(folder: Path, keystore: Path | None, unlock: Unlock | None) -> I
 def _find(
     context: CommandContext, request: InitRequest, settings: dict[str, Any], unlock: Unlock
 ) -> Memory | None:
-    """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
+    """Return the wallet's vault if the provider has one. Any doubt is an error: a second vault is never created by mistake."""
     try:
         return bring_back(context, settings, unlock)
     except NoVaultError as error:
@@ -217,7 +217,7 @@ def _find(
 def _find_named(
     context: CommandContext, request: InitRequest, settings: dict[str, Any], named: Unlock
 ) -> Memory | None:
-    """The vault of the name that --vault says, when the wallet has one."""
+    """Return the wallet's vault of the name in --vault, if it has one."""
     try:
         return bring_back(context, settings, named)
     except NoVaultError as error:
@@ -229,10 +229,10 @@ def _find_named(
 def _beside_first_vault(
     context: CommandContext, request: InitRequest, unlock: Unlock, first: Unlock, named: Unlock | None
 ) -> tuple[list[FurtherVault], Unlock]:
-    """The wallet's vault `default`, when it has one elsewhere, and what opens the vault to create. The first one is not brought here under
-    another name, and as another device may know it by that name, another vault is made only when asked for: by --create, or by a --mode
-    that the first one does not have. `first`, `named`: what opens the vault `default`, and the one that --vault names; None for a name that
-    no wallet's vault can have."""
+    """Return the wallet's vault `default`, if it has one elsewhere, and the keys of the vault to create. The first one is not
+    restored here under another name. Another device may know it by that name, so another vault is created only on request:
+    by --create, or by a --mode that the first one does not have. `first`, `named`: the keys of the vault `default`, and of
+    the one that --vault names; None for a name that no wallet's vault can have."""
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.namespaces import FIRST, namespaces
     from ipfsmem.vault.finding import require_vault
@@ -262,7 +262,7 @@ def _beside_first_vault(
                 raise no_memory_error(another) from None
         else:
             if any(one.vault and one.vault.tag == vault.tag for one in namespaces(context.home).values()):
-                return [], unlock  # the recovery phrase brought it here
+                return [], unlock  # the recovery phrase restored it here
             may_be_it = NoVaultError(
                 f"this wallet has no vault {name} there, but a vault {FIRST}, which another device may have under that name",
                 doubt="it may have another name here",
@@ -283,7 +283,8 @@ def _beside_first_vault(
 
 
 def _may_create(error: NoVaultError) -> bool:
-    """Whether a wallet that has no memory there is to get one: asked for, and where nobody can say only when that is certain."""
+    """Tell whether to create a vault for a wallet without one: by an answer, and without a terminal only if its absence is
+    certain."""
     if not secret_input.can_ask():
         return not error.doubt
     click.echo(f"{clean(str(error))}.", err=True)
@@ -299,10 +300,10 @@ def _create(request: InitRequest, settings: dict[str, Any], unlock: Unlock | Non
 def _show_words_and_publish(
     memory: Memory, context: CommandContext, request: InitRequest
 ) -> tuple[SyncReport | None, BaseException | None]:
-    """Publish a memory that was made just now, where the wallet will look for it; and what kept it from being published, to be
-    raised in the end.
+    """Publish a new vault where the wallet will search for it. Return also the error that prevented it, to be raised at the
+    end.
 
-    The words exist nowhere else, so they are shown first, whatever happens then (with --json in the answer).
+    The recovery phrase exists nowhere else, so it is shown first, whatever happens then (with --json in the answer).
     """
     if memory.recovery_words and not context.json:
         _show_words(memory.recovery_words, memory)
@@ -322,7 +323,7 @@ def _show_words_and_publish(
 
 
 def _show_words(words: list[str], memory: Memory) -> None:
-    """Show them; who stops at the question after them is told how it stands: the memory is made, and they are its words."""
+    """Show the phrase. A person who interrupts the question after it is told that the vault is created, with this phrase."""
     try:
         with words_unprinted(_MADE):
             show_words(words, memory)
@@ -338,13 +339,13 @@ def _show_words(words: list[str], memory: Memory) -> None:
 
 
 class _Result(NamedTuple):
-    """The memory that is on this device now, and how it came here."""
+    """The vault that is on this device now, and its origin."""
 
     memory: Memory
     restored: bool
-    #: Of its last sync.
+    #: Report of its last sync.
     report: SyncReport | None
-    #: The file of a wallet that was made just now, and whose passphrase opens it, where that is not its own.
+    #: The file of a wallet created by this call, and the passphrase that opens it, unless it has its own.
     keystore: Path | None
     opened_by: str
     #: Other vaults of its wallet.
@@ -402,6 +403,6 @@ def _print_text(made: _Result) -> None:
 
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:
-    """Which passphrase a new wallet is under, where nobody was asked for one of its own."""
+    """Return which passphrase protects a new wallet, if no own one was requested."""
     own = secret_input.from_fd_or_environment(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
     return "" if own or passphrase is None else "; this device's passphrase opens it"

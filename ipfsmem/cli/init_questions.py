@@ -1,8 +1,8 @@
-"""What `ipfsmem init` is told by its options, and what it asks for on a terminal where they leave something open: who may
-read the memory, where it is kept, whose it is.
+"""The options of `ipfsmem init`, and its questions on a terminal for missing ones: who may read the vault, its provider, its
+owner.
 
-Only questions and answers: nothing is made, opened or tried here, so that Ctrl-C at any of them leaves nothing behind. Never
-used where nobody can answer.
+Only questions and answers: nothing is created, opened or tested here, so that Ctrl-C at any of them leaves nothing behind.
+Never used without a terminal.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _KEYS = (
     ("words", "no wallet: only a new recovery phrase of 24 words, on paper"),
 )
 
-#: Kinds of providers that are not offered: a folder is offered by itself, the others only read, or only find.
+#: Kinds of providers that are not offered: a folder is offered separately, the others only read, or only find.
 _NOT_OFFERED = {"directory", "gateway", "routing"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InitRequest(MemoryRequest):
-    """What the options of `init` say, and the answers to these questions."""
+    """The options of `init`, and the answers to these questions."""
 
-    #: The file of a wallet to make; empty for the usual place, None when none is to be made.
+    #: The file of a wallet to create; empty for the default path, None for no new wallet.
     new_wallet: str | None
     no_wallet: bool
     no_recovery: bool
@@ -49,7 +49,7 @@ class InitRequest(MemoryRequest):
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """Every way in which it is said whose the memory is."""
+        """Return every named way to own the vault."""
         ways: dict[Owner, bool] = {
             "wallet": self.wallet.named,
             "new wallet": self.new_wallet is not None,
@@ -58,7 +58,7 @@ class InitRequest(MemoryRequest):
         return tuple(owner for owner, chosen in ways.items() if chosen)
 
     def check(self) -> None:
-        """Raises UsageError for choices that do not fit together, ConfigError where a provider is missing."""
+        """Raise UsageError for incompatible choices, ConfigError if a provider is missing."""
         Choices(
             mode=self.kind,
             owners=self.owners,
@@ -69,7 +69,7 @@ class InitRequest(MemoryRequest):
 
 
 def ask_for_the_rest(request: InitRequest, keystore: Path) -> InitRequest:
-    """Ask for what the options leave open. `keystore` is where a new wallet's file is put unless another place is named."""
+    """Ask for missing options. `keystore`: default path of a new wallet's file."""
     if request.mode is None and not request.owners:
         request = replace(request, mode=_one_of("Who may read this vault?", _READERS))
     if not request.kind.published:
@@ -99,7 +99,7 @@ def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
 
 
 def _place() -> str:
-    """A folder that is there, or a provider of a kind that is installed."""
+    """Ask for an existing folder, or a provider of an installed kind."""
     from importlib.metadata import entry_points
 
     kinds = sorted({point.name for point in entry_points(group="ipfsmem.providers")} - _NOT_OFFERED)

@@ -90,7 +90,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
 
 
 @cli_command("derive", secrets=False, short_help="Print the public values of a wallet, for test vectors")
-@click.option("--wallet-vault", metavar="NAME", hidden=True)  # --vault says it
+@click.option("--wallet-vault", metavar="NAME", hidden=True)  # replaced by --vault
 @click.option(
     "--key-number",
     type=WholeNumber(1),

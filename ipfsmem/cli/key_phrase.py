@@ -1,4 +1,4 @@
-"""`ipfsmem key phrase`: new recovery words, for who lost the old ones or never saw them."""
+"""`ipfsmem key phrase`: a new recovery phrase, if the old one is lost or was never seen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.recovery import NewWords, Words
 
-#: Said where its words could not be shown.
+#: Message if its words could not be shown.
 _MADE = "the new recovery phrase is created, and the older ones still work"
 
 
@@ -51,7 +51,7 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
             from ipfsmem.results import NewRecoveryWords
 
             going = old if revoke_old and not made.problem else []
-            # They must be out of this process before anything else stops working.
+            # They must be printed before any other phrase is revoked.
             with words_unprinted(_MADE):
                 context.emit(NewRecoveryWords.of(made, going))
         else:
@@ -91,7 +91,7 @@ def _show(made: NewWords, memory: Memory) -> None:
 
 
 def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
-    """Which older words are to go."""
+    """Return the older phrases to revoke."""
     if not old or revoke_old is False:
         return []
     if revoke_old is None:
@@ -104,16 +104,16 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
 
 
 def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> list[SyncReport]:
-    """Revoke these words and say so of each as soon as it is done; the reports of their syncs."""
+    """Revoke these phrases, print each as soon as it is done, and return the reports of the syncs."""
     reports = []
     for one in going:
         with Meter(silent=context.json) as meter:
             report = asyncio.run(memory.members.revoke(one.id, progress=meter))
         reports.append(report)
-        # That it is revoked is said below, by label.
+        # The line below names the revoked phrase, by label.
         report.notices = [notice for notice in report.notices if notice.kind != "revoked"]
         if context.json:
-            # The words had to be out before; what this did beside the revoke is told where JSON is not read.
+            # The JSON answer was printed before; further results of the revocation go to stderr.
             for notice in report.notices:
                 click.echo(notice_line(notice), err=True)
         elif report.notices:

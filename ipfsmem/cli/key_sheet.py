@@ -1,4 +1,4 @@
-"""`ipfsmem key sheet`: one page for the drawer, with what brings a memory back. No secret is on it."""
+"""`ipfsmem key sheet`: one page to print, with the data that restores a vault. It has no secret."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command(context: CommandContext, output: str | None) -> None:
 
 
 def page(sheet: RecoverySheet) -> str:
-    """The sheet as plain text."""
+    """Return the sheet as plain text."""
     return "\n".join(
         [
             f"RECOVERY SHEET of the vault {sheet.namespace!r}".replace("'", '"'),

@@ -1,4 +1,4 @@
-"""`ipfsmem list`: every memory in one line."""
+"""`ipfsmem list`: every memory on one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | 
         return page
     if context.stacked or any(asked[name] is not None for name in list_.names if name in asked):
         raise UsageError("--hidden lists all hidden memories of one scope, and excludes the other options")
-    from ipfsmem.operations.hidden import list_ as list_hidden  # few lists are of these
+    from ipfsmem.operations.hidden import list_ as list_hidden  # few lists need it
 
     found: HiddenTexts = call(list_hidden, context, memory, {})
     return found
@@ -58,8 +58,8 @@ def _print_hidden(found: HiddenTexts) -> None:
 
 
 def print_list(context: CommandContext, found: MemoryPage, *, ours: bool = True, nothing: str = "") -> None:
-    """Print memories as a table. `ours`: they are of a memory of this device, so commands can be advised; `nothing`: what a person is
-    told where none of those that there are was meant."""
+    """Print memories as a table. `ours`: they are of a vault of this device, so hints name commands; `nothing`: the message for
+    a person if none matches."""
     if not found and is_terminal():
         none = advice("No memories yet. Write one: ipfsmem write KEY --body TEXT") if ours else "No memories."
         click.echo(nothing or none, err=True)

@@ -1,4 +1,4 @@
-"""`ipfsmem lock`: take away what `ipfsmem unlock` keeps, after a last look at the working copies."""
+"""`ipfsmem lock`: remove the cached keys, after a last scan of the linked folders."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _say(lost: list[Path], *, err: bool = False) -> None:
 
 
 def _lock(context: CommandContext) -> tuple[bool, list[Path]]:
-    """Lock this memory, and those that are not any more where they were: whether it was unlocked, and where those were."""
+    """Lock this vault, and those that were moved or deleted. Return whether it was unlocked, and the earlier folders of those."""
     from ipfsmem.vault.unlocking import lock_device, lock_lost_devices
 
     try:

@@ -1,4 +1,4 @@
-"""`ipfsmem member`: the devices, wallets and recovery phrases that belong to a vault."""
+"""`ipfsmem member`: the devices, wallets and recovery phrases of a vault."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def list_command(context: CommandContext) -> None:
 
 
 def _by(ring: Ring | None, one: Removal) -> str:
-    """By whose word somebody is out, and what ends that where a person can."""
+    """Return who removed a member, and the command that undoes it, if a person can."""
     from ipfsmem.sync.removals import whose_word
 
     who = " and ".join(whose_word(ring, by) for by in one.by) or "the wallet, or the recovery phrase of init"
@@ -107,9 +107,9 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
     async def work(memory: Memory, meter: Progress) -> SyncReport:
         before = None
         if not names_somebody(memory, member):
-            before = await memory.sync(progress=meter)  # it may have joined since
-        # Words that were revoked already are no members any more, and what they said may still be ended; and whom words removed
-        # a person may remove with the wallet too, for good.
+            before = await memory.sync(progress=meter)  # it may have been added since
+        # Revoked phrases are not members, and their statements may still be cancelled; a person may also permanently remove,
+        # with the wallet, members removed by phrases.
         removed = [one for one in memory.members.removed() if nothing_stands or not one.lasting]
         target = find_member(memory, member, removed)
         report = await memory.members.revoke(target, stands=not nothing_stands, progress=meter)

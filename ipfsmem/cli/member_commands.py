@@ -1,4 +1,4 @@
-"""What commands about members share: the memory open with its owner's keys, and the member that somebody named."""
+"""Shared code of commands about members: the vault open with its owner's keys, and the member that a text names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.cli.wallets import as_owner
 from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
-#: Members listed at most when a name is ambiguous.
+#: Maximum members listed for an ambiguous name.
 MOST_NAMED = 20
 
 if TYPE_CHECKING:
@@ -31,20 +31,20 @@ def with_owner(
     owner_options: dict[str, Any],
     work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
 ) -> None:
-    """Open the memory with its owner's keys, do the work, tell what came of it."""
+    """Open the vault with its owner's keys, run `work`, print its report."""
     with as_owner(context, owner_options) as memory, Meter(silent=context.json) as meter:
         report = asyncio.run(work(memory, meter))
     if context.json:
         context.emit(report)
     else:
         print_report(report)
-    # What was asked is done once it is published; what else could not be read is said, and counts in the next sync.
+    # Done once published; other unreadable data is reported, and the next sync exits with its code.
     if report.blocked or report.not_placed:
         click.get_current_context().exit(report.exit_code)
 
 
 def names_somebody(memory: Memory, text: str) -> bool:
-    """Whether `text` names a member of this memory, or several. Raises UsageError for the empty text."""
+    """Tell whether `text` names one or more members of this vault. Raises UsageError for an empty text."""
     from ipfsmem.ring.labels import families_named
 
     if not text:
@@ -53,9 +53,9 @@ def names_somebody(memory: Memory, text: str) -> bool:
 
 
 def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> str:
-    """The enrolled id of the one that `text` names, among the members and whoever was `removed`.
+    """Return the enrolled id of the one that `text` names, among members and `removed` ones.
 
-    Raises UsageError when there is none, or several.
+    Raises UsageError for none or several.
     """
     from ipfsmem.ring.labels import families_named
 
@@ -74,5 +74,5 @@ def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> s
 
 
 def _labels(memory: Memory) -> dict[str, str]:
-    """The label of each member of a memory, by id."""
+    """Return the label of each member of a vault, by id."""
     return {member.id: member.label for member in memory.members.list()}

@@ -1,6 +1,5 @@
-"""What `init` and `recover` share: the options for a memory that is not on this device yet, the search for it at the provider,
-and what is said when it came back.
-"""
+"""Shared code of `init` and `recover`: the options for a vault that is not on this device yet, the search for it at the
+provider, and the messages after it was restored."""
 
 from __future__ import annotations
 
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryRequest:
-    """What the options say about a memory that is to be on this device."""
+    """The options for a vault that is to be on this device."""
 
-    #: None: nobody has said.
+    #: None: not given.
     mode: Mode | None
     provider: tuple[str, ...]
     wallet: Wallet
-    #: A published version of it whose address was written down.
+    #: A published version of it, by its noted CID.
     root: str | None
     unprotected_keys: bool
     yes_public: bool
@@ -50,18 +49,18 @@ class MemoryRequest:
 
     @property
     def kind(self) -> Mode:
-        """The mode, the default when nobody has said one."""
+        """Return the mode, by default encrypted-ipfs."""
         return self.mode or Mode.ENCRYPTED_IPFS
 
     @property
     def where(self) -> tuple[str, ...] | str:
-        """Where it is published: by option or settings. What is published nowhere does not look at the settings."""
+        """Return its providers: by option or settings. Unpublished modes ignore the settings."""
         from ipfsmem.config import settings
 
         return self.provider or (self.kind.published and settings().provider) or ()
 
     def settings(self, context: CommandContext, passphrase: str | None) -> dict[str, Any]:
-        """The arguments that `Memory.create` and `Memory.recover` share."""
+        """Return the arguments that `Memory.create` and `Memory.recover` share."""
         from ipfsmem.vault.home import Home
 
         return {
@@ -78,7 +77,7 @@ class MemoryRequest:
 def memory_request_options(
     request: Callable[..., MemoryRequest], modes: tuple[Mode, ...], *, mode_help: str, provider_help: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of a `MemoryRequest`. Together with the command's own options they are handed on as one `request`."""
+    """Add the options of a `MemoryRequest`. With the command's own options they are passed on as one `request`."""
     options = (
         click.option(
             "--mode",
@@ -120,7 +119,7 @@ def memory_request_options(
 
 
 def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | None:
-    """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
+    """Return the passphrase for the keys of a new device: given, or prompted for. Raises without a required one."""
     from ipfsmem.vault.owner import check_protection
 
     if request.unprotected_keys:
@@ -140,7 +139,7 @@ def bring_back(
     root: str | None = None,
     **how: Any,
 ) -> Memory:
-    """The owner's memory, brought here from its provider. Raises NoVaultError when none is found; nothing is made then."""
+    """Restore the owner's vault from its provider. Raises NoVaultError if none is found; nothing is created then."""
     import msgspec
 
     from ipfsmem.memory import Memory
@@ -151,7 +150,7 @@ def bring_back(
 
 
 def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:
-    """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
+    """Publish a restored plain vault, once a person here consented. Return the report of the last sync."""
     context.note_left_out(memory)
     if not memory.mode.public or memory.replica.config.public:
         return memory.restored
@@ -163,7 +162,7 @@ def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) 
 
 
 def say_not_public() -> None:
-    """Say that a plain memory was not published, as nobody has agreed to that, and how to agree."""
+    """Print that a plain vault was not published for lack of consent, and how to consent."""
     click.echo(
         style("not published: ", fg="yellow")
         + advice("everyone could read it, permanently. To confirm: ipfsmem sync --yes-public"),
@@ -172,7 +171,7 @@ def say_not_public() -> None:
 
 
 def what_came_back(status: Status, restored: SyncReport | None) -> str:
-    """How much of a memory came back with the sync that brought it here, and what to do when that is not all."""
+    """Return how much of a vault was restored, and the next step if data is missing."""
     amount = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
     if restored is not None and restored.damaged:
         return advice(f"A part is back: {amount} For more: ipfsmem vault repair")
@@ -185,13 +184,13 @@ def what_came_back(status: Status, restored: SyncReport | None) -> str:
 
 
 def print_remarks(status: Status) -> None:
-    """Say what a person should know about the places of the plain files: who can read them, and what else is at work there."""
+    """Print notes on the folders of plain files: who can read them, and which other programs use them."""
     for remark in status.remarks:
         click.echo(style("note: ", fg="yellow") + advice(remark))
 
 
 def vault_text(status: Status) -> str:
-    """Which vault of the wallet it is, where that is not the first one, or where that has another name here."""
+    """Return the wallet's vault, unless it is the first one under its own name."""
     vault = status.vault
     if vault is None or vault.address is None:
         return ""
@@ -201,7 +200,7 @@ def vault_text(status: Status) -> str:
 
 
 def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
-    """Say that the wallet's first vault does not list this one; and which further ones it lists, when it was brought back."""
+    """Print that the wallet's first vault does not list this one; and the further ones listed by a restored vault."""
     if unlisted:
         click.echo(style("not listed: ", fg="yellow") + advice(unlisted), err=True)
     for vault in vaults:
@@ -215,7 +214,7 @@ def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
 
 
 def files_left_alone(memory: Memory) -> IncompleteError | None:
-    """The error about files of --memory-dir that were left alone; None without such files."""
+    """Return the error about skipped files of --memory-dir; None without any."""
     from ipfsmem.cli.folder_attach_cmd import left_alone_error
 
     left = [text for one in memory.folders.list() for text in memory.folders.left_alone(one.path)]
@@ -223,7 +222,7 @@ def files_left_alone(memory: Memory) -> IncompleteError | None:
 
 
 def end(report: SyncReport | None, error: BaseException | None) -> None:
-    """End a command: with the error that had to wait for what is printed, else with what the last sync could not have."""
+    """End a command: with the error that had to wait for output, else with the exit code of the last sync."""
     if error is not None:
         raise error
     if code := restored_exit_code(report):

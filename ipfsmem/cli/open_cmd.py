@@ -1,4 +1,4 @@
-"""`ipfsmem open`: look at somebody's public memory without taking anything of it into a memory."""
+"""`ipfsmem open`: read a public vault of others without importing any of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-#: Other scopes listed at most.
+#: Maximum number of other scopes listed.
 MOST = 20
 
 

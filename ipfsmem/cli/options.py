@@ -1,4 +1,4 @@
-"""Options that several commands have, the checks of what is given to them, and commands that refuse an option given twice."""
+"""Options of several commands, checks of their values, and commands that refuse a repeated option."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """The path or name as it is. Raises click's error for an empty one: it comes from a variable that is not set, and would mean
-    the current folder, or another memory."""
+    """Return the path or name unchanged. Raises click's error for an empty one: it comes from an unset variable, and would mean
+    the current folder, or another vault."""
     if path is not None and not path.strip():
         raise click.BadParameter("must not be empty", ctx, param)
     return path
 
 
 def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """The same for an option that may come several times."""
+    """Return the same for a repeatable option."""
     for one in given:
         not_empty(ctx, param, one)
     return given
 
 
 def days_here(since: str | None, until: str | None) -> tuple[str, str] | None:
-    """The days of this machine's time zone (`TZ`) from `since` to `until` as people say them (`wording.moment_of`), both included; None
-    for all. Raises UsageError."""
+    """Return the days in this machine's time zone (`TZ`) from `since` to `until` in words (`wording.moment_of`), both
+    inclusive; None for all. Raises UsageError."""
     from ipfsmem.device.wall_clock import now_ms
     from ipfsmem.wording import day_of
 
@@ -44,7 +44,7 @@ def days_here(since: str | None, until: str | None) -> tuple[str, str] | None:
 
 
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
+    """Return the seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip(), re.ASCII)
@@ -54,7 +54,7 @@ def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> fl
 
 
 class WholeNumber(click.types.IntParamType):
-    """A whole number within bounds, refused in words that say them."""
+    """An integer in a range; the error names the range."""
 
     name = "whole number"
 
@@ -62,7 +62,7 @@ class WholeNumber(click.types.IntParamType):
         self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number. Raises click's error for anything else."""
+        """Return the number. Raises click's error for any other value."""
         least, most = self._least, self._most
         bounds = f"{least} or more" if most is None else f"{least}-{most}"
         try:
@@ -75,7 +75,7 @@ class WholeNumber(click.types.IntParamType):
 
 
 class Number(click.types.FloatParamType):
-    """A number within bounds, refused in words that say them."""
+    """A number in a range; the error names the range."""
 
     name = "number"
 
@@ -83,7 +83,7 @@ class Number(click.types.FloatParamType):
         self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Raises click's error for anything else."""
+        """Return the number. Raises click's error for any other value."""
         try:
             number = float(value)
         except (ValueError, TypeError):
@@ -98,18 +98,18 @@ class Number(click.types.FloatParamType):
 
 
 class Subcommands(click.Group):
-    """A command of several, which refuses an unknown name as the first level does."""
+    """A group of subcommands that refuses an unknown name as the top level does."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the name that was probably meant."""
+        """Do as click does, but name the command that was probably meant."""
         refuse_unknown_command(ctx, args, self.commands)
         return super().resolve_command(ctx, args)
 
 
 class UnknownCommandError(click.UsageError):
-    """There is no such command. `instead`: the command that does this, "" when none is known."""
+    """An unknown command. `instead`: the command that does this, "" if unknown."""
 
     def __init__(self, name: str, advice: str, ctx: click.Context, instead: str = "") -> None:
         super().__init__(f"unknown command {name!r}{advice}", ctx)
@@ -124,8 +124,9 @@ def refuse_unknown_command(
     *,
     otherwise: str = "",
 ) -> None:
-    """Raises UnknownCommandError for a name that is not one of `names`, with the command that was probably meant. `instead`: other
-    names, of one word or two, and the commands that do this. `otherwise`: the command for a name that is like none of `names`."""
+    """Raise UnknownCommandError for a name that is not one of `names`, with the command that was probably meant. `instead`:
+    other names, of one or two words, and the commands that do the same. `otherwise`: the command for a name that resembles
+    none of `names`."""
     if not args or args[0] in names or args[0].startswith("-"):
         return
     for called in (" ".join(args[:2]), args[0]):
@@ -139,10 +140,10 @@ def refuse_unknown_command(
 
 
 class NoRepeatedOptions(click.Command):
-    """A command that refuses an option given twice, unless it may be given several times: click takes the last in silence."""
+    """A command that refuses a repeated option, unless it is repeatable: click silently uses the last."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does it. Raises click's error for an option that stands twice, or beside its opposite."""
+        """Do as click does. Raises click's error for a repeated option, or one with its opposite."""
         if not ctx.resilient_parsing:
             _refuse_negative_values(self, ctx, args)
             refuse_repeated_options(self, ctx, args)
@@ -159,7 +160,7 @@ class NoRepeatedOptions(click.Command):
 
 
 def _refuse_negative_values(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Raises click's error of an option whose value is optional for a negative value, which click reads as an unknown option."""
+    """Raise click's error for a negative value of an option with an optional value, which click reads as an unknown option."""
     optional = {
         name: param
         for param in command.params
@@ -173,7 +174,7 @@ def _refuse_negative_values(command: click.Command, ctx: click.Context, args: li
 
 
 def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Raises click's error when a value, or a choice of two, is said twice. The same plain flag twice is the same flag."""
+    """Raise click's error for a repeated value, or choice of two. A repeated plain flag has no further effect."""
     _, _, order = command.make_parser(ctx).parse_args(list(args))
     seen = set()
     for param in order:
@@ -188,7 +189,7 @@ def refuse_repeated_options(command: click.Command, ctx: click.Context, args: li
 
 
 def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """--provider, handed on as a tuple of specs."""
+    """Add --provider, passed on as a tuple of specs."""
     return click.option(
         "--provider",
         multiple=True,
@@ -198,7 +199,7 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
 
 
 def valid_label(ctx: click.Context, param: click.Parameter, label: str | None) -> str | None:
-    """A label that a device can have, before anything is made or asked."""
+    """Return a valid label. Raises click's error before any other work."""
     from ipfsmem.errors import FormatError
     from ipfsmem.ring.statements import check_label
 
@@ -210,12 +211,12 @@ def valid_label(ctx: click.Context, param: click.Parameter, label: str | None) -
     return label
 
 
-#: --label, for commands that make a device.
+#: --label, for commands that create a device.
 label_option = click.option(
     "--label", callback=valid_label, help="Label of this device (default: the host name)."
 )
 
-#: --root, for commands that bring a memory back.
+#: --root, for commands that restore a vault.
 root_option = click.option(
     "--root",
     metavar="CID",
@@ -224,9 +225,9 @@ root_option = click.option(
 
 
 def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """--keep-roots and --keep-days, as every command about old roots has them; `newest` is the help of the first.
+    """Add --keep-roots and --keep-days for commands about old versions; `newest`: help of the first.
 
-    The defaults are those of sync/retention.py, said again so that the help needs no import; a test compares them.
+    The defaults repeat those of sync/retention.py, so that the help needs no import; a test compares them.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""`ipfsmem plugin`: memories of other programs that are asked beside this one."""
+"""`ipfsmem plugin`: memory plugins of other programs, queried in addition to this vault."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How results look: JSON, sizes, short CIDs, tables, progress. Plain text unless a person is watching.
+"""The format of output: JSON, sizes, short CIDs, tables, progress. Plain text unless it goes to a terminal.
 
-Whatever came from a memory or a provider goes through `clean` before it reaches a terminal, so that no stored text can
-drive it. Nothing here decides what is said.
+All text of a memory or a provider passes through `clean` before a terminal, so that no stored text can control it. Nothing here
+decides which text is printed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-# C0 and C1 controls, and the marks that reorder text.
+# C0 and C1 controls, and bidirectional controls.
 _UNSAFE = dict.fromkeys(
     [
         *range(0x20),
@@ -28,24 +28,24 @@ _UNSAFE = dict.fromkeys(
     ],
     "�",
 )
-#: The same in JSON, with what nobody sees; there they stand as escapes, so that programs read what was written. Outside
-#: of strings JSON has none of them but line ends.
+#: The same for JSON, with invisible characters; JSON escapes them, so that programs read the stored text. Outside of strings
+#: JSON has only line ends of them.
 _UNSAFE_JSON = "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 _UNSAFE_LINES = {code: mark for code, mark in _UNSAFE.items() if code not in (0x0A, 0x09)}
 
 
 def clean(text: str) -> str:
-    """Text that cannot move a cursor, colour a screen or begin a line."""
+    """Return text that cannot move a cursor, colour a screen or begin a line."""
     return _without_invisible(text.replace("\n", " ").replace("\t", " ").translate(_UNSAFE))
 
 
 def clean_lines(text: str) -> str:
-    """The same for a text of several lines."""
+    """Return the same for a text of several lines."""
     return _without_invisible(text.translate(_UNSAFE_LINES))
 
 
 def _without_invisible(text: str) -> str:
-    """Replace each run of invisible characters with a mark. Joiners that scripts and emoji need are kept."""
+    """Replace each run of invisible characters by a mark. Joiners that scripts and emoji need are kept."""
     if text.isascii():
         return text
     from ipfsmem.invisible_characters import INVISIBLE
@@ -59,7 +59,7 @@ def _without_invisible(text: str) -> str:
 
 
 def data_of(event: Mapping[str, Any]) -> str:
-    """What an event says beside its time, type and id, on one line."""
+    """Return the fields of an event except time, type and id, on one line."""
     import msgspec
 
     return "  ".join(
@@ -70,7 +70,7 @@ def data_of(event: Mapping[str, Any]) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON for people and programs: two spaces deep, non-ASCII as it is, but for what could drive a terminal or hides."""
+    """Return JSON, indented by two spaces, non-ASCII verbatim, except invisible characters and those that control a terminal."""
     import msgspec
 
     from ipfsmem.canonical import write_json
@@ -85,7 +85,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def write_bytes(data: bytes) -> None:
-    """Bytes to stdout, all of them: with PYTHONUNBUFFERED one write may take only a part."""
+    """Write all bytes to stdout: with PYTHONUNBUFFERED one write may write only a part."""
     left = memoryview(data)
     while left:
         left = left[sys.stdout.buffer.write(left) :]
@@ -93,18 +93,18 @@ def write_bytes(data: bytes) -> None:
 
 
 def is_terminal(stream: Any = None) -> bool:
-    """Whether a person reads this stream (stdout by default)."""
+    """Tell whether a stream (default: stdout) is a terminal."""
     stream = sys.stdout if stream is None else stream
     return bool(stream.isatty())
 
 
 def style(text: str, **how: Any) -> str:
-    """Colour, unless NO_COLOR is set. click takes it out again where no terminal is."""
+    """Return coloured text, plain if NO_COLOR is set. click strips colours without a terminal."""
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
 def size(count: int) -> str:
-    """Bytes as people read them, in powers of 1,000."""
+    """Return a number of bytes in powers of 1,000, for people."""
     if count < 1000:
         return f"{count} B"
     value = float(count)
@@ -116,26 +116,26 @@ def size(count: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration."""
+    """Return a duration."""
     return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
 
 
 def moment(ms: int | None) -> str:
-    """Milliseconds since 1970 as date and time in this machine's time zone; empty for None."""
+    """Return milliseconds since 1970 UTC as date and time in this machine's time zone; empty for None."""
     from ipfsmem.wording import local_moment
 
     return local_moment(ms)
 
 
 def local_text(ts: str) -> str:
-    """An instant in ISO 8601 as it is in this machine's time zone, with its offset; any other text as it is."""
+    """Return an ISO 8601 time in this machine's time zone, with its offset; any other text unchanged."""
     from ipfsmem.wording import local_iso
 
     return local_iso(ts)
 
 
 def short(cid: str) -> str:
-    """A CID, IPNS name, hash or address cut to what an eye compares."""
+    """Shorten a CID, IPNS name, hash or address for people."""
     return cid if len(cid) <= 20 else f"{cid[:12]}…{cid[-6:]}"
 
 
@@ -147,9 +147,10 @@ def table(
     shrink: Sequence[int] = (-1,),
     nothing: str = "",
 ) -> None:
-    """Columns for a person; for a program one line a row, tabs between, no headings.
+    """Print columns for a person; for a program one line per row, separated by tabs, without headings.
 
-    Where there is no row a person is told `nothing`, on stderr, in place of headings over nothing. In a narrow window the columns in `shrink` give way; the others keep up to 28 places.
+    Without rows a person gets `nothing`, on stderr, and no headings. In a narrow window the columns in `shrink` give way; the
+    others keep up to 28 characters.
     """
     cleaned = [[clean(cell) for cell in row] for row in rows]
     if not is_terminal():
@@ -178,7 +179,7 @@ def table(
 
 
 def _fit(widths: list[int], giving: Sequence[int], window: int) -> None:
-    """Make columns narrower until they stand in the window: those that keep at most 28 places, then the widest giving."""
+    """Narrow columns until they fit into the window: those that keep at most 28 characters, then the widest giving one."""
     over = sum(widths) + 2 * (sum(map(bool, widths)) - 1) - window
     for place, width in enumerate(widths):
         if over > 0 and place not in giving and width > 28:
@@ -201,7 +202,7 @@ def _cell(text: str, width: int, how: str) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:
-    """Two columns: a word, what it is. Lines without a text are left out."""
+    """Print two columns: a word and its text. Lines without a text are omitted."""
     shown = [(word, text) for word, text in pairs if text]
     width = max((len(word) for word, _ in shown), default=0)
     for word, text in shown:
@@ -209,7 +210,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 class Meter:
-    """Progress on stderr while a person watches; silent else. A `Progress` for everything that takes one."""
+    """Progress on stderr if that is a terminal; else silent. A `Progress` for all functions that accept one."""
 
     def __init__(self, *, silent: bool = False) -> None:
         self._shown = not silent and is_terminal(sys.stderr)
@@ -241,7 +242,7 @@ class Meter:
 
 
 def earlier(rows: Iterable[tuple[str, int, str, str]], first: str, last: str, nothing: str) -> None:
-    """What a fact or a value said before: a number or key, until when (milliseconds), what became of it, and the text."""
+    """Print earlier texts of a fact or a value: a number or key, its end (milliseconds), what replaced it, and the text."""
     table(
         (first, "until (UTC)", "", last),
         [(name, moment(until), why, said) for name, until, why, said in rows],

@@ -1,6 +1,6 @@
-"""`ipfsmem connect claude-code --project DIR` and its like: which folders are projects of this memory, said, shown and taken back.
+"""`ipfsmem connect claude-code --project DIR` and the like: show, connect and disconnect the projects of this vault.
 
-What is done stands in `agents/adoption.py`; here it is shown before and asked for.
+`agents/adoption.py` does the work; here it is shown and confirmed first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def refuse_wrong_projects(
     program: str | None, folder: str | None, everything: bool, *, about_one: bool = False
 ) -> None:
-    """Raises UsageError where projects are asked for and cannot be. `about_one`: something was said that only one project has."""
+    """Raise UsageError for options on projects that do not apply. `about_one`: an option for one project only was given."""
     if about_one and folder is None:
         raise UsageError("--scope and --new require --project", hint="Add --project DIR.")
     if folder is None and not everything:
@@ -55,8 +55,8 @@ def connect_projects(
     follow: bool = False,
     first: Callable[[], None],
 ) -> None:
-    """Adopt the memory folder of one project, or of all that Claude Code knows and that are listed before. `folder` None: all; `follow`:
-    also those that begin later; `first`: what is done when it is known that this can be."""
+    """Adopt the memory folder of one project, or, after listing them, of all that Claude Code knows. `folder` None: all;
+    `follow`: also future ones; `first`: called before the first change."""
     from ipfsmem.agents.adoption import plan_all, plan_project
     from ipfsmem.agents.claude_folders import ClaudeHome
     from ipfsmem.device.project_folders import follow_program
@@ -110,7 +110,7 @@ def bind_project(
     dry_run: bool,
     first: Callable[[], None],
 ) -> None:
-    """Let a folder be the project of a scope, for a program that keeps no memories of its own there. As `connect_projects`."""
+    """Connect a folder to a scope, for a program without memories of its own there. As `connect_projects`."""
     from ipfsmem.agents.projects import bind, choose_scope, find_connected
     from ipfsmem.files.projects import project_at
     from ipfsmem.results import ProjectFacts, ProjectsConnected
@@ -148,7 +148,7 @@ def bind_project(
 
 
 def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run: bool) -> None:
-    """Let go of the memory folder of one project, or of all. `folder` None: all."""
+    """Unlink the memory folder of one project, or of all. `folder` None: all."""
     from ipfsmem.agents.adoption import connected_project, let_go
     from ipfsmem.device.project_folders import connected_folders, follow_program
     from ipfsmem.results import ProjectsDisconnected
@@ -188,7 +188,7 @@ def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run:
 
 
 def say_what_stays(context: CommandContext) -> None:
-    """That the folders of projects stay attached when the entry in Claude Code's settings is gone. It asks for no passphrase."""
+    """Print that the folders of projects stay linked without the entry in Claude Code's settings. Prompts for no passphrase."""
     from ipfsmem.device.project_folders import connected_folders
     from ipfsmem.errors import NotFoundError
     from ipfsmem.memory import Memory

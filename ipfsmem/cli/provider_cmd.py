@@ -111,7 +111,7 @@ def test_command(context: CommandContext, spec: str) -> None:
             time = style(seconds(step.seconds).rjust(7), dim=True)
             click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
         hint = next((step.hint for step in failed if step.hint), "")
-        if hint == ProviderUnavailable.hint:  # no memory was sent, and there may be none
+        if hint == ProviderUnavailable.hint:  # no vault was sent, and there may be none
             hint = "Check the address, or try again later."
         if hint:
             click.echo(advice(hint), err=True)
@@ -226,7 +226,7 @@ def follow_command(
 
 
 def print_places(context: CommandContext, found: list[str]) -> None:
-    """Say where this vault publishes now."""
+    """Print the providers of this vault."""
     if context.json:
         context.emit(found)
     else:

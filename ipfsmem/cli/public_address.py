@@ -1,6 +1,6 @@
-"""How somebody else reads a public memory: the address to hand out, and the command that opens it.
+"""How other people read a public vault: its address, and the command that opens it.
 
-Whether the memory is published at all was agreed to before, and is not decided here.
+Consent to publishing is not checked here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from ipfsmem.cli.printing import clean
 if TYPE_CHECKING:
     from ipfsmem.results import Status
 
-#: A public gateway that gives blocks which can be checked, for what lies in the network.
+#: A public gateway with verifiable blocks, for data in the network.
 GATEWAY = "gateway:https://trustless-gateway.link"
 
 
 def address(status: Status) -> str:
-    """What is handed out of a public memory; empty for every other one, and before it is published."""
+    """Return the address of a public vault; empty for every other one, and before it is published."""
     return f"ipfs://{status.root}" if status.mode.public and status.root else ""
 
 
 def way_in(status: Status) -> str:
-    """The command by which somebody with that address lists it; empty where there is none to give.
+    """Return the command by which the owner of that address lists the vault; empty without one.
 
-    Out of a folder only who has the folder reads; services and nodes are reached through a gateway.
+    A vault in a folder needs access to that folder; services and nodes are reached through a gateway.
     """
     found = address(status)
     if not found or not status.providers:
@@ -36,7 +36,7 @@ def way_in(status: Status) -> str:
 
 
 def lines(status: Status) -> list[str]:
-    """What stands below a sync of a public memory."""
+    """Return the lines below a sync of a public vault."""
     found = address(status)
     if not found:
         return []
@@ -47,5 +47,5 @@ def lines(status: Status) -> list[str]:
     return told
 
 
-#: Kinds of providers whose content the whole network can have.
+#: Kinds of providers whose content the whole network can fetch.
 _NETWORK = frozenset({"pinata", "filebase", "web3storage", "kubo", "pinning_service"})

@@ -1,4 +1,4 @@
-"""`ipfsmem read KEY`: one memory, exactly as it is."""
+"""`ipfsmem read KEY`: one memory, verbatim."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _show(context: CommandContext, reading: MemoryRecord, asked: Asked) -> None:
 
 
 def _near(context: CommandContext, memory: Memory, key: str) -> str:
-    """The keys that were probably meant, in words; "" where none is near."""
+    """Return similar keys, in words; "" without any."""
     from difflib import get_close_matches
 
     listed = (memory.stack(*context.stacked) if context.stacked else memory).list()
@@ -54,7 +54,7 @@ def _near(context: CommandContext, memory: Memory, key: str) -> str:
 
 
 def _where_it_stands(memory: Memory, key: str) -> MemoryRecord | None:
-    """What the one scope shows that has it, where nobody named a scope. Raises UsageError where several have it."""
+    """Return the text of a key from the only scope that has it, if no scope was named. Raises UsageError if several have it."""
     there = memory.scopes.having(key)
     if len(there) > 1:
         raise UsageError(
@@ -97,5 +97,5 @@ command = operation_command(
     absent=_absent,
     options=[click.Option(["--body", "only_body"], is_flag=True, help="Print the body only.")],
     notes="Without --scope or --stack, a memory that is not in the default scope is read from the only scope that has it.",
-    shows=False,  # what a wrong scope is told names keys that are near
+    shows=False,  # the error about a wrong scope names similar keys
 )

@@ -1,4 +1,4 @@
-"""`ipfsmem recall WORDS`: the memories that fit a question, best first."""
+"""`ipfsmem recall WORDS`: the memories that match a query, best first."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _show(context: CommandContext, answer: Recalled, asked: Mapping[str, Any]) -
 
 
 def _of_memory(hit: RecallHit) -> tuple[str, list[str], str]:
-    """Where a hit stands, what is said of it, and its text."""
+    """Return the scope and key of a hit, its details, and its text."""
     about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
     about += [] if hit.own else ["pending"]
     about += [f"hides the one of {', '.join(map(_named, hit.hides))}"] if hit.hides else []
@@ -61,8 +61,8 @@ def _of_moment(hit: FoundMoment) -> tuple[str, list[str], str]:
 
 
 def sum_of(parts: Mapping[str, float], beside: Mapping[str, float] | None = None) -> list[str]:
-    """The parts of a score, the greatest first, and the score below them, which is their sum as it is printed; in a second column
-    those of another score."""
+    """Return lines with the parts of a score, the greatest first, and their sum as printed; a second column has those of
+    another score."""
     names = sorted({**parts, **(beside or {})}, key=lambda name: (-abs(round(parts.get(name, 0.0), 3)), name))
     columns = [parts] if beside is None else [parts, beside]
     rounded = [{name: round(column.get(name, 0.0), 3) for name in names} for column in columns]

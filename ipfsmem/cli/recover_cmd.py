@@ -1,4 +1,4 @@
-"""`ipfsmem recover`: a memory on a device that has nothing but the 24 words or the wallet; never a new one."""
+"""`ipfsmem recover`: restore a vault on a device with only the recovery phrase or the wallet; never create one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RecoverRequest(MemoryRequest):
-    """What the options of `recover` say."""
+    """The options of `recover`."""
 
     words_fd: int | None
     damaged: bool

@@ -1,4 +1,4 @@
-"""`--verbose` and IPFSMEM_LOG: requests to providers, on standard error or in a file. No secret and no text of a memory is in it."""
+"""`--verbose` and IPFSMEM_LOG: requests to providers, on standard error or in a file, without secrets and texts of memories."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Final, TextIO
 
 from ipfsmem.errors import ConfigError
 
-#: Providers log their requests here, without the secrets that they know. Other loggers may quote texts.
+#: The logger of providers, which omits the secrets that they know. Other loggers may quote texts.
 _LOGGER: Final = "ipfsmem.providers"
-#: A query may hold signatures and search words.
+#: A query may have signatures and search words.
 _QUERY: Final = re.compile(r"(https?://[^\s?#]*)[?#]\S*?(?=:?\s|$)")
 
 
 @contextlib.contextmanager
 def request_log(verbose: bool) -> Iterator[None]:
-    """Log requests while the block runs: on standard error when `verbose`, and in the file that IPFSMEM_LOG names. Raises ConfigError
-    when that cannot be written."""
+    """Log requests during the block: on standard error if `verbose`, and to the file in IPFSMEM_LOG. Raises ConfigError if that
+    cannot be written."""
     file = os.environ.get("IPFSMEM_LOG")
     with contextlib.ExitStack() as opened:
         streams = [sys.stderr] if verbose else []
@@ -54,14 +54,14 @@ def _logged(streams: list[TextIO]) -> Iterator[None]:
 
     class Line(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            # Without the traceback of an error: it may quote what was sent.
+            # Without the traceback of an error, which may quote sent data.
             text = _QUERY.sub(r"\1?...", record.getMessage())
             at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
             return clean(f"{at.removesuffix('+00:00')}Z {text}")
 
     class Lines(logging.StreamHandler[TextIO]):
         def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging names it
-            """A full disk or a closed terminal stops no command."""
+            """Ignore a full disk or a closed terminal."""
 
     logger = logging.getLogger(_LOGGER)
     level, handlers = logger.level, [Lines(stream) for stream in streams]

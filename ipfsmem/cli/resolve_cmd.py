@@ -1,4 +1,4 @@
-"""`ipfsmem resolve KEY`: one text in place of all texts of a conflict."""
+"""`ipfsmem resolve KEY`: one text instead of all texts of a conflict."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where secrets come in: a file descriptor, the environment, a prompt on a terminal. Never the command line.
+"""The sources of secrets: a file descriptor, the environment, a prompt on a terminal. Never the command line.
 
-Nothing here keeps, prints or logs one. Without a terminal nothing is ever asked.
+Nothing here stores, prints or logs one. Without a terminal there is no prompt.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import click
 from ipfsmem.errors import PassphraseError, UsageError
 
 MAX_SECRET = 64 * 1024
-#: Shortest token of a server that is not guessed by trying.
+#: Minimum length of a server's token, so that it cannot be guessed.
 MIN_TOKEN = 16
 
 
 def can_ask() -> bool:
-    """Whether a person is there to answer."""
+    """Tell whether a person can be asked."""
     return bool(sys.stdin.isatty() and sys.stderr.isatty())
 
 
 @cache
 def from_descriptor(fd: int) -> str:
-    """The text that waits behind a file descriptor, without its last line break; each is read once.
+    """Return the text from a file descriptor, without its last line break; each is read once.
 
-    Raises UsageError when it cannot be read or is not text.
+    Raises UsageError if it is unreadable or not text.
     """
     try:
         with os.fdopen(fd, "rb", closefd=fd > 2) as file:
@@ -45,29 +45,29 @@ def from_descriptor(fd: int) -> str:
 
 
 def from_fd_or_environment(fd: int | None, variable: str) -> str | None:
-    """A secret from a descriptor or an environment variable, None when neither has one."""
+    """Return a secret from a descriptor or an environment variable, None without one."""
     return from_descriptor(fd) if fd is not None else os.environ.get(variable) or None
 
 
 def server_token(fd: int | None, variable: str, *, hint: str) -> str | None:
-    """The token that a server asks for, from a descriptor or an environment variable, None when neither has one. Raises UsageError
-    for one that could be guessed, with `hint` as what to do then."""
+    """Return the token of a server from a descriptor or an environment variable, None without one. Raises UsageError for one
+    that could be guessed, with `hint`."""
     found = from_fd_or_environment(fd, variable)
-    token = found.strip() if found is not None else None  # files and variables end lines; headers cannot
+    token = found.strip() if found is not None else None  # files and variables have line ends; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(f"a token has at least {MIN_TOKEN} characters", hint=hint)
     return token
 
 
 def other_ways(variable: str, flag: str) -> str:
-    """Where a secret may come from that is not the passphrase of this device's keys, which PassphraseError speaks of."""
+    """Return a hint on the sources of a secret other than the passphrase of this device's keys, which PassphraseError covers."""
     return f"Enter it at the prompt, or pass it in {variable} or with {flag}."
 
 
 def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
-    """Ask on the terminal, without showing it. `twice`: it is a new one, so it must be strong, and typed the same again.
+    """Prompt on the terminal, without echo. `twice`: a new secret, which must be strong, and is typed twice.
 
-    Raises PassphraseError when nobody is there or nothing is given, with `otherwise` as what to do then.
+    Raises PassphraseError without a terminal or input, with the hint `otherwise`.
     """
     from ipfsmem.wallet.passphrases import require_strong
 

@@ -1,4 +1,4 @@
-"""`ipfsmem serve api`: the unlocked memory over HTTP, for programs on this machine."""
+"""`ipfsmem serve api`: serve the unlocked vault over HTTP, for programs on this machine."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def command(
     with served_memories(context, also) as served:
         for one in served:
             one.holder.memory()
-        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends this command normally
             asyncio.run(
                 _serve(
                     context, served, host, port, names, given, read_only, in_sync, program or "", workspace

@@ -1,4 +1,4 @@
-"""`ipfsmem serve mcp`: the memory as tools, resources and prompts for programs that speak MCP."""
+"""`ipfsmem serve mcp`: the vault as tools, resources and prompts for programs that speak MCP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipfsmem.mcp.stdio import Pipe
     from ipfsmem.memory import Memory
 
-#: Seconds in which a client says hello, before the tools are imported all the same.
+#: Seconds to wait for a client's handshake before the tools are imported.
 _SAYS_HELLO = 1.0
 
 
@@ -81,7 +81,7 @@ def command(
         raise UsageError(f"--as {program} excludes --tools and --by-type")
     need_extra()
     passphrase = context.passphrase_from_fd_or_environment()
-    # A signal ends it at any moment, as the end of its client does.
+    # A signal ends it at any time, as the end of its client does.
     with contextlib.suppress(KeyboardInterrupt):
         _serve(
             context, address, passphrase, token_fd, read_only, in_sync, names, program, structured, by_type
@@ -149,9 +149,7 @@ def _serve(
             holder.memory()
         except PassphraseError as error:
             click.echo(f"the vault is locked: {error}", err=True)
-        except (
-            LockedError
-        ) as error:  # programs start a server once a session, and this passes: each call says so meanwhile
+        except LockedError as error:  # the lock is temporary: each call reports it meanwhile
             if pipe is None:
                 raise
             click.echo(str(error), err=True)
@@ -177,8 +175,8 @@ def _greet(
     structured: bool,
     prepared: bool,
 ) -> tuple[Pipe, Callable[[], None]]:
-    """Answer what a client asks first, before anything heavy is imported. `prepared`: whether the answers are known before. What is
-    wrong with the options is refused before anything is answered. Raises UsageError, KeyNameError."""
+    """Answer the first requests of a client before slow imports. `prepared`: the answers are known in advance. Invalid options
+    are refused before any answer. Raises UsageError, KeyNameError."""
     from ipfsmem.bundle.keys import check_scope
     from ipfsmem.mcp import greetings
     from ipfsmem.mcp.stdio import Pipe, take_streams
@@ -205,7 +203,7 @@ def _nothing() -> None:
 
 
 def _folder() -> Any:
-    """Where the program started us; None for a folder that is gone."""
+    """Return the working directory at the start; None if it is gone."""
     from pathlib import Path
 
     try:

@@ -16,7 +16,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber, not_empty
 from ipfsmem.errors import NotFoundError, UsageError
 
-#: Where the requests of the Pinning Service API are kept in the served folder.
+#: Folder of the Pinning Service API's requests in the served folder.
 PSA_FOLDER = "psa"
 
 
@@ -76,7 +76,7 @@ def command(
     from ipfsmem.cli.api_server import refuse_unnamed
 
     refuse_unnamed(host, names)
-    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends this command normally
         asyncio.run(_serve(context, folder, host, port, names, token or "", new_token, create))
 
 
@@ -133,6 +133,6 @@ async def _serve(
         await ended.wait()
     with contextlib.suppress(NotImplementedError):
         for number in ending_signals():
-            # `timeout` sends its signal twice; the second would meet a loop that is half closed, and be told as an error.
+            # `timeout` sends its signal twice; the second would meet a half-closed loop, and be printed as an error.
             if loop.remove_signal_handler(number):
                 signal.signal(number, signal.SIG_IGN)

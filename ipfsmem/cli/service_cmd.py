@@ -1,4 +1,4 @@
-"""`ipfsmem service`: sync by itself, from the moment that you log in."""
+"""`ipfsmem service`: automatic sync from login on."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _service(context: CommandContext, manager: Manager, every: str) -> Service:
 
 
 def _refuse_what_never_syncs(context: CommandContext) -> None:
-    """Raises UsageError for a memory that no sync without a person could publish."""
+    """Raise UsageError for a vault that no unattended sync could publish."""
     from ipfsmem.device.replica import require_config
 
     config = require_config(context.folder)

@@ -1,4 +1,4 @@
-"""`ipfsmem session`: conversations that go on on every device."""
+"""`ipfsmem session`: conversations that continue on every device."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: Bytes of what `session add` takes at once.
+#: Maximum input of `session add` in bytes.
 MAX_INPUT: Final = 64 * 1024 * 1024
 _OF_INPUT: Final = "They come from standard input: a JSON object on each line, or one JSON list of them."
 
@@ -176,7 +176,7 @@ def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> Sessio
     name = asked["session"]
     seen = memory.sessions.seen(name)
     number: int | None = None
-    with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
+    with contextlib.suppress(StorageError):  # a damaged one can be forgotten, too
         found = memory.sessions.info(name)
         if found is None:
             raise _absent(context, asked)
@@ -203,13 +203,13 @@ def _whose(text: str, *, own: bool) -> str:
 
 
 def _refuse_problems(problems: Sequence[SessionProblem]) -> None:
-    """Raises StorageError for sessions that were left out as they are damaged."""
+    """Raise StorageError for sessions that were omitted as damaged."""
     if problems:
         raise StorageError("; ".join(one.detail for one in problems), hint=problems[0].hint)
 
 
 def _given(data: bytes) -> list[Mapping[str, Any]]:
-    """The objects in what was given: of one JSON list, or one on each line. Raises UsageError, LimitError."""
+    """Return the objects in the input: of one JSON list, or one per line. Raises UsageError, LimitError."""
     import msgspec
 
     if len(data) > MAX_INPUT:

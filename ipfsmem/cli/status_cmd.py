@@ -1,4 +1,4 @@
-"""`ipfsmem status`: what a person asks a memory first."""
+"""`ipfsmem status`: the state of a vault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import clean, facts, moment, style
 from ipfsmem.mode import Mode
 from ipfsmem.wording import count
 
-#: Scopes listed at most.
+#: Maximum number of scopes listed.
 MOST = 5
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import ScopeCounts, Status
     from ipfsmem.sync.presence import Presence
 
-#: Who can read what, said at `init` and here (SECURITY.md has the long form).
+#: Readers of each mode, shown at `init` and here (SECURITY.md has details).
 READERS = {
     Mode.NONE: "nobody: nothing leaves this process or is stored",
     Mode.LOCAL: "whoever can read this disk; nothing leaves it",
@@ -31,12 +31,12 @@ READERS = {
 
 
 def when_others_learn(mode: Mode) -> str:
-    """What stands behind "forgotten here": who else learns it, where anybody does."""
+    """Return the words after "forgotten here": when other devices get it, in published modes."""
     return "; other devices get it after the next sync" if mode.published else ""
 
 
 def _files(facts: FolderFacts) -> str:
-    """Where plain files are, and what is the matter there."""
+    """Return a folder of plain files and its state."""
     whose = f"  (scope {clean(facts.scope)})" if facts.scope else ""
     state = (
         ""
@@ -47,13 +47,13 @@ def _files(facts: FolderFacts) -> str:
 
 
 def _readers(found: Status) -> str:
-    """Who can read it: what is sealed stands in the open in a folder that somebody chose."""
+    """Return who can read it: files of an encrypted vault are plain in a linked folder."""
     there = "; the files below: whoever can read this disk" if found.mode.sealed and found.files else ""
     return READERS[found.mode] + there
 
 
 def _copy(one: Presence) -> str:
-    """What is known of the copy at one provider."""
+    """Return the state of the copy at one provider."""
     checked = f", checked {moment(one.at)}" if one.at else ""
     if one.paused_until is not None:
         checked += f"; asked to wait until {moment(one.paused_until)}"
@@ -64,7 +64,7 @@ def _copy(one: Presence) -> str:
 
 
 def _scopes(counts: list[ScopeCounts]) -> str:
-    """How many memories are where, the fullest scopes first."""
+    """Return the number of memories by scope, the largest first."""
     if not counts:
         return ""
     named = sorted(counts[1:], key=lambda one: (-one.memories, one.scope))
@@ -74,18 +74,18 @@ def _scopes(counts: list[ScopeCounts]) -> str:
 
 
 def _unlocked(until: int | None) -> str:
-    """Until when programs of this user need no passphrase."""
+    """Return until when this user's programs need no passphrase."""
     return "" if until is None else f"until {moment(until)}, for all your programs (ipfsmem lock ends it)"
 
 
 def _members(found: Status) -> str:
-    """How many belong to the memory, and how many were removed."""
+    """Return the number of members, and of removed ones."""
     out = f", {len(found.removed)} removed" if found.removed else ""
     return count(len(found.members), "member") + out + advice(" (ipfsmem member list)")
 
 
 def _waiting(what: list[str]) -> str:
-    """What waits for the next sync."""
+    """Return the unpublished data."""
     if not what:
         return "nothing waits"
     verb = "waits" if what == ["a change of the members"] else "wait"
@@ -93,7 +93,7 @@ def _waiting(what: list[str]) -> str:
 
 
 def _dreams(found: Status) -> str:
-    """How the last dreams here ended; empty until one has."""
+    """Return the last dreams' results here; empty before the first."""
     worked = f"the last on {moment(found.dreamed)}" if found.dreamed else ""
     failed = f"one failed on {moment(found.dream_failed)}" if found.dream_failed else ""
     said = "; ".join(filter(None, (worked, failed)))

@@ -1,4 +1,4 @@
-"""`ipfsmem sync`: pull, join, publish, and say in one paragraph what happened; with `--every` again and again."""
+"""`ipfsmem sync`: pull, merge and publish, and print the result in one paragraph; with `--every` repeatedly."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from ipfsmem.sync.background import Attempt
     from ipfsmem.sync.report import Notice, SyncReport
 
-#: After a change here, and after a failure, so many seconds pass unless `--every` is less.
+#: Seconds from a change here, or a failure, to the next sync, unless `--every` is less.
 IDLE = 30.0
-#: Scopes with changes that are listed at most.
+#: Maximum scopes with changes that are listed.
 MOST_SCOPES = 5
 #: `--every` without a time.
 _AUTOMATIC = "auto"
-#: Memories that a sync lists at most.
+#: Maximum memories that a sync lists.
 _SHOWN = 5
-#: What a person reads before a notice, where that is another word than its kind.
+#: Titles of notices that differ from their kinds.
 _TITLES = {
     "head-refused": "not used",
     "bad-block": "not used",
@@ -85,7 +85,7 @@ _TITLES = {
 
 
 def _every(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Seconds; 0 for a free interval."""
+    """Return seconds; 0 for a free interval."""
     return 0.0 if text == _AUTOMATIC else duration(ctx, param, text)
 
 
@@ -143,7 +143,7 @@ def command(
         if every is not None:
             every = every or _free_interval(memory)
             lines = _AttemptPrinter(context, memory)
-            with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be handled in a loop
+            with contextlib.suppress(KeyboardInterrupt):  # if signals cannot be handled in a loop
                 asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
             click.get_current_context().exit(lines.exit_code)
         with Meter(silent=context.json) as meter:
@@ -155,7 +155,7 @@ def command(
                     progress=meter,
                 )
             )
-        # Only a public memory has an address, and a status counts all memories for it.
+        # Only a public vault has an address, and a status counts all memories for it.
         shared = public_address.lines(memory.status()) if memory.mode.public else []
     if context.json:
         context.emit(report)
@@ -167,7 +167,7 @@ def command(
 
 
 def _free_interval(memory: Memory) -> float:
-    """Choose an interval and say why, in seconds."""
+    """Choose an interval in seconds, and print the reason."""
     found = memory.providers.free_interval()
     devices = count(found.devices, "device")
     if not found.metered:
@@ -182,7 +182,7 @@ def _free_interval(memory: Memory) -> float:
 
 @contextlib.contextmanager
 def _noted(context: CommandContext, every: float | None) -> Iterator[None]:
-    """A sync that goes on notes also that it could not begin: nobody may be there who reads what it prints."""
+    """Record also that a repeated sync could not begin: its output may be unread."""
     try:
         yield
     except IpfsmemError as error:
@@ -199,7 +199,7 @@ async def _keep_in_sync(
     handled: list[signal.Signals] = []
 
     def end() -> None:
-        # A second Ctrl-C ends it at once. Others come twice by themselves, from `timeout` for one, while what waits is published.
+        # A second Ctrl-C ends it at once. Other signals may be sent twice, as by `timeout`, while data is published.
         if signal.SIGINT in handled:
             handled.remove(signal.SIGINT)
             loop.remove_signal_handler(signal.SIGINT)
@@ -209,10 +209,10 @@ async def _keep_in_sync(
         try:
             lines.print_attempt(attempt)
         except BaseException:
-            ended.set()  # nobody reads any more
+            ended.set()  # the output is closed
             raise
         if isinstance(attempt.error, PassphraseError):
-            ended.set()  # the keys are locked: the block's end says so
+            ended.set()  # the keys are locked: the end of the block reports it
 
     for number in ending_signals():
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
@@ -233,7 +233,7 @@ async def _keep_in_sync(
 
 
 async def _dream_when_due(memory: Memory, every: float) -> None:
-    """Let dreams begin by themselves where they may, also while no agent's program ends a turn."""
+    """Run automatic dreams when due, also while no agent's program ends a turn."""
     from ipfsmem.agents.background_sync import dream_if_due
     from ipfsmem.in_thread import in_thread
 
@@ -243,7 +243,7 @@ async def _dream_when_due(memory: Memory, every: float) -> None:
 
 
 class _AttemptPrinter:
-    """What is printed of syncs that go on: what they did, and each problem when it is new."""
+    """Prints the results of repeated syncs, and each problem when it is new."""
 
     def __init__(self, context: CommandContext, memory: Memory) -> None:
         self._json = context.json
@@ -252,7 +252,7 @@ class _AttemptPrinter:
         self._first = True
         self._notices: list[Notice] = []
         self._problem = ""
-        #: What the command ends with by the last sync that worked.
+        #: The exit code of the command by the last successful sync.
         self.exit_code = 0
 
     def print_attempt(self, attempt: Attempt) -> None:
@@ -271,7 +271,7 @@ class _AttemptPrinter:
         if self._first or self._problem or _did_something(report):
             self._line(paragraph(report))
         for line in dict.fromkeys(notice_line(one) for one in report.notices if one not in self._notices):
-            self._line(line)  # two may differ in their details alone
+            self._line(line)  # two may differ only in details
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:
@@ -310,7 +310,7 @@ def _did_something(report: SyncReport) -> bool:
 
 
 def _failure(error: Exception) -> Failure:
-    """As errors are printed everywhere."""
+    """Return the error in the form printed everywhere."""
     import msgspec
 
     from ipfsmem.results import Failure
@@ -320,19 +320,19 @@ def _failure(error: Exception) -> Failure:
 
 
 def print_report(report: SyncReport) -> None:
-    """A report in words; each notice on a line of its own."""
+    """Print a report in words, each notice on its own line."""
     click.echo(paragraph(report))
-    for line in dict.fromkeys(map(notice_line, report.notices)):  # two may differ in their details alone
+    for line in dict.fromkeys(map(notice_line, report.notices)):  # two may differ only in details
         click.echo(line)
 
 
 def notice_line(notice: Notice) -> str:
-    """A notice as a line for a person."""
+    """Return a notice as a line for a person."""
     return style(f"{_TITLES.get(notice.kind, notice.kind)}: ", fg="yellow") + advice(notice.text)
 
 
 def _where(report: SyncReport) -> str:
-    """In which scopes something changed, where there are any."""
+    """Return the changed scopes, unless only the unnamed one."""
     if not set(report.changed_in) - {""}:
         return ""
     most = sorted(report.changed_in.items(), key=lambda one: (-one[1], one[0]))
@@ -342,7 +342,7 @@ def _where(report: SyncReport) -> str:
 
 
 def paragraph(report: SyncReport) -> str:
-    """What a sync did, in one paragraph."""
+    """Return the result of a sync, in one paragraph."""
     said: list[str] = []
     missed = bool(
         report.not_placed or report.unread or any(one.kind == "channel-down" for one in report.notices)
@@ -371,7 +371,7 @@ def paragraph(report: SyncReport) -> str:
 
 
 def _from(report: SyncReport) -> str:
-    """Whose changes came, and to what: ` from phone: tone, music (removed)`."""
+    """Return sources and memories of received changes: ` from phone: tone, music (removed)`."""
     names = [
         clean(f"{memory.scope}/{memory.key}" if memory.scope else memory.key)
         + (" (removed)" if kind == "removed" else "")

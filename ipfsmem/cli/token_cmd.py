@@ -1,4 +1,4 @@
-"""`ipfsmem token`: who may ask the HTTP API of this memory, and what each may do there."""
+"""`ipfsmem token`: access tokens of this vault's HTTP API, with their rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem ui`: the memory as a page in the browser, served by this machine to this machine."""
+"""`ipfsmem ui`: the vault as a page in the browser, served by this machine to this machine."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def command(
             served[0].holder.memory()
         except PassphraseError as error:
             click.echo(f"the vault is locked: {error}", err=True)
-        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends this command normally
             asyncio.run(_serve(context, served, files, port, read_only, not no_open, not no_sync))
 
 
@@ -156,9 +156,8 @@ async def _serve(
 
 @contextlib.contextmanager
 def link_in_a_file(folder: Path, link: str) -> Iterator[Path]:
-    """While the block runs: a page in `folder`, for this user alone, that leads to `link`. What is opened stands in the arguments of the
-    browser's process, which every user of the machine may read; the link's code must not. Raises StorageError.
-    """
+    """Yield a page in `folder`, readable by this user only, that leads to `link`; deleted at the end. A browser's arguments are
+    readable by every user of the machine, and the link's code must not be. Raises StorageError."""
     from html import escape
 
     from ipfsmem.device.atomic_files import write_atomic
@@ -176,7 +175,7 @@ def link_in_a_file(folder: Path, link: str) -> Iterator[Path]:
 
 
 def open_in_browser(path: Path) -> None:
-    """Open a file in the browser of this user, if there is one."""
+    """Open a file in the user's browser, if there is one."""
     import webbrowser
 
     with contextlib.suppress(webbrowser.Error):
@@ -194,7 +193,7 @@ def _link(doors: Doors, url: str) -> str:
 
 @contextlib.asynccontextmanager
 async def _new_links(doors: Doors, url: str) -> AsyncIterator[None]:
-    """While the block runs: a person at a terminal who presses Enter is given a new link."""
+    """Print a new link whenever a person at a terminal presses Enter, during the block."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield
         return
@@ -206,7 +205,7 @@ async def _new_links(doors: Doors, url: str) -> AsyncIterator[None]:
         else:
             loop.remove_reader(sys.stdin)  # the terminal is gone
 
-    with contextlib.suppress(NotImplementedError):  # Windows: a new link takes a new run
+    with contextlib.suppress(NotImplementedError):  # on Windows, a new link needs a new run
         loop.add_reader(sys.stdin, pressed)
     click.echo("Press Enter for a new link, Ctrl-C to stop.")
     try:

@@ -1,4 +1,4 @@
-"""`ipfsmem undo`: take back the last change of this device."""
+"""`ipfsmem undo`: undo the last change of this device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem unlock`: let the user's programs open this memory without its passphrase for a while."""
+"""`ipfsmem unlock`: cache the keys for a while, so that the user's programs need no passphrase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem usage`: what models were used for and what it cost."""
+"""`ipfsmem usage`: the use of models and its cost."""
 
 from __future__ import annotations
 

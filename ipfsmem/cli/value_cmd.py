@@ -159,7 +159,7 @@ def _shown(value: Any) -> str:
 
 
 def _print_conflicts(one: KeyValue) -> None:
-    """Name the texts beside a value, on the error stream, as `read` does."""
+    """Name the alternatives of a value, on the error stream, as `read` does."""
     if one.conflicts:
         from ipfsmem.cli.hint_commands import advice
 

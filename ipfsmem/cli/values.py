@@ -1,4 +1,4 @@
-"""Values out of what was typed or named on the command line: the text of a file or of standard input, and NAME=VALUE pairs."""
+"""Values from the command line: the text of a file or of standard input, and NAME=VALUE pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipfsmem.errors import UsageError
 
 
 def read_text(path: str, what: str) -> bytes:
-    """The bytes of a file the user named, `-` for standard input. Raises StorageError, NotFoundError, LimitError."""
+    """Return the bytes of a file that the user named, `-` for standard input. Raises StorageError, NotFoundError, LimitError."""
     import sys
 
     from ipfsmem.bundle.memory_file import MAX_FILE
@@ -31,7 +31,7 @@ def read_text(path: str, what: str) -> bytes:
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """`name=value` texts as a mapping. Raises UsageError."""
+    """Return `name=value` texts as a mapping. Raises UsageError."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

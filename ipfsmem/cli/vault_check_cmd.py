@@ -1,4 +1,4 @@
-"""`ipfsmem vault check`: everything on this device looked at."""
+"""`ipfsmem vault check`: check all data on this device."""
 
 from __future__ import annotations
 

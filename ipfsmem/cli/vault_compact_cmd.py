@@ -1,4 +1,4 @@
-"""`ipfsmem vault compact`: free room at the providers and on this disk, and say what each part freed."""
+"""`ipfsmem vault compact`: free space at the providers and on this disk, and print the result of each part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.deletion_holds import Guarded
     from ipfsmem.sync.retention import Verdict
 
-#: As `parts.maintenance.PARTS`, again so that the help needs no import; a test compares them.
+#: As `parts.maintenance.PARTS`, repeated so that the help needs no import; a test compares them.
 PARTS = ("versions", "leftovers", "files")
 
 
@@ -83,7 +83,7 @@ def command(
     if only and "leftovers" not in only and older_than is not None:
         raise UsageError("--older-than requires the step leftovers, which --only omits")
     if drop_guarded or daily is not None or provider:
-        only = only or PARTS  # where nothing is published, this is refused and not passed over
+        only = only or PARTS  # refused for an unpublished vault, not skipped
     with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
         done = asyncio.run(
             memory.maintenance.compact(
@@ -153,7 +153,7 @@ def _show_versions(done: Collecting) -> None:
 
 
 def _tell_guard(guard: Guarded, dry_run: bool) -> None:
-    """A guarded root, what went after it, and what becomes of the guard."""
+    """Print a guarded root, the deletes after it, and whether the guard is released."""
     if guard.at is None:
         why = "another device keeps it, because of deletes that it merged"
     else:

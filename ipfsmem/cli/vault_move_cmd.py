@@ -1,4 +1,4 @@
-"""`ipfsmem vault move`: publish at another provider, after everything was checked there."""
+"""`ipfsmem vault move`: publish at another provider, after checking all data there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem vault remove`: delete this device's copy of a vault, after a question that says what remains elsewhere."""
+"""`ipfsmem vault remove`: delete this device's copy of a vault, after a question that names the copies elsewhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
 
     context.choose(name)
     folder = context.folder
-    # Nobody has agreed yet to more than the earlier removal, where a vault has the name again.
+    # If a vault has the name again, only the earlier removal was confirmed.
     again = vaults_here.holds_vault(folder)
     if files and not again and vaults_here.leaves_plain_files(context.home, name):
         if not force:
@@ -78,7 +78,7 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
 def _finish(
     context: CommandContext, name: str, remains: Remains | None, left: list[str], lines: list[str]
 ) -> None:
-    """Say what was deleted, what remains elsewhere (`lines`), and what stays here."""
+    """Print the deleted data, the copies elsewhere (`lines`), and the data that stays here."""
     from ipfsmem.results import VaultRemoved
 
     done = VaultRemoved(
@@ -103,7 +103,8 @@ def _look(context: CommandContext, memory: Memory) -> Remains:
 
 
 def _agree(context: CommandContext, remains: Remains | None, yes: bool) -> None:
-    """Say what remains and what would be lost, and ask. Raises DeclinedError, and UsageError where nobody can be asked."""
+    """Print the copies elsewhere and the data that would be lost, and ask. Raises DeclinedError, and UsageError without a
+    terminal."""
     from ipfsmem.cli import secret_input
 
     if yes:

@@ -1,4 +1,4 @@
-"""`ipfsmem vault repair`: bring back what can be read of damaged heads, after a look at what that is."""
+"""`ipfsmem vault repair`: restore the readable part of damaged heads, after a preview."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def _print(result: Salvage) -> None:
     if done is not None:
         print_report(report)
         return
-    # Where nothing could be opened at all, the error that follows says so.
+    # If nothing could be opened, the error that follows reports it.
     said = "" if found.heads or result.unopened <= 0 else "head-refused"
     for line in dict.fromkeys(notice_line(notice) for notice in report.notices if notice.kind != said):
         click.echo(line)
 
 
 def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
-    """Entry names for what a person called them. Raises NotFoundError for what is not there to be picked."""
+    """Return entry names of the given names. Raises NotFoundError for one that cannot be picked."""
     from ipfsmem.causal.entries import entry_place
 
     loose: dict[str, set[str]] = {}

@@ -1,7 +1,7 @@
-"""Wallets on the command line: the options that name one, and the signer that they come to.
+"""Wallets on the command line: the options that name one, and its signer.
 
-Only an encrypted keystore file is taken without further words; a seed phrase is typed or comes through a descriptor, a
-raw key needs a flag that says what it is. Nothing is kept here, and nothing secret is an argument.
+Only an encrypted keystore file needs no confirmation; a seed phrase is typed or read from a descriptor, a raw key needs an
+explicit flag. Nothing is stored here, and no argument is secret.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ipfsmem.wallet.signers import WalletSigner
 
 
-#: How often a wrong passphrase of a keystore file may be typed before the last try.
+#: Attempts at the passphrase of a keystore file before the last one.
 _TRIES = 2
 
 
 class Wallet(NamedTuple):
-    """What the options said."""
+    """The wallet options."""
 
     keystore: str | None
     passphrase_fd: int | None
@@ -47,15 +47,15 @@ class Wallet(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Whether any wallet was named."""
+        """Tell whether a wallet was named."""
         return bool(
             self.keystore or self.mnemonic or self.mnemonic_fd is not None or self.raw_key_fd is not None
         )
 
     def unlock(self, device_passphrase: str | None = None) -> Unlock:
-        """The wallet, ready to sign. A keystore's own passphrase may be the one of the device's keys.
+        """Return the wallet, ready to sign. The device's passphrase may also be the keystore's.
 
-        Raises UsageError when not exactly one wallet is named, PassphraseError, FormatError, StorageError.
+        Raises UsageError unless exactly one wallet is named, PassphraseError, FormatError, StorageError.
         """
         ways = [self.keystore, self.mnemonic or self.mnemonic_fd is not None, self.raw_key_fd is not None]
         if sum(map(bool, ways)) != 1:
@@ -63,7 +63,7 @@ class Wallet(NamedTuple):
         return self.unlock_with(self._signer(device_passphrase))
 
     def unlock_with(self, signer: WalletSigner, signature_passphrase: str | None = None) -> Unlock:
-        """The same with a signer that is at hand, and the signature passphrase when that was asked for already."""
+        """Return the same with an existing signer, and the signature passphrase if it was entered already."""
         from ipfsmem.vault.owner import Unlock
 
         signature_passphrase = signature_passphrase or self.given_signature_passphrase()
@@ -79,8 +79,8 @@ class Wallet(NamedTuple):
                 try:
                     return KeystoreSigner(self.keystore, typed)
                 except PassphraseError as error:
-                    # A slip is no reason to type everything before it again; and who chose another passphrase for this
-                    # device is asked for the wallet's own, which was not typed yet.
+                    # After a typing error the earlier input is kept; a person who chose another passphrase for this device is
+                    # asked for the wallet's own.
                     if typed != device_passphrase:
                         click.echo(f"{error}. Try again.", err=True)
                 typed = self.keystore_passphrase(None)
@@ -98,7 +98,7 @@ class Wallet(NamedTuple):
         return MnemonicSigner(words, self.account_path)
 
     def keystore_passphrase(self, device_passphrase: str | None, *, new: bool = False) -> str:
-        """The passphrase of the keystore file."""
+        """Return the passphrase of the keystore file."""
         found = (
             secret_input.from_fd_or_environment(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
             or device_passphrase
@@ -113,7 +113,7 @@ class Wallet(NamedTuple):
         )
 
     def given_signature_passphrase(self) -> str | None:
-        """The passphrase that is mixed into what the wallet signs; None when none was named."""
+        """Return the passphrase in the text that the wallet signs; None unless requested."""
         if self.signature_passphrase_fd is None and not self.signature_passphrase:
             return None
         found = secret_input.from_fd_or_environment(
@@ -126,7 +126,7 @@ class Wallet(NamedTuple):
 
 
 def read_raw_key(text: str) -> bytes:
-    """A private key in hex. The error does not repeat it."""
+    """Return a private key from hex. The error does not repeat it."""
     digits = text.strip().removeprefix("0x")
     try:
         key = bytes.fromhex(digits)
@@ -138,7 +138,7 @@ def read_raw_key(text: str) -> bytes:
 
 
 def wallet_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that name a wallet, handed on as one `wallet`."""
+    """Add the options that name a wallet, passed on as one `wallet`."""
 
     @functools.wraps(function)
     def run(*args: Any, **given: Any) -> None:
@@ -161,7 +161,7 @@ def wallet_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _hidden(function: Callable[..., None], options: list[_Option]) -> Callable[..., None]:
-    """A function with options that `ipfsmem help wallets` shows, and no other help; `cli_command` says so in the command's own."""
+    """Add options that only `ipfsmem help wallets` shows; `cli_command` mentions them in the command's help."""
     for option in reversed(options):
         function = option(function)
         function.__click_params__[-1].hidden = True  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def _hidden(function: Callable[..., None], options: list[_Option]) -> Callable[.
 
 
 def shown_options() -> list[tuple[str, str]]:
-    """The options that name a wallet or its recovery phrase, each with its help."""
+    """Return the options that name a wallet or a recovery phrase, each with its help."""
 
     def named(**_: object) -> None:
         pass
@@ -183,7 +183,7 @@ def shown_options() -> list[tuple[str, str]]:
 
 
 def default_keystore(home: Path) -> Path:
-    """Where a new wallet's keystore file is put when no place is named."""
+    """Return the default path of a new wallet's keystore file."""
     return home / "wallet.json"
 
 
@@ -258,7 +258,7 @@ _PHRASE_OPTIONS: list[_Option] = [
 
 
 def recovery_root(words_fd: int | None) -> RootKeys:
-    """The root keys that 24 recovery words stand for: from a descriptor, typed, or from standard input."""
+    """Return the root keys of a recovery phrase: from a descriptor, typed, or from standard input."""
     import sys
 
     from ipfsmem.wallet.recovery_words import from_words
@@ -274,15 +274,15 @@ def recovery_root(words_fd: int | None) -> RootKeys:
 
 
 def root_options(function: Callable[..., None]) -> Callable[..., None]:
-    """A wallet or the recovery words: what only an owner can do. Handed on as `wallet`, `words` and `words_fd`."""
+    """Add the options of a wallet or a recovery phrase, for an owner's work. Passed on as `wallet`, `words` and `words_fd`."""
     return wallet_options(_hidden(function, _PHRASE_OPTIONS))
 
 
 @contextlib.contextmanager
 def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]:
-    """The memory, open with its owner's keys: those that `root_options` named, else those that this device keeps.
+    """Yield the memory, open with its owner's keys: those of `root_options`, else those stored on this device.
 
-    `given` also has `provider`. Raises UsageError when nobody was named and nothing is kept.
+    `given` also has `provider`. Raises UsageError if none is named and none is stored.
     """
     from ipfsmem.vault.owner import keeps_root
 
@@ -300,7 +300,7 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
             if not keeps_root(memory.replica):
                 raise UsageError(_NOBODY, hint=_WHO)
             if memory.replica.lock_watch is not None:
-                # What `ipfsmem unlock` holds does not open a root: that takes the passphrase itself.
+                # Keys cached by `ipfsmem unlock` do not open a root: that needs the passphrase.
                 open_memories.close()
                 memory = open_memories.enter_context(
                     context.memory(provider=given["provider"], passphrase_itself=True)
@@ -312,7 +312,7 @@ def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]
 def owner(
     wallet: Wallet, words: bool, words_fd: int | None, device_passphrase: str | None
 ) -> Unlock | RootKeys:
-    """Whoever was named by `root_options`. Raises UsageError when nobody was, or two."""
+    """Return the owner named by `root_options`. Raises UsageError for none or two."""
     if (words or words_fd is not None) and wallet.named:
         raise UsageError("a wallet and the recovery phrase exclude each other")
     if words or words_fd is not None:

@@ -1,6 +1,7 @@
-"""The 24 recovery words on a terminal: shown so that no word breaks, and typed in so that one slip does not lose the others.
+"""The recovery phrase on a terminal: shown without breaking a word, and typed in so that one typing error does not lose the
+others.
 
-Nothing here keeps a word. They are typed without being shown; only a single one that has to be mended is.
+No word is stored here. They are typed without echo, except a single one that is corrected.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from ipfsmem.errors import FormatError, PassphraseError, StorageError, UsageErro
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: Words to a line when they are shown: with number and space at most 60 columns.
+#: Words per line when they are shown: with number and space at most 60 columns.
 _TO_A_LINE = 4
 
 
 def require_output(what: str) -> None:
-    """Refuse what is shown only once where standard output is closed, before anything is made. Raises UsageError."""
+    """Raise UsageError if standard output is closed, before anything is created. `what`: text that is shown only once."""
     if output_is_closed():
         raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was created")
 
 
 @contextlib.contextmanager
 def words_unprinted(made: str) -> Iterator[None]:
-    """Raises StorageError when the words printed inside could not be written whole; it says what was `made` all the same."""
+    """Raise StorageError if the words printed inside could not be written whole; it also names what was `made`."""
     try:
         yield
         sys.stdout.flush()
@@ -47,7 +48,7 @@ def words_unprinted(made: str) -> Iterator[None]:
 
 
 def show_words(words: list[str], memory: Memory) -> None:
-    """Show new recovery words once and, on a terminal, ask for some of them. `status` warns until somebody confirms them."""
+    """Show a new recovery phrase once and, on a terminal, ask for some of its words. `status` warns until they are confirmed."""
     if secret_input.can_ask():
         memory.members.note_words(confirmed=False)
     click.echo(style("Recovery phrase", bold=True) + ": write it down. It is shown only now.")
@@ -64,16 +65,14 @@ def show_words(words: list[str], memory: Memory) -> None:
 
 
 def sheet(words: list[str]) -> str:
-    """The words in rows, with their numbers; no line is longer than a terminal is wide."""
+    """Return the words in rows, with their numbers, within the width of a terminal."""
     rows = (list(enumerate(words[at : at + _TO_A_LINE], at + 1)) for at in range(0, len(words), _TO_A_LINE))
     return "\n".join("  " + "".join(f"{n:>3} {word:<10}" for n, word in row).rstrip() for row in rows)
 
 
 def ask_words() -> bytes:
-    """Have the 24 words typed, in as many lines as one likes; what is not a word of the list is named and typed again.
-
-    Raises PassphraseError when the person gives up.
-    """
+    """Prompt for the 24 words, on any number of lines; an unknown word is named and typed again. Raises PassphraseError if the
+    person gives up."""
     from ipfsmem.wallet.recovery_words import WORD_COUNT, from_words
 
     click.echo(
@@ -99,12 +98,12 @@ def _hidden(what: str) -> list[str]:
     text: str = click.prompt(what, hide_input=True, err=True, default="", show_default=False)
     if not text.strip():
         raise PassphraseError("the recovery phrase: no input", hint="")
-    # Numbers stand before the words where they are shown, and may have been typed along.
+    # Words are shown with numbers, which may have been typed, too.
     return [word for word in text.lower().split() if not word.rstrip(".").isdigit()]
 
 
 def _mended(words: list[str], start: int) -> list[str]:
-    """These words with every one that is not in the list typed again."""
+    """Return the words with every unknown one typed again."""
     from ipfsmem.wallet.recovery_words import first_unknown_word
 
     found = list(words)
@@ -120,7 +119,7 @@ def _one(number: int, near: str = "") -> str:
 
 
 def _mend_one(words: list[str]) -> None:
-    """All are words of the list and they do not fit together: one is another word, or two changed places."""
+    """Ask for one word again after a wrong checksum: all words are in the list, but one is wrong, or two are swapped."""
     from ipfsmem.wallet.recovery_words import WORD_COUNT
 
     click.echo(

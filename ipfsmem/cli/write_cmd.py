@@ -1,4 +1,4 @@
-"""`ipfsmem write KEY`: make or change one memory; what is not given stays as it is."""
+"""`ipfsmem write KEY`: create or change one memory; omitted parts stay unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _ask(context: CommandContext, asked: Asked) -> None:
     request = WriteRequest(
         **named, tags=asked["tags"] or (), fields=pairs(asked["fields"], "--set"), must_be_new=asked["new"]
     )
-    # Before a person types a text at the terminal, not after it.
+    # Before a person types a text at the terminal, not afterwards.
     request.check_without_text(has_text=any(place is not None for place in (body, file, source)))
     request = msgspec.structs.replace(request, text=_text(body, file or source))
     request.check()
@@ -45,7 +45,7 @@ def _ask(context: CommandContext, asked: Asked) -> None:
 
 
 def _check_places(body: str | None, file: str | None, source: str | None) -> None:
-    """Raises UsageError unless the text is given in at most one place."""
+    """Raise UsageError if the text is given more than once."""
     if source not in (None, "-"):
         raise UsageError(
             f"unexpected {source!r}", hint="Give the text with --body or --file, or - for standard input."
@@ -55,7 +55,7 @@ def _check_places(body: str | None, file: str | None, source: str | None) -> Non
 
 
 def _text(body: str | None, path: str | None) -> bytes | None:
-    """The text of --body, or else of a file or standard input (`-`); None when there is none."""
+    """Return the text of --body, or of a file or standard input (`-`); None without one."""
     if body is not None:
         return body.encode("utf-8", "surrogateescape")
     return None if path is None else read_text(path, "the text")
