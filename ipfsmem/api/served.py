@@ -321,7 +321,7 @@ class ServedMemory:
 
 
 def _end_of(report: SyncReport) -> Change:
-    """The result of a finished sync. If it is incomplete, its notices say why."""
+    """Return the last change of a finished sync, with its notices if it is incomplete."""
     said = "\n".join(notice.text for notice in report.notices) if report.exit_code else ""
     return Change(what="sync", ended=True, exit_code=report.exit_code, said=said)
 

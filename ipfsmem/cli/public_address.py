@@ -23,7 +23,7 @@ def address(status: Status) -> str:
 
 
 def way_in(status: Status) -> str:
-    """Return the command by which the owner of that address lists the vault; empty without one.
+    """Return the command by which a reader with that address lists the vault; empty without one.
 
     A vault in a folder needs access to that folder; services and nodes are reached through a gateway.
     """

@@ -49,7 +49,7 @@ def anything(description: str) -> JSON:
 
 
 def choice(description: str, words: tuple[str, ...]) -> JSON:
-    """Return the schema of a word."""
+    """Return the schema of an enum of words."""
     return {"type": "string", "description": description, "enum": list(words)}
 
 
