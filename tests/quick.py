@@ -1,12 +1,12 @@
-"""The subset for a first look: `pytest -m quick` takes about a minute on two cores and touches every room.
+"""The subset for a first look: `pytest -m quick` takes less than a minute on two cores and touches every package.
 
-The whole of the ground floor and of the stores, and of what talks to providers, the commands, the traces, the faults
-and the laws one or two files each, without the tests that are marked `slow`. tests/unit/test_suite.py checks that the paths
-exist and that no room is left out.
+The files below, without the tests that are marked `slow` and those in slow_tests.txt, which were measured
+(`python -m tests.support.slow_tests`). tests/unit/test_suite.py checks that all of these exist and that no package is left out.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 #: Folders (with a slash at the end) and files below tests/.
@@ -79,6 +79,17 @@ PATHS: Final = (
 )
 
 
+SLOW_FILE: Final = Path(__file__).with_name("slow_tests.txt")
+#: Functions whose tests are left out.
+SLOW = frozenset(SLOW_FILE.read_text("utf-8").splitlines())
+
+
+def function_of(nodeid: str) -> str:
+    """Return the file and the function of a test, without parameters and the folder tests/."""
+    return nodeid.partition("[")[0].removeprefix("tests/")
+
+
 def is_quick(nodeid: str) -> bool:
     """Whether the test belongs to the subset; `nodeid` as pytest names it, from the root of the checkout."""
-    return nodeid.partition("::")[0].removeprefix("tests/").startswith(PATHS)
+    name = function_of(nodeid)
+    return name.startswith(PATHS) and name not in SLOW

@@ -32,6 +32,15 @@ def test_the_quick_tests_are_there(prefix: str) -> None:
     assert all(quick.is_quick(str(path.relative_to(ROOT)) + "::test_x[1]") for path in found)
 
 
+def test_each_slow_test_of_the_list_is_a_function_of_a_quick_file() -> None:
+    for name in sorted(quick.SLOW):
+        path, _, function = name.partition("::")
+        assert f"def {function}(" in (TESTS / path).read_text("utf-8"), (
+            f"run: python -m tests.support.slow_tests ({name})"
+        )
+        assert path.startswith(quick.PATHS), name
+
+
 def test_no_file_chooses_itself() -> None:
     """`-m quick` does not read the others (tests/conftest.py)."""
     mark = "mark" + ".quick"
