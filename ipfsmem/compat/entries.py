@@ -71,15 +71,18 @@ def own_readings(memory: Memory, scope: str) -> list[MemoryRecord]:
             reading = memory.scope(item.scope).read(item.key, counts=False)
             if reading is not None:
                 found.append(reading)
-    return sorted(found, key=lambda one: (created_at(one), one.key), reverse=True)
+    return sorted(found, key=_age, reverse=True)
 
 
 def own_in(there: Memory) -> list[MemoryRecord]:
     """Return the own memories of one scope, newest first."""
     found = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
-    return sorted(
-        (one for one in found if one is not None), key=lambda one: (created_at(one), one.key), reverse=True
-    )
+    return sorted((one for one in found if one is not None), key=_age, reverse=True)
+
+
+def _age(reading: MemoryRecord) -> tuple[datetime, str, str]:
+    """Return what orders memories by age: those of one millisecond by the clock of writes."""
+    return created_at(reading), reading.hlc, reading.key
 
 
 def created_at(reading: MemoryRecord) -> datetime:

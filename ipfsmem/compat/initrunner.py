@@ -162,14 +162,21 @@ def _written(desk: ToolContext, given: JSON, kind: str, label: str) -> ToolResul
     )
     if not written.own:
         raise NotFoundError(f"{written.key} shows the text of another device")
-    return _answer(f"{label} (id={_number(desk, given, written.key)}, category={category})")
+    return _answer(f"{label} (id={_number(desk, given, written)}, category={category})")
 
 
-def _number(desk: ToolContext, given: JSON, key: str) -> int:
-    """Return the place of an entry by date, from 1."""
-    items = [item for item in desk.memory.stack(desk.scope_of(given)).list() if item.own]
-    items.sort(key=lambda item: (item.file.created, item.key))
-    return next((place for place, item in enumerate(items, 1) if item.key == key), len(items))
+def _number(desk: ToolContext, given: JSON, written: MemoryRecord) -> int:
+    """Return the place of an entry by date, from 1; entries of one millisecond in the order in which they were written."""
+    created, place = written.readable.created, 1
+    for item in desk.memory.stack(desk.scope_of(given)).list():
+        if not item.own or item.file.created > created:
+            continue
+        if item.file.created < created:
+            place += 1
+        elif item.key != written.key:
+            other = desk.memory.scope(item.scope).read(item.key, counts=False)
+            place += other is not None and other.hlc < written.hlc
+    return place
 
 
 def _recalled(desk: ToolContext, given: JSON, form: Form) -> str:

@@ -24,10 +24,12 @@ from ipfsmem.causal.value import encode_entry
 from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.device.tables import held_texts, journal, meta, schema
 from ipfsmem.errors import StorageError
+from ipfsmem.files import folder, scan
 from ipfsmem.memories.importing import read_path
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import KEY, Cli
 from tests.support.damage_lab import change_rows, flip, flip_value
+from tests.support.patience import PATIENT_HOOKS
 from tests.support.schema_fixture import unpack
 
 TEXTS = {f"note-{n:02}": f"Text {n}." for n in range(12)}
@@ -35,8 +37,11 @@ LATER = {"note-03": "Text 3, once more.", "later": "Written after the last sync.
 
 
 @pytest.fixture(params=["local", "sealed"])
-def device(request: pytest.FixtureRequest, bare: Cli, stick: Path) -> Cli:
-    """A memory whose tree holds some texts, and whose journal changes one of them and has more."""
+def device(request: pytest.FixtureRequest, bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """A memory whose tree holds some texts, and whose journal changes one of them and has more. However long ago a plain file was
+    written, its time says nothing: else the first look after two seconds notes it in the database."""
+    for module in (folder, scan):
+        monkeypatch.setattr(module, "RACY", 2**62)
     if request.param == "local":
         bare.ok("init", "--mode", "local")
     else:
@@ -354,7 +359,7 @@ def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
     assert {line.split(b"\t")[0].decode() for line in read.stdout.splitlines()} == set(TEXTS | LATER)
     said = json.dumps({"session_id": "s", "prompt": "what is in text 7?"}).encode()
     for event, keys in (("session-start", set(TEXTS | LATER)), ("prompt", {"note-07"})):
-        hook = [*words, "hook", event, "--program", "claude-code"]
+        hook = [sys.executable, "-c", PATIENT_HOOKS, "hook", event, "--program", "claude-code"]
         given = subprocess.run(hook, env=there, input=said, capture_output=True, preexec_fn=full, timeout=60)
         context = json.loads(given.stdout)["hookSpecificOutput"]["additionalContext"]
         assert keys <= set(re.findall(r"[a-z]+(?:-\d+)?", context)), given.stderr

@@ -18,6 +18,7 @@ from ipfsmem.device.agent_notes import background_notes, hook_notes
 from ipfsmem.device.lock import file_lock
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli, pipe
+from tests.support.patience import PATIENT_HOOKS
 from tests.support.unlock_lab import PASSPHRASE
 
 
@@ -160,7 +161,7 @@ def test_a_passphrase_from_the_environment_opens_the_memory_for_a_hook_and_the_s
         reads = pipe(PASSPHRASE)
         words = ["hook", "session-start", "--program", "claude-code", "--home", str(home), *more]
         done = subprocess.run(
-            [sys.executable, "-m", "ipfsmem", *(str(reads) if word == "FD" else word for word in words)],
+            [sys.executable, "-c", PATIENT_HOOKS, *(str(reads) if word == "FD" else word for word in words)],
             input=json.dumps({"cwd": str(tmp_path), "session_id": "1"}).encode(),
             capture_output=True,
             timeout=60,
@@ -184,7 +185,17 @@ def test_a_real_hook_starts_a_real_sync_that_ends(tmp_path: Path) -> None:
     with Memory.create("default", "local", home=home) as memory:
         memory.write("who", "x")
     done = subprocess.run(
-        [sys.executable, "-m", "ipfsmem", "hook", "stop", "--program", "claude-code", "--home", str(home)],
+        [
+            sys.executable,
+            "-c",
+            PATIENT_HOOKS,
+            "hook",
+            "stop",
+            "--program",
+            "claude-code",
+            "--home",
+            str(home),
+        ],
         input=json.dumps({"cwd": str(tmp_path)}).encode(),
         capture_output=True,
         timeout=110,

@@ -52,8 +52,8 @@ def test_it_ends_with_the_time_too(guarded: Cli) -> None:
     """Which a second `unlock` may bring forward."""
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
-    unlock_device(guarded.home / "default", PASSPHRASE, 2)
     ends = time.monotonic() + 2
+    unlock_device(guarded.home / "default", PASSPHRASE, 2)
     assert keeping.process.wait(PATIENCE) == 22
     assert ends - 0.5 < time.monotonic()
     assert "is over" in "".join(keeping.end()[1])

@@ -164,3 +164,13 @@ def test_category_of_any_type_never_costs_the_text(tool: str, given: object, kep
         stored = said(memory, tool, content="Green tea.", category=given)
         assert stored.endswith(f"category={kept})")
         assert "Green tea." in said(memory, "list_memories", category=kept)
+
+
+def test_entries_of_one_millisecond_are_numbered_and_listed_as_they_were_written() -> None:
+    home = Home(world=Environment(lambda: MockClock().ms))
+    texts = ["tea", "coffee", "milk", "water", "juice"]
+    with Memory.load("alex", "none", home=home) as memory:
+        for number, text in enumerate(texts, 1):
+            assert said(memory, "remember", content=text) == f"Remembered (id={number}, category=general)"
+        listed_texts = [line.rsplit(" ", 1)[-1] for line in said(memory, "list_memories").splitlines()]
+        assert listed_texts == texts[::-1]

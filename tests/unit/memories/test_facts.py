@@ -3,6 +3,7 @@ out of sight on one device where there are too many."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -177,6 +178,8 @@ def test_two_devices_that_change_one_fact_keep_both_histories(tmp_path: Path) ->
 def test_what_is_more_than_the_limit_goes_out_of_sight_and_comes_back(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, left: str
 ) -> None:
+    ticks = itertools.count(memory.replica.world.now())
+    monkeypatch.setattr(memory.replica.world, "now", lambda: next(ticks))  # no two in one millisecond
     keys = {}
     for name, sure in (("a", 0.2), ("b", 0.9), ("c", 0.1)):
         keys[name] = remember(memory, f"{name} likes {name * 5}", confidence=sure)

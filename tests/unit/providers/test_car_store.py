@@ -15,6 +15,7 @@ from ipfsmem.errors import FormatError
 from tests.servers import filebase
 from tests.servers.car_store import CarStore
 from tests.servers.threaded import serve
+from tests.support.patience import PATIENCE
 from tests.unit.providers.services_lab import FILES, account, files_under, tree
 
 WRONG = (raw_cid(b"\x01" * 32), b"other bytes")
@@ -88,10 +89,9 @@ def test_an_upload_is_passed_on_while_it_comes() -> None:
 
             async def slowly() -> object:
                 yield data[: len(data) // 2]
-                for _ in range(500):
-                    if order:
-                        break
-                    await asyncio.sleep(0.01)
+                async with asyncio.timeout(PATIENCE):
+                    while not order:
+                        await asyncio.sleep(0.01)
                 order.append("second half")
                 yield data[len(data) // 2 :]
 

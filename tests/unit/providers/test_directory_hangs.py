@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.packs import blocking_work
 from ipfsmem_providers.packs.blocking_work import BlockingWork, heartbeat
 
 from ipfsmem.errors import ProviderUnavailable
@@ -21,6 +22,7 @@ from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.hints import Refused
+from tests.support.patience import PATIENCE
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 STALL = 0.3
@@ -30,11 +32,13 @@ class Mount(DirectoryProvider):
     """A folder on a share whose server may go away: then whoever asks the system about it is blocked, as by a real one."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, {"stall": STALL})
+        super().__init__(path)
         self.pipe: tuple[int, int] | None = None
         self.blocked = 0
 
     def hang(self) -> None:
+        """Only now is it left soon: while it answers, a busy machine may take its time."""
+        self._blocking._stall = STALL
         self.pipe = os.pipe()
 
     def come_back(self) -> None:
@@ -42,6 +46,7 @@ class Mount(DirectoryProvider):
         assert self.pipe is not None
         os.write(self.pipe[1], bytes(100))
         self.pipe = None
+        self._blocking._stall = PATIENCE
         for thread in threading.enumerate():
             if thread.name == "ipfsmem-store":
                 thread.join(60)
@@ -96,15 +101,31 @@ def test_u12_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) ->
         assert b.read("k").file.body == "text"  # type: ignore[union-attr]
 
 
-def test_p4_work_that_goes_on_is_waited_for() -> None:
+def test_p4_work_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For many times what silence may last, each with one sign of progress."""
+    passed, beats, waits = threading.Semaphore(0), threading.Semaphore(0), list[float]()
+
     def slow() -> str:
         for _ in range(12):
-            time.sleep(0.1)
+            assert passed.acquire(timeout=PATIENCE)
             heartbeat()
+            beats.release()
         return "done"
 
+    async def wait(futures: list[asyncio.Future[None]], timeout: float) -> None:
+        """All of `timeout` is over, and there was one sign of progress in it; or the work has ended."""
+        waits.append(timeout)
+        if len(waits) > 12:
+            await asyncio.gather(*futures)
+        else:
+            passed.release()
+            assert await asyncio.to_thread(beats.acquire, timeout=PATIENCE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(blocking_work.asyncio, "wait", wait)
+        assert asyncio.run(BlockingWork("a stick", 1.0).run(slow)) == "done"
+    assert len(waits) >= 12 and set(waits) == {1.0}
     ended = threading.Event()
-    assert asyncio.run(BlockingWork("a stick", 1.0).run(slow)) == "done"
     with pytest.raises(ProviderUnavailable, match="a stick does not answer"):
         asyncio.run(BlockingWork("a stick", 0.25).run(ended.wait))
     ended.set()

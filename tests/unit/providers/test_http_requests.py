@@ -295,10 +295,12 @@ def test_silence_and_slow_drips_end(head: bytes, drips: bool) -> None:
                 writer.write(b"x" if head else b"HTTP/1.1 100 Continue\r\n\r\n")
                 await writer.drain()
 
-    with rude(talk) as url:
+    async def ask(url: str) -> None:
         http = client(url, timeouts=QUICK, retry=ONCE)
-        error = fails(http, http.request("GET", url, max_bytes=1 << 30))
+        error = await failure(http, http.request("GET", url, max_bytes=1 << 30))
         assert isinstance(error, ProviderUnavailable) and "no progress" in str(error)
+
+    against(talk, ask)
 
 
 def test_slow_but_steady_is_progress() -> None:
@@ -339,7 +341,7 @@ def test_answer_of_another_protocol_is_named_in_words() -> None:
         await writer.drain()
 
     with rude(talk) as url:
-        http = client(url, timeouts=QUICK, retry=ONCE)
+        http = client(url, retry=ONCE)
         error = fails(http, http.request("GET", url))
     assert isinstance(error, ProviderUnavailable) and str(error).endswith("the answer is not valid HTTP")
 
@@ -503,10 +505,10 @@ def test_an_answer_that_says_it_is_too_long_is_not_waited_for() -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\nsome")
         await writer.drain()
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     with rude(talk) as url:
-        http = client(url, timeouts=QUICK, retry=ONCE)
+        http = client(url, retry=ONCE)
         assert isinstance(fails(http, http.request("GET", url)), ProviderRefused)
 
 

@@ -21,7 +21,8 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.provider.contract import Provider
-from tests.servers.threaded import serve
+from tests.servers.threaded import serve_here
+from tests.support import virtual_time
 
 TREE = build_tree({f"{n}.md": f"text {n}".encode() * 50 for n in range(6)})
 BLOCKS = dict(TREE.blocks)
@@ -48,7 +49,7 @@ def app(rest: int) -> web.Application:
         if rest == 404:
             await answer.write_eof()
         else:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # passes only when all that was sent has been read
             assert request.transport is not None
             request.transport.abort()
         return answer
@@ -73,15 +74,15 @@ KINDS: dict[str, Callable[[str], Provider | OwnGateway]] = {
 
 
 def got(kind: str, rest: int) -> dict[CID, bytes]:
-    async def ask(url: str) -> dict[CID, bytes]:
-        provider = KINDS[kind](url)
-        try:
-            return await provider.get_blocks(list(BLOCKS))
-        finally:
-            await provider.close()
+    async def ask() -> dict[CID, bytes]:
+        async with serve_here(app(rest)) as url:
+            provider = KINDS[kind](url)
+            try:
+                return await provider.get_blocks(list(BLOCKS))
+            finally:
+                await provider.close()
 
-    with serve(lambda: app(rest)) as url:
-        return asyncio.run(ask(url))
+    return virtual_time.run(ask())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.testing.simulator import SimProvider
+from tests.support import virtual_time
 from tests.support.device_lab import Lab
 
 
@@ -51,7 +52,7 @@ def _rounds(folder: Path, others: int, monkeypatch: pytest.MonkeyPatch) -> tuple
         provider = lab.provider("a")
         before = len(provider.calls)
         far = Far(provider, monkeypatch)
-        lab.sync(a)
+        virtual_time.run(a.sync())
         assert len(a.list()) == others
         return far.rounds, provider.calls[before:].count("get_name")
     finally:
