@@ -15,6 +15,7 @@ import pytest
 
 #: Module of each proof; it has `run(seed, count, seconds) -> int`, the exit code. `count` or `seconds` 0: no limit of that kind.
 PROOFS = {
+    "git": "bench.soak_git",
     "handles": "bench.soak_handles",
     "parsers": "bench.soak_parsers",
     "vaults": "bench.soak_vaults",

@@ -179,6 +179,14 @@ class Unreading(Protocol):
 
 
 @runtime_checkable
+class HostTrial(Protocol):
+    """Optional: a provider whose host decides something that no other call tries."""
+
+    async def try_host(self) -> str:
+        """Try it, for `provider test`; return what the host allows, in words. Changes nothing that is stored."""
+
+
+@runtime_checkable
 class Metered(Protocol):
     """Optional: a provider whose requests may cost money."""
 
@@ -433,6 +441,11 @@ _NEXT_URL: Final = lazy_pattern(r",(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
 _HOST: Final = lazy_pattern(r"(\[[0-9A-Za-z:.%~_-]*\]?|[^/?#:\[]*)(:[0-9]*)?([/?#]|$)")
 _NAME: Final = lazy_pattern(r"[^/?#@:,]+(/|$)")
 _QUERY: Final = lazy_pattern(r"[?#](?s:.*)")
+#: Addresses of repositories that have no secrets: the user of ssh and the branch are shown.
+_GIT: Final = lazy_pattern(
+    r"((https|http|git)://[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|ssh://([\w.-]+@)?[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|([\w.-]+@)?[\w.-]+:[^@\s?#:]+"
+    r"|(/|~|\./|\.\./)[^#]*)(#[\w./-]+)?"
+)
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 
 
@@ -494,8 +507,10 @@ def _opener(spec: str) -> tuple[Callable[[str, Mapping[str, Any]], Provider], st
 def shown_spec(spec: str) -> str:
     """Return a spec or URL as people are shown it: without user, password, query and fragment of its URLs. A mistyped URL is shown
     without everything that may be one of these; the path of a folder is unchanged."""
-    kind = spec.partition(":")[0]
+    kind, _, rest = spec.partition(":")
     if spec.startswith(_PATHS) or kind == "directory" or (len(kind) == 1 and "://" not in spec):
+        return spec
+    if kind == "git" and _GIT.fullmatch(rest):
         return spec
     return ",".join(map(_without_secrets, _NEXT_URL.split(spec)))
 
@@ -534,10 +549,13 @@ def one_path(folder: Path) -> Path:
 def lasting_spec(spec: str) -> str:
     """Return a spec independent of the working directory, for storage: folders as absolute paths.
 
-    Each folder has one spec, however named. A spec that `open_provider` does not take for a folder is
-    unchanged.
+    Each folder has one spec, however named. Other specs are unchanged, unless their provider has a form for
+    storage, or refuses them (ConfigError).
     """
     kind, colon, rest = spec.partition(":")
+    if colon and kind == "git" and kind in _installed():
+        opener, _ = _opener(spec)
+        return f"{kind}:{opener.lasting(rest)}" if hasattr(opener, "lasting") else spec
     if colon and kind == "directory" and rest:
         path = rest
     elif spec.startswith(_PATHS) or spec in (".", ".."):

@@ -112,7 +112,7 @@ class ProviderPool:
             if own.spec == spec and own.settings == settings:
                 return own.provider
         # A token belongs to one of them, so each knows the others; and with others there, waits are short.
-        told = {"beside": lambda: self._beside(spec, given), "company": company}
+        told = {"beside": lambda: self._beside(spec, given), "company": company, "home": self.home}
         made = open_provider(spec, {**settings, **told})
         self._own.append(_Own(spec, settings, made))
         return made

@@ -20,7 +20,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.provider.abilities import good_for, limits
-from ipfsmem.provider.contract import Pin, Provider
+from ipfsmem.provider.contract import HostTrial, Pin, Provider
 from ipfsmem.published.ipns_record import make_record, verify_record
 from ipfsmem.seal.primitives import Signer25519
 
@@ -88,6 +88,8 @@ class _Trial:
         await self._step("fetch tree", can.dag and can.put, self._fetch_tree)
         await self._step("names", can.names, self._names)
         await self._step("unpin", can.unpin and can.list, self._unpin)
+        if isinstance(self.provider, HostTrial):
+            await self._step("host", True, self.provider.try_host)
         return self.steps
 
     async def _step(self, what: str, able: bool, work: Callable[[], Awaitable[str]]) -> bool:

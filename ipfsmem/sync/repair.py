@@ -8,7 +8,7 @@ Structure available nowhere raises MissingError, so that no name leads to an unr
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Literal
 
@@ -91,6 +91,33 @@ async def keep_present(
     if looked:
         _refuse_holes(run, provider, root, checker)
     return found
+
+
+async def look_in_group(
+    run: SyncContext, provider: Provider, root: CID, answered: CID, extent: Extent
+) -> Callable[[], None] | None:
+    """Check a root whose upload is not durable yet, and resend nothing.
+
+    Return what records the check once the group is durable, or None where the usual check must follow: blocks
+    are missing, or more is due than what is new. Raises ProviderError when the provider cannot answer.
+    """
+    if not can_be_checked(provider):
+        return lambda: None
+    notes = load_notes(run.replica, provider.name)
+    served = run.fetcher.served.get(provider.name, ())
+    checker = Checker(run.replica, provider, root, answered, _rings(run), notes, run.progress, served)
+    looked = await checker.check_due(extent)
+    if looked and (checker.missing or checker.thorough or checker.shrunk):
+        return None
+
+    def record() -> None:
+        if looked:
+            note_missing(notes, [], run.replica.world.now())
+        with run.replica.transaction():
+            store_notes(run.replica, provider.name, notes)
+        _tell(run, describe_copy(run.replica, provider, read=checker.seen if looked else 0))
+
+    return record
 
 
 async def check_one(

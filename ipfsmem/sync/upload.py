@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -29,7 +29,7 @@ from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.pin_lists import lists_root, readable_pins
 from ipfsmem.sync.presence import Extent, can_be_checked, load_notes
-from ipfsmem.sync.repair import keep_present
+from ipfsmem.sync.repair import keep_present, look_in_group
 from ipfsmem.sync.resend_damaged import resend_damaged
 from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
@@ -134,13 +134,10 @@ class _RootUpload:
 
     async def _at_taker(self, provider: Provider) -> None:
         run, root = self._run, self._root
-        led = False
+        led = isinstance(provider, GroupCommit)
         try:
             if isinstance(provider, GroupCommit):
                 answered = await self._place_in_group(provider, provider)
-                led = True
-                if self._check:
-                    await _check_placed(run, provider, root, answered, self._every)
             elif self._check:
                 answered = await _place_and_check(run, self._joined, provider, root, self._every)
             else:
@@ -162,20 +159,48 @@ class _RootUpload:
             )
 
     async def _place_in_group(self, provider: Provider, group: GroupCommit) -> CID:
-        """Upload and pin the root and move names there in one commit; it is noted as placed when all is durable."""
+        """Upload and pin the root, check it and move names there, in one commit; it is noted as placed when all is durable.
+
+        Where the check has more to do than to find everything, it follows that commit, and names move in another.
+        """
         run, root = self._run, self._root
-        shown = run.names.shown(provider.name)
+        async with self._grouped(provider, group):
+            brought = await _bring_root(run, self._joined, provider, root)
+            record = await self._look(provider, brought.answered) if self._check else _nothing
+            if record is not None and brought.answered == root:
+                await self._lead_there(provider)
+        answered = _note_brought(run, provider, root, brought)
+        if record is not None:
+            record()
+            return answered
+        await _check_placed(run, provider, root, answered, self._every)
+        if answered == root:
+            async with self._grouped(provider, group):
+                await self._lead_there(provider)
+        return answered
+
+    @contextlib.asynccontextmanager
+    async def _grouped(self, provider: Provider, group: GroupCommit) -> AsyncIterator[None]:
+        """Commit what is written inside, or nothing of it; then names are as before."""
+        shown = self._run.names.shown(provider.name)
         group.begin_group()
         try:
-            brought = await _bring_root(run, self._joined, provider, root)
-            if brought.answered == root:
-                await self._lead_there(provider)
+            yield
             await group.commit_group()
         except BaseException:
             group.discard_group()
-            run.names.take_back(provider.name, shown)
+            self._run.names.take_back(provider.name, shown)
             raise
-        return _note_brought(run, provider, root, brought)
+
+    async def _look(self, provider: Provider, answered: CID) -> Callable[[], None] | None:
+        """Check the root within its group; see `look_in_group`. A check that is impossible keeps nobody waiting."""
+        try:
+            return await look_in_group(self._run, provider, self._root, answered, Extent(every=self._every))
+        except MissingError:
+            raise
+        except ProviderError as error:
+            _tell_unchecked(self._run, provider, error)
+            return _nothing
 
     async def _at_follower(self, provider: Provider) -> None:
         """Pin what others accepted, and move names there, at a provider without uploads."""
@@ -211,9 +236,15 @@ async def _check_placed(run: SyncContext, provider: Provider, root: CID, answere
     except MissingError:
         raise
     except ProviderError as error:
-        run.notices.failed(
-            f"the content of {provider.name} could not be checked", error, provider=provider.name
-        )
+        _tell_unchecked(run, provider, error)
+
+
+def _tell_unchecked(run: SyncContext, provider: Provider, error: ProviderError) -> None:
+    run.notices.failed(f"the content of {provider.name} could not be checked", error, provider=provider.name)
+
+
+def _nothing() -> None:
+    """Record nothing."""
 
 
 class _Brought(msgspec.Struct, frozen=True):

@@ -32,6 +32,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "bucket:gs": ("GOOGLE_APPLICATION_CREDENTIALS",),
     "bucket:s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
     "filebase": ("FILEBASE_KEY", "FILEBASE_SECRET"),
+    "git": ("GIT_TOKEN",),
     "kubo": ("KUBO_RPC_AUTH",),
     "peer": ("PEER_TOKEN",),
     "pinata": ("PINATA_GATEWAY", "PINATA_JWT"),
@@ -39,6 +40,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "web3storage": ("W3UP_PRINCIPAL", "W3UP_PROOF", "W3UP_SERVICE_DID", "W3UP_SPACE"),
 }
 _PREFIX: Final[Mapping[str, tuple[str, ...]]] = {
+    "git": ("GIT_TOKEN",),
     "bucket:az": ("AZURE_STORAGE_", "BUCKET_"),
     "bucket:gs": ("GOOGLE_", "BUCKET_"),
     "bucket:s3": ("AWS_", "BUCKET_"),
@@ -191,8 +193,10 @@ def _settings_of_kind(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -
 
 
 def _kind(spec: str) -> str:
-    """Return the kind of a provider; for a bucket with its cloud."""
+    """Return the kind of a provider; for a bucket with its cloud; "" for a git repository that needs no token."""
     kind, _, rest = spec.partition(":")
+    if kind == "git" and not rest.startswith(("https:", "http:")):
+        return ""
     if kind != "bucket":
         return kind
     scheme, _, place = rest.partition("://")

@@ -166,6 +166,7 @@ def test_providers_know_the_contract_only(path: Path) -> None:
                 "ipfsmem.content",
                 "ipfsmem.errors",
                 "ipfsmem.device.directory_handle",  # a folder held open: one way through links, not two
+                "ipfsmem.device.lock",  # a cache repository that programs on this device share
                 "ipfsmem.device.shared_folder",
                 "ipfsmem.provider.base",
                 "ipfsmem.provider.contract",

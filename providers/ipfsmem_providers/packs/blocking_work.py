@@ -29,6 +29,12 @@ def heartbeat() -> None:
         call.heartbeats += 1
 
 
+def is_cancelled() -> bool:
+    """Tell whether nobody needs the work of this thread any more. Work that can end early asks."""
+    call: _ThreadWork[Any] | None = getattr(_here, "call", None)
+    return call is not None and call.cancelled
+
+
 class _ThreadWork(Generic[T]):
     """One piece of work in a thread of its own, which the end of the program does not wait for."""
 
@@ -37,6 +43,7 @@ class _ThreadWork(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.heartbeats = 0
+        self.cancelled = False
         self.result: T
         self.error: BaseException | None = None
         self.thread = threading.Thread(target=self._run, name="ipfsmem-store", daemon=True)
@@ -66,7 +73,7 @@ class BlockingWork:
 
     async def run(self, work: Callable[[], T], *, more: float = 0.0) -> T:
         """Return the result of `work`. A task that is cancelled still waits for it, so that no file is left
-        half written.
+        half written; the work is told (`is_cancelled`).
 
         `more`: seconds without progress to allow beyond the usual. Raises ProviderUnavailable when they have
         passed, and at once while earlier work still hangs.
@@ -82,9 +89,10 @@ class BlockingWork:
             try:
                 await asyncio.wait([call.ended], timeout=self._stall + more)
             except asyncio.CancelledError as error:
-                cancelled = error
+                cancelled, call.cancelled = error, True
                 continue
             if not call.ended.done() and call.heartbeats == heartbeats:
+                call.cancelled = True
                 self._hanging.append(call)
                 break
         if cancelled is not None:

@@ -28,6 +28,7 @@ from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
 from tests.support.effort import THOROUGH
 from tests.unit.providers.bucket_lab import bucket
+from tests.unit.providers.git_lab import Repository, git_over_http
 from tests.unit.providers.services_lab import account
 
 TOKEN = "a token of these tests"
@@ -38,9 +39,9 @@ LIMITS = Timeouts(stall=0.6, little=0.05, connect=0.5)
 BOUND = 4.0
 KINDS = (
     "directory", "bucket", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
-    "pinning_service", "gateway", "routing",
+    "pinning_service", "gateway", "routing", "git", "git-http",
 )  # fmt: skip
-OVER_HTTP = tuple(kind for kind in KINDS if kind != "directory")
+OVER_HTTP = tuple(kind for kind in KINDS if kind not in ("directory", "git"))
 
 
 class Bench:
@@ -86,6 +87,11 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
 
     if kind == "directory":
         yield Bench(kind, faults, lambda _: DirectoryProvider(folder, {"create": True}))
+    elif kind == "git":
+        yield Bench(kind, faults, Repository(folder).open)
+    elif kind == "git-http":
+        with git_over_http(folder, [faults.middleware]) as repository:
+            yield Bench(kind, faults, repository.open)
     elif kind == "bucket":
         with bucket() as at:
             yield Bench(kind, at.server.faults, lambda settings: at.open(**settings))
@@ -112,8 +118,8 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
                 kind, faults, lambda settings: PinningServiceProvider(url, {**given, **settings}), behind
             )
     else:
-        with account(kind) as at:
-            yield Bench(kind, at.server.faults, lambda settings: at.open(**settings))
+        with account(kind) as its:
+            yield Bench(kind, its.server.faults, lambda settings: its.open(**settings))
 
 
 # -- illnesses ---------------------------------------------------------------------------------------------------------
@@ -182,11 +188,11 @@ ILLNESSES: tuple[Callable[[Faults], None], ...] = (
     never, late, page, nothing, cut, broken, busy_in_seconds, busy_until, busy_until_yesterday, closed,
 )  # fmt: skip
 
-#: Each illness at each provider over HTTP; in a short run a quarter of the pairs, in which each provider and each illness
-#: comes up.
+#: Each illness at each provider over HTTP; in a short run, and with git always, a quarter of the pairs, in which each provider and
+#: each illness comes up.
 PAIRS = [
     (kind, illness)
     for row, kind in enumerate(OVER_HTTP)
     for column, illness in enumerate(ILLNESSES)
-    if THOROUGH or (row + column) % 4 == 0
+    if (THOROUGH and kind != "git-http") or (row + column) % 4 == 0
 ]

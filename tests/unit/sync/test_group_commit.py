@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import ProviderUnavailable
-from ipfsmem.provider.contract import GroupCommit, Provider, Snapshots
+from ipfsmem.provider.contract import Block, GroupCommit, Provider, Snapshots
+from ipfsmem.published.ipns_record import verify_record
 from ipfsmem.sync.company import Company
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.testing import SimCloud, SimProvider
@@ -133,3 +136,52 @@ def test_member_of_a_company_offers_what_its_provider_offers(tmp_path: Path) -> 
     members = Company(a.replica, [plain, GroupingProvider(SimCloud())], no_progress).members
     assert [isinstance(one, GroupCommit) for one in members] == [False, True]
     assert [isinstance(one, Snapshots) for one in members] == [False, True]
+
+
+class DroppingProvider(GroupingProvider):
+    """Accepts an upload and drops one of its folders; whether names were ever committed that lead to an incomplete tree."""
+
+    drops = False
+    incomplete = False
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        sent = list(blocks)
+        if self.drops:
+            self.drops = False
+            sent.remove(next(block for block in sent if block[0].codec == DAG_PB and block[0] != root))
+        return await super().put_car(root, sent, name=name)
+
+    async def commit_group(self) -> None:
+        named = self.cloud.names != self.remote.names if self.remote is not None else False
+        await super().commit_group()
+        if named:
+            self.incomplete |= bool(absent_below_names(self.cloud))
+
+
+def absent_below_names(cloud: SimCloud) -> set[CID]:
+    """The blocks that trees with a name need and the cloud lacks."""
+    absent: set[CID] = set()
+    values = [verify_record(name, records[-1]).value for name, records in cloud.names.items()]
+    level = [parse_cid(value.removeprefix("/ipfs/")) for value in values if value.startswith("/ipfs/")]
+    while level:
+        cid = level.pop()
+        data = cloud.blocks.get(cid)
+        if data is None:
+            absent.add(cid)
+        elif cid.codec == DAG_PB:
+            level += [link.cid for link in decode_node(data).links]
+    return absent
+
+
+def test_names_move_only_after_what_they_name_was_checked(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    provider = DroppingProvider(cloud)
+    a = device(tmp_path, "a", [provider])
+    asyncio.run(a.sync())
+    provider.drops = True
+    a.write("k", "text")
+    report = asyncio.run(a.sync())
+    assert not provider.drops and not provider.incomplete
+    assert report.published and absent_below_names(cloud) == set()
+    b = device(tmp_path, "b", [SimProvider(cloud)])
+    assert b.read("k").file.body == "text"  # type: ignore[union-attr]

@@ -1,0 +1,165 @@
+"""The git provider at real servers: Apache with `git http-backend`, OpenSSH, `git daemon` and a path."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ProviderRefused
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.interop.counterparts import missing
+from tests.support.device_lab import load
+from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
+from tests.unit.providers.git_lab import Repository
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x2b"))
+_APACHE_MODULES = ("mpm_event", "authn_core", "authz_core", "alias", "env", "cgid", "setenvif")
+
+
+def _apache(folder: Path, stack: ExitStack) -> Repository:
+    """A repository behind Apache's CGI, as `git help http-backend` has it."""
+    program = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
+    modules = Path("/usr/lib/apache2/modules")
+    if program is None or not all((modules / f"mod_{name}.so").exists() for name in _APACHE_MODULES):
+        missing("apache2 is not installed")
+    if os.geteuid() == 0:  # its workers are another user then, who may not enter the test's folder
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+    repository, port = Repository(folder), free_port()
+    repository.git("config", "http.receivepack", "true")
+    execs = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True).stdout.strip()
+    lines = [f"LoadModule {name}_module {modules}/mod_{name}.so" for name in _APACHE_MODULES]
+    lines += [
+        f"ServerRoot {folder}", f"PidFile {folder}/pid", f"ErrorLog {folder}/errors", f"Listen 127.0.0.1:{port}", "ServerName localhost",
+        f"ScriptSock {folder}/cgisock", f"SetEnv GIT_PROJECT_ROOT {folder}", "SetEnv GIT_HTTP_EXPORT_ALL 1",
+        f"ScriptAlias /git/ {execs}/git-http-backend/", "<Location /git/>", "Require all granted", "</Location>",
+        "SetEnvIf Git-Protocol .* GIT_PROTOCOL=$0", f"<Directory {execs}>", "Require all granted", "</Directory>",
+    ]  # fmt: skip
+    if os.geteuid() == 0:
+        lines += ["User nobody", "Group nogroup"]
+        subprocess.run(["chown", "-R", "nobody", str(repository.path)], check=True)
+    (folder / "apache.conf").write_text("\n".join(lines) + "\n")
+    server = subprocess.Popen([program, "-f", folder / "apache.conf", "-D", "FOREGROUND"])
+    stack.callback(_end, server)
+    repository.url = f"http://127.0.0.1:{port}/git/{repository.path.name}"
+    _until_answers(repository)
+    return repository
+
+
+def _ssh(folder: Path, stack: ExitStack) -> Repository:
+    """A repository at an OpenSSH server of this user, with keys made for it."""
+    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        missing("sshd is not installed")
+    repository, port = Repository(folder), free_port()
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    (folder / "authorized").write_bytes((folder / "user.pub").read_bytes())
+    (folder / "authorized").chmod(0o600)
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    options = [
+        f"HostKey={folder}/host", f"AuthorizedKeysFile={folder}/authorized", "StrictModes=no", "UsePAM=no", "PasswordAuthentication=no",
+        "PermitRootLogin=prohibit-password", "ListenAddress=127.0.0.1", f"PidFile={folder}/sshd.pid",
+        "SetEnv=SHLVL=2",  # bash then reads no startup file of this user
+    ]  # fmt: skip
+    command = [program, "-D", "-e", "-f", "/dev/null", "-p", str(port), *(part for one in options for part in ("-o", one))]  # fmt: skip
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    stack.callback(_end, server)
+    known = folder / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
+    (folder / "config").write_text(
+        f"UserKnownHostsFile {known}\nIdentityFile {folder}/user\nIdentitiesOnly yes\nIdentityAgent none\n"
+    )
+    patch = stack.enter_context(pytest.MonkeyPatch.context())
+    patch.setenv("GIT_SSH_COMMAND", f"ssh -F {folder}/config")
+    repository.url = f"ssh://{getpass.getuser()}@127.0.0.1:{port}{repository.path}"
+    _until_answers(repository)
+    return repository
+
+
+def _daemon(folder: Path, stack: ExitStack) -> Repository:
+    """A repository at `git daemon`, which accepts pushes."""
+    repository, port = Repository(folder), free_port()
+    server = subprocess.Popen(
+        ["git", "daemon", "--reuseaddr", "--export-all", "--enable=receive-pack", "--listen=127.0.0.1", f"--port={port}", f"--base-path={folder}", folder],
+        start_new_session=True,
+    )  # fmt: skip
+    stack.callback(_end, server, group=True)
+    repository.url = f"git://127.0.0.1:{port}/{repository.path.name}"
+    _until_answers(repository)
+    return repository
+
+
+def _path(folder: Path, stack: ExitStack) -> Repository:
+    return Repository(folder)
+
+
+def _end(server: subprocess.Popen[bytes], *, group: bool = False) -> None:
+    if group:  # git starts the daemon as a program of its own
+        os.killpg(server.pid, 15)
+    server.terminate()
+    server.wait(PATIENCE)
+
+
+def _until_answers(repository: Repository) -> None:
+    ends = time.monotonic() + PATIENCE
+    while subprocess.run(["git", "ls-remote", repository.url], capture_output=True, check=False).returncode:
+        assert time.monotonic() < ends, f"{repository.url} does not answer"
+        time.sleep(0.1)
+
+
+@pytest.fixture(params=[_path, _daemon, _ssh, _apache], ids=["path", "daemon", "ssh", "apache"])
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Repository]:
+    with ExitStack() as stack:
+        yield request.param(tmp_path, stack)
+
+
+def test_two_devices_share_a_vault_in_a_branch(at: Repository, tmp_path: Path) -> None:
+    one = at.open()
+    a = load(tmp_path, "a", [one], wallet=WALLET)
+    a.write("note", "from a")
+    asyncio.run(a.sync())
+    b = load(tmp_path, "b", [at.open()], wallet=WALLET)
+    assert b.read("note").file.body == "from a"  # type: ignore[union-attr]
+    b.write("note", "from b")
+    b.write("other", "also from b")
+    asyncio.run(b.sync())
+    asyncio.run(a.sync())
+    assert a.read("note").file.body == "from b"  # type: ignore[union-attr]
+    assert {entry.key for entry in a.list()} == {"note", "other"}
+    before = dict(one.repository.connections)
+    assert not asyncio.run(a.sync()).blocks_sent
+    assert one.repository.connections == {"fetch": before["fetch"] + 1, "push": before["push"]}
+    a.write("note", "changed")
+    asyncio.run(a.sync())
+    assert one.repository.connections == {"fetch": before["fetch"] + 2, "push": before["push"] + 1}
+
+
+def test_unknown_ssh_host_key_is_explained_and_asks_nobody(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        at = _ssh(tmp_path, stack)
+        (tmp_path / "known_hosts").write_text("")
+        with pytest.raises(ProviderRefused, match="ssh key is not known") as raised:
+            asyncio.run(at.open().pins("n"))
+        assert "~/.ssh/known_hosts" in raised.value.hint
+
+
+def test_unknown_ssh_key_of_the_user_is_explained(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        at = _ssh(tmp_path, stack)
+        (tmp_path / "authorized").write_text("")
+        with pytest.raises(ProviderRefused, match="refuses access"):
+            asyncio.run(at.open().pins("n"))
