@@ -77,8 +77,16 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
 
 
 def _show(made: NewWords, memory: Memory) -> None:
+    """Show the phrase. A person who interrupts the question after it is told that this phrase works, and how to revoke it."""
     with words_unprinted(_MADE):
-        show_words(made.words, memory)
+        try:
+            show_words(made.words, memory)
+        except click.Abort:
+            said = (
+                f"The recovery phrase shown is created: {made.label} ({made.id}). The older ones still work."
+            )
+            click.echo(said + advice(f" To revoke it: ipfsmem member revoke {made.id}"), err=True)
+            raise
         click.echo(f"Its label is {made.label} ({made.id}).")
     if made.problem:
         click.echo(

@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from ipfsmem.cli import words_prompt
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 
 
@@ -55,6 +57,26 @@ def test_older_words_stay_until_asked(sealed: Cli, device: Any) -> None:
     assert sealed.ok("key", "phrase", "--keep-old", "--json", key=KEY).json["revoking"] == []
     assert recover(device("b"), first["recovery_words"]).code == 0
     assert labels(sealed) == ["recovery words"] * 4
+
+
+def test_phrase_that_is_interrupted_after_it_was_shown_is_named(
+    sealed: Cli, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works, and nothing said so."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise click.Abort
+
+    with monkeypatch.context() as patch:
+        patch.setattr(words_prompt.secret_input, "can_ask", lambda: True)
+        patch.setattr(click, "prompt", interrupt)
+        done = sealed("key", "phrase", key=KEY)
+    assert done.code == 130
+    (made,) = re.findall(r"To revoke it: (ipfsmem member revoke [0-9a-f]{16})$", done.err, re.MULTILINE)
+    assert recover(device("other"), shown(done.out)).code == 0
+    sealed.ok("sync")
+    sealed.ok(*made.split()[1:], key=KEY)
+    assert "was revoked" in recover(device("late"), shown(done.out)).err
 
 
 def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
