@@ -157,10 +157,10 @@ class Memory(MemoryMethods):
 
     @functools.cached_property
     def versions(self) -> MemoryVersions:
-        """Published versions, and the texts that a memory has had."""
+        """Published versions, and their differences."""
         from ipfsmem.parts.versions import MemoryVersions
 
-        return MemoryVersions(self._open, self._chosen or "")
+        return MemoryVersions(self._open)
 
     @functools.cached_property
     def bundles(self) -> MemoryBundles:

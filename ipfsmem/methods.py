@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
+    from ipfsmem.operations.revisions import RevisionText
     from ipfsmem.operations.sessions.add import SessionAdded
     from ipfsmem.operations.sessions.approve import SessionApproved
     from ipfsmem.operations.sessions.compact import SessionsCompacted
@@ -404,6 +405,41 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.history import history
 
         return history.run(self._view(), {"key": key})
+
+    def revision(self, key: str, sha256: str) -> RevisionText:
+        """Read an earlier text of a memory.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            sha256: Its SHA-256, or at least 8 digits of it.
+
+        Raises:
+            NotFoundError: this device has no such text.
+            UsageError: several texts match.
+        """
+        from ipfsmem.operations.revisions import revision
+
+        return revision.run(self._view(), {"key": key, "sha256": sha256})
+
+    def restore(self, key: str, *, root: str | None = None, sha256: str | None = None, seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None) -> MemoryRecord:
+        """Restore an earlier revision of a memory, in place of the current text or its deletion.
+
+        `restore` is a write like any other: other devices get it with their next sync, and `undo` undoes it.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            root: The text in this version: its address from `history`, or a prefix.
+            sha256: The text with this SHA-256, or at least 8 digits of it.
+            seen: Restore only if this reading, its `token` or its `seen` is current; empty: only if no text is shown.
+
+        Raises:
+            NotFoundError: this device has no such text or version.
+            UsageError: neither `root` nor `sha256` was given, or several texts match.
+            ChangedError: the current text is not the one that `seen` says; nothing was restored.
+        """
+        from ipfsmem.operations.revisions import restore
+
+        return restore.run(self._view(), {"key": key, "root": root, "sha256": sha256, "seen": seen})
 
     def undo(self) -> Undone:
         """Undo the last write, forget, resolve, restore or undo by this program on this device, in any scope.

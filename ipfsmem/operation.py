@@ -73,8 +73,10 @@ class Http(msgspec.Struct, frozen=True):
     query: bool = False
     #: Whether an empty text in the query is a value; otherwise the parameter counts as left out.
     empty: bool = False
-    #: Whether a request must give it, although Python need not: with `type`, the body must have it; otherwise it is a precondition.
+    #: Whether a request must give it, although Python need not.
     required: bool = False
+    #: Whether it says what the caller was shown: a request without it is answered with 428.
+    shown: bool = False
     #: Whether the header `If-Match` gives it: the ETag of a response. `new`: the parameter that is "" if the request has `If-None-Match: *`.
     etag: bool = False
     new: str = ""
@@ -272,7 +274,7 @@ class Parameter:
     @property
     def is_required_in_http(self) -> bool:
         """Whether the body of a request must have it."""
-        return self.required or (self.http.required and self.http.type is not None)
+        return self.required or self.http.required
 
     @functools.cached_property
     def _accepts(self) -> tuple[Callable[[Any], bool], str] | None:

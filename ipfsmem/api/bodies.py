@@ -35,16 +35,6 @@ class Operations(msgspec.Struct, frozen=True, kw_only=True):
     operations: list[OperationLine]
 
 
-class RestoreBody(Body, frozen=True, kw_only=True):
-    """An older text: of the version `root`, or the one whose SHA-256 begins with `sha256`. `seen`: what the caller was
-    shown, "" where nothing was; a restore without it is refused."""
-
-    key: str
-    root: str | None = None
-    sha256: str | None = None
-    seen: str | None = None
-
-
 class EventBody(Body, frozen=True, kw_only=True):
     """Something that happened."""
 
@@ -96,14 +86,6 @@ class Days(msgspec.Struct, frozen=True, kw_only=True):
     """The days on which something happened, the first one first."""
 
     days: list[Day]
-
-
-class PastText(msgspec.Struct, frozen=True, kw_only=True):
-    """An older text of a memory."""
-
-    key: str
-    sha256: str
-    text: str
 
 
 class Scopes(msgspec.Struct, frozen=True, kw_only=True):

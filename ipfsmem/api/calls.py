@@ -28,6 +28,17 @@ _YES: Final = {"type": "boolean", "default": False}
 _RANK: Final[dict[Right, int]] = {"read": 0, "write": 1, "admin": 2}
 #: Parameters of every route about one scope.
 SCOPED: Final = ("namespace", "scope")
+#: The answers to a write without a precondition, and to a restore that does not say what is shown.
+NO_PRECONDITION: Final = said(
+    428,
+    "UsageError",
+    "a write requires If-Match with the ETag of a read, or If-None-Match: * for a new memory",
+)
+NO_SEEN: Final = said(
+    428,
+    "UsageError",
+    'a restore requires seen, from a read, or "" if nothing is shown',
+)
 
 
 class Refused(Exception):

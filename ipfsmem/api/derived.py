@@ -10,9 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.api.bodies import Body
-from ipfsmem.api.calls import Call, Download, Parameter, Refused, Reply
+from ipfsmem.api.calls import NO_SEEN, Call, Download, Parameter, Refused, Reply
 from ipfsmem.api.routes import Route, reached
-from ipfsmem.api.texts import NO_SEEN
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operation import Document, Operation, is_absent
@@ -175,7 +174,7 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     given = {**({"key": call.key} if call.key else {}), **call.query, **body}
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
     _admit(call, asked, op.parameters("http"))
-    if any(one.http.required and asked[one.name] is None for one in op.parameters("http")):
+    if any(one.http.shown and asked[one.name] is None for one in op.parameters("http")):
         raise Refused(NO_SEEN)
     status, known = op.declared.status, _precondition(op)
     if known is not None:

@@ -25,12 +25,20 @@ from ipfsmem.api import (
     metrics,
     page,
     problems,
-    texts,
     upkeep_routes,
     vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
-from ipfsmem.api.calls import Call, Caller, Download, Refused, Reply, precondition, read_query
+from ipfsmem.api.calls import (
+    NO_PRECONDITION,
+    Call,
+    Caller,
+    Download,
+    Refused,
+    Reply,
+    precondition,
+    read_query,
+)
 from ipfsmem.api.changes import as_event, for_caller
 from ipfsmem.api.document import document
 from ipfsmem.api.routes import Route
@@ -57,7 +65,6 @@ MAX_LISTENERS: Final = 64
 MAX_OF_A_TOKEN: Final = 8
 ROUTES: Final = (
     *derived.routes(),
-    *texts.ROUTES,
     *happenings.ROUTES,
     *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
@@ -228,7 +235,7 @@ class Api:
             match, none = request.headers.getall("If-Match", []), request.headers.getall("If-None-Match", [])
             seen = precondition(match, none, new=route.new)
             if seen is None:
-                raise Refused(texts.NO_PRECONDITION)
+                raise Refused(NO_PRECONDITION)
         body = None if route.body is None else await _body(request, route)
         values = {**query, **path}
 

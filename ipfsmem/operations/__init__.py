@@ -25,6 +25,8 @@ INDEX: Final[Mapping[str, str]] = {
     "approve": "approve",
     "promote": "promote",
     "history": "history",
+    "revision": "revisions",
+    "restore": "revisions",
     "undo": "undo",
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",

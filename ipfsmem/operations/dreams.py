@@ -207,7 +207,7 @@ def proposed(view: View) -> Proposed | None:
 def apply(
     view: View,
     proposal: Annotated[
-        str | None, Meta(description="The ID of the proposal that was shown."), Http(type=str, required=True)
+        str | None, Meta(description="The ID of the proposal that was shown."), Http(required=True)
     ] = None,
 ) -> Outcome:
     """Apply the changes that the last dream proposed, if it is `proposal`. A proposal of a model must be named.

@@ -25,7 +25,6 @@ T = TypeVar("T")
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTimeline": {"add": "note", "record": "note"},
     "Dreams": {"ask": "dream", "run_due": "dream"},
-    "MemoryVersions": {"restore": "restore"},
     "MemoryBundles": {
         "export": "export",
         "export_published": "export",

@@ -1,17 +1,14 @@
-"""`memory.versions`: the versions of a memory that were published, and the texts that one memory has had."""
+"""`memory.versions`: the versions of a memory that were published, and their differences."""
 
 from __future__ import annotations
 
-from ipfsmem.bundle.session_parts import may_be_part
 from ipfsmem.causal.entries import entry_place, memory_name
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError, NotFoundError
-from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.published.history import (
     ChangeKind,
     entry_changes,
@@ -19,18 +16,13 @@ from ipfsmem.published.history import (
     open_past,
     published_log,
 )
-from ipfsmem.published.versions import find_text, pending_then
 from ipfsmem.results import Difference, PublishedVersion, shown_text
 
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 
 
 class MemoryVersions(MemoryPart):
-    """Published versions as far as this device knows them, and older texts as far as it keeps them."""
-
-    def __init__(self, opened: VaultHandle, scope: str) -> None:
-        super().__init__(opened)
-        self._memories = opened.memories.in_scope(scope)
+    """Published versions as far as this device knows them."""
 
     def list(self) -> list_[PublishedVersion]:
         """The roots that this device knows, newest first."""
@@ -41,26 +33,6 @@ class MemoryVersions(MemoryPart):
 
     def _labels(self) -> dict[str, str]:
         return {one.id: one.label for one in members_of(self._replica)}
-
-    def text(self, key: str, sha256: str) -> bytes:
-        """An older text of a memory: the one whose SHA-256 begins so. Raises NotFoundError, UsageError."""
-        self._open.ingest_file(key, self._memories.scope)
-        return find_text(self._memories, key, None, sha256)[0]
-
-    def restore(
-        self, root: str | None, key: str, *, text: str | None = None, seen: Seen | None = None
-    ) -> MemoryRecord:
-        """Bring an older text of a memory back: what `root` shows, or the one whose SHA-256 begins with `text`.
-
-        It replaces what `seen` was shown ("": nothing), else what is shown now (or the forget). Raises NotFoundError, UsageError,
-        ChangedError.
-        """
-        self._open.ingest_file(key, self._memories.scope)
-        data, of = find_text(self._memories, key, root, text)
-        pending = frozenset() if of or not may_be_part(key) else pending_then(self._memories, key, data)
-        written = self._memories.restore(key, data, of, seen=seen, pending=pending)
-        self._open.render_file(key, self._memories.scope)
-        return written
 
     def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[Difference]:
         """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
@@ -75,7 +47,7 @@ class MemoryVersions(MemoryPart):
                 name = memory_name(change.name)
                 if name is None:
                     continue
-                there = self._memories.in_scope(name.scope)
+                there = self._open.memories.in_scope(name.scope)
                 old = there.whole_view(name.key, change.before).data
                 new = there.whole_view(name.key, change.after).data
                 if old != new:

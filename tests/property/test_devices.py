@@ -282,7 +282,7 @@ class Devices:
                 return
             replaced, back = self.shown(part, key), random.choice(known).sha256
             data, _ = find_text(part._memories, key, None, back)
-            part.versions.restore(None, key, text=back)
+            part.restore(key, sha256=back)
             text = text_of(data)  # a sibling that was made from it may be what is shown
             self.wanted -= replaced - {text}
             self.back(who, {text})

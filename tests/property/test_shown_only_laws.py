@@ -174,7 +174,7 @@ class World:
         known = [v.sha256 for v in self._versions(key) if v.sha256 is not None and v.size is not None]
         if known:
             text = known[pick % len(known)]
-            self.law(key, token, lambda: self.memory.versions.restore(None, key, text=text, seen=seen))
+            self.law(key, token, lambda: self.memory.restore(key, sha256=text, seen=seen))
 
     def _versions(self, key: str) -> list[Any]:
         return self.memory.history(key).versions if self.state()[key] else []

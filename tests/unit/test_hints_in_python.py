@@ -121,9 +121,9 @@ def test_texts_whose_hashes_begin_alike(local: Memory) -> None:
     for one in (known[found[:8]], text):
         local.write_text("tone", one.encode(), seen=())
     with Refused("Give more of the SHA-256."):
-        local.versions.restore(None, "tone", text=found[:8])
+        local.restore("tone", sha256=found[:8])
     at = next(at for at in range(8, 64) if sha256(known[found[:8]].encode()).hexdigest()[at] != found[at])
-    assert local.versions.restore(None, "tone", text=found[: at + 1]).data == text.encode()
+    assert local.restore("tone", sha256=found[: at + 1]).data == text.encode()
 
 
 class Signs:

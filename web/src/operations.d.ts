@@ -53,6 +53,14 @@ export type PromoteBody = {
   readonly keep?: boolean
 }
 
+/** The arguments of restore. */
+export type RestoreBody = {
+  readonly key: string
+  readonly root?: string | null
+  readonly sha256?: string | null
+  readonly seen?: string | null
+}
+
 /** The arguments of sessions.search. */
 export type SessionsSearchBody = {
   readonly query: string
@@ -339,6 +347,13 @@ export type Revision = {
   readonly size: number | null
   readonly own: boolean
   readonly label: string
+}
+
+/** An earlier text of a memory. Bytes that are not UTF-8 are replaced. */
+export type RevisionText = {
+  readonly key: string
+  readonly sha256: string
+  readonly text: string
 }
 
 /** Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`: the sessions that are left out because they are damaged. */
@@ -771,6 +786,8 @@ export type Operations = {
   'resolve': { method: 'POST', path: '/v1/memories/{key}/resolve', body: ResolveBody, answer: Resolved }
   'promote': { method: 'POST', path: '/v1/memories/{key}/promote', body: PromoteBody, answer: MemoryRecord }
   'history': { method: 'GET', path: '/v1/memories/{key}/history', body: undefined, answer: History }
+  'revision': { method: 'GET', path: '/v1/memories/{key}/history/{sha256}', body: undefined, answer: RevisionText }
+  'restore': { method: 'POST', path: '/v1/restore', body: RestoreBody, answer: MemoryRecord }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }

@@ -42,7 +42,7 @@ def restore(
             max_length=64,
             description="Restore only if this `seen` is current; empty: only if no text is shown.",
         ),
-        Http(required=True),
+        Http(shown=True),
         ForModels("The seen value of the answer that showed it.", default=""),
         Except(("cli",)),
     ] = None,

@@ -32,7 +32,7 @@ def restore(
         Cli(option=True, metavar="N", help="Number of the value in `value history`."),
     ] = 1,
     *,
-    seen: Annotated[SeenValue, Http(required=True)] = None,
+    seen: Annotated[SeenValue, Http(shown=True)] = None,
 ) -> KeyValue:
     """Restore an earlier value of a key, the newest unless you give a number; also a deleted value.
 

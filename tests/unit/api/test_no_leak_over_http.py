@@ -33,7 +33,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "export": [{"format": "blob", "partial": True}],
 }
 #: Asks for a text by its hash, which nobody has who was not shown it.
-BY_HASH = {"past"}
+BY_HASH = {"revision"}
 
 
 def paths(route: Route) -> list[str]:

@@ -22,6 +22,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.published.versions import History
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
 from tests.support.tools_lab import Model
@@ -80,6 +81,12 @@ OF_SCOPE: dict[str, Callable[[Memory], Any]] = {
     "index": lambda texts: texts.index(),
     "conflicts": lambda texts: texts.conflicts(),
     "history": lambda texts: [asked(texts.history, key) for key in KEYS],
+    "revision": lambda texts: [
+        asked(texts.revision, key, str(one.sha256))
+        for key in KEYS
+        for one in (asked(texts.history, key) or History(key=key, versions=())).versions
+        if one.sha256
+    ],
     "pending": lambda texts: texts.pending(),
     "files": lambda texts: texts.files(),
 }
@@ -174,6 +181,7 @@ NOT_READING = {
     "resolve",
     "approve",
     "promote",
+    "restore",
     "undo",
 }
 OF_TOOLS: dict[str, list[dict[str, Any]]] = {

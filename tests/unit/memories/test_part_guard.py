@@ -73,7 +73,7 @@ def without_approval(memory: Memory, changed: dict[str, tuple[str, str]]) -> Non
     """Have the parts as they were before it, which any person may."""
     for key, (before, _) in changed.items():
         if before:
-            memory.versions.restore(None, key, text=before)
+            memory.restore(key, sha256=before)
         else:
             memory.forget(key)
 
@@ -88,7 +88,7 @@ def test_restored_approval_is_refused_and_its_undoing_is_not_undone(
     assert given(published) == set() and pending(published) == len(PENDING)
     for key, (_, approved) in changed.items():
         with pytest.raises(UsageError, match=REFUSED):
-            published.versions.restore(None, key, text=approved)
+            published.restore(key, sha256=approved)
     with pytest.raises(UsageError, match=REFUSED):
         published.undo()
     assert given(published) == set() and pending(published) == len(PENDING)
@@ -105,7 +105,7 @@ def test_restored_text_does_not_take_the_mark_away(published: Memory, tmp_path: 
     asyncio.run(published.sync())
     without_approval(published, changed)
     with pytest.raises(UsageError, match=REFUSED):
-        published.versions.restore(None, key, text=gone.sha256)
+        published.restore(key, sha256=gone.sha256)
     assert given(published) == set() and pending(published) == len(PENDING)
 
 
@@ -237,10 +237,10 @@ def test_part_of_a_forgotten_session_is_not_restored_without_the_mark(
     asyncio.run(published.sync())
     for key in others:
         with pytest.raises(UsageError, match="that nobody approved"):
-            published.versions.restore(None, key, text=texts[key])
+            published.restore(key, sha256=texts[key])
     assert given(published) == set()
     for key in (mark, *others):
-        published.versions.restore(None, key, text=texts[key])
+        published.restore(key, sha256=texts[key])
     assert given(published) == set() and pending(published) == len(PENDING)
 
 
@@ -252,7 +252,7 @@ def test_approved_part_of_a_forgotten_session_is_restored(published: Memory, tmp
     approved_by_person(published)
     published.sessions.forget("talk")
     asyncio.run(published.sync())
-    published.versions.restore(None, first, text=reading.sha256)
+    published.restore(first, sha256=reading.sha256)
     assert published.sessions.told("talk").messages and not pending(published)
 
 

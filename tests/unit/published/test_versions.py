@@ -57,7 +57,7 @@ def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     c = lab.restore("c")
     lab.settle(a, c)
     old = a.read("tone", root=roots[0])
-    back = a.versions.restore(roots[0][:20], "tone")
+    back = a.restore("tone", root=roots[0][:20])
     assert old is not None and back.data == old.data and body(a, "tone") == "first"
     lab.settle(a, c)
     assert body(c, "tone") == "first" and texts(c) == {"tone": {"first"}}
@@ -66,7 +66,7 @@ def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     with pytest.raises(NotFoundError, match="forgotten"):
         a.read("tone", root=_root(a))
     assert a.history("tone").versions[0].sha256 is None
-    c.versions.restore(roots[1], "tone")
+    c.restore("tone", root=roots[1])
     lab.settle(a, c)
     assert body(a, "tone") == "second" and not a.conflicts()
 
@@ -85,13 +85,13 @@ def test_u9_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) ->
     a.resolve("tone", keep=True, seen=item)
     lab.settle(a, c)
     assert copy.reading.sha256 in [v.sha256 for v in a.history("tone").versions]
-    assert a.versions.restore(None, "tone", text=copy.reading.sha256[:8]).data == copy.reading.data
+    assert a.restore("tone", sha256=copy.reading.sha256[:8]).data == copy.reading.data
     with pytest.raises(NotFoundError):
-        a.versions.restore(None, "tone", text="0" * 64)
+        a.restore("tone", sha256="0" * 64)
     with pytest.raises(UsageError):
-        a.versions.restore(None, "tone")
+        a.restore("tone")
     with pytest.raises(UsageError):
-        a.versions.restore(None, "tone", text="abc")
+        a.restore("tone", sha256="abc")
 
 
 def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
@@ -101,10 +101,10 @@ def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
     seen = a.read("tone")
     c.write("tone", "third, from c")
     lab.settle(a, c)
-    a.versions.restore(roots[0], "tone", seen=seen)
+    a.restore("tone", root=roots[0], seen=seen)
     assert all_texts(a) == {"first", "third, from c"}
     with pytest.raises(ChangedError):
-        a.versions.restore(roots[0], "tone", seen="0" * 16)
+        a.restore("tone", root=roots[0], seen="0" * 16)
 
 
 def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
@@ -116,7 +116,7 @@ def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
     found = a.history("tone")
     assert found.roots_not_kept == 1 and len(found.versions) == 2
     with pytest.raises(NotFoundError, match="not kept"):
-        a.versions.restore(roots[0], "tone")
+        a.restore("tone", root=roots[0])
 
 
 def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
