@@ -16,6 +16,7 @@ from ipfsmem.methods import (
     FactMethods,
     GraphMethods,
     HiddenMethods,
+    ScopeMethods,
     SessionMethods,
     StackMethods,
     UsageMethods,
@@ -25,6 +26,7 @@ from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.part import MemoryPart
+from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.timeline import MemoryTimeline, Noted
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.sessions.compaction import (
@@ -159,6 +161,13 @@ class Dreams(DreamMethods, _Group):
 
         view = self._view()
         return await ask_model(self._open, view.target, model, among=view.covered, progress=progress)
+
+
+class Scopes(ScopeMethods, MemoryScopes):
+    """The scopes of a vault. What is in one is read and written through `memory.scope(name)`."""
+
+    def _view(self) -> View:
+        return View(self._open, "")
 
 
 class Usage(UsageMethods, _Group):

@@ -27,7 +27,17 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
-    from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
+    from ipfsmem.groups import (
+        Dreams,
+        Facts,
+        Graph,
+        Hidden,
+        MemoryStack,
+        Scopes,
+        Sessions,
+        Usage,
+        Values,
+    )
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
@@ -37,7 +47,6 @@ if TYPE_CHECKING:
     from ipfsmem.parts.operations import MemoryOperations
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.providers import MemoryProviders
-    from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.timeline import MemoryTimeline
     from ipfsmem.parts.vaults import MemoryVaults
@@ -170,11 +179,11 @@ class Memory(MemoryMethods):
         return MemoryBundles(self._open, self._chosen)
 
     @functools.cached_property
-    def scopes(self) -> MemoryScopes:
+    def scopes(self) -> Scopes:
         """The scopes of this vault."""
-        from ipfsmem.parts.scopes import MemoryScopes
+        from ipfsmem.groups import Scopes
 
-        return MemoryScopes(self._open)
+        return Scopes(self._open)
 
     @functools.cached_property
     def folders(self) -> MemoryFolders:

@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
     from ipfsmem.operations.revisions import RevisionText
+    from ipfsmem.operations.scopes import ScopeCard
+    from ipfsmem.operations.scopes import ScopeFacts
+    from ipfsmem.operations.scopes import ScopeForgotten
+    from ipfsmem.operations.scopes import ScopeList
+    from ipfsmem.operations.scopes import ScopeRestored
     from ipfsmem.operations.sessions.add import SessionAdded
     from ipfsmem.operations.sessions.approve import SessionApproved
     from ipfsmem.operations.sessions.compact import SessionsCompacted
@@ -1390,6 +1395,125 @@ class DreamMethods:
         from ipfsmem.operations.dreams import switch
 
         return switch.run(self._view(), {"chosen": chosen})
+
+
+class ScopeMethods:
+    """Methods on the scopes of a vault."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, *, forgotten: bool = False) -> ScopeList:
+        """List the scopes: name, kind, number of memories, title, and the scope that replaced it.
+
+        Args:
+            forgotten: List forgotten scopes instead.
+        """
+        from ipfsmem.operations.scopes import list_
+
+        return list_.run(self._view(), {"forgotten": forgotten})
+
+    def show(self, name: str) -> ScopeFacts:
+        """Show a scope: title, kind, and its number of memories and events. Those of scopes that lead to it are not counted.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+
+        Raises:
+            NotFoundError: there is no such scope.
+            KeyNameError: `name` is invalid.
+        """
+        from ipfsmem.operations.scopes import show
+
+        return show.run(self._view(), {"name": name})
+
+    def make(self, name: str, *, title: str | None = None, kind: Literal['user', 'workspace', 'agent'] = 'workspace', ids: Iterable[tuple[str, ...]] = ()) -> ScopeCard:
+        """Create a scope with a title and a kind. A first write also creates a scope, without them.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+            title: Title; it can be changed later.
+            kind: workspace: a project. user: a person. agent: an agent.
+            ids: What the project that it stands for is known by.
+
+        Raises:
+            UsageError: the scope exists, or mode ipfs with `ids`.
+            NotFoundError: the scope is forgotten.
+            FormatError: `title` is invalid.
+            LimitError: the vault has too many scopes.
+            UsageError: an argument is out of bounds; allowed: `kind` user, workspace or agent.
+        """
+        from ipfsmem.operations.scopes import make
+
+        return make.run(self._view(), {"name": name, "title": title, "kind": kind, "ids": ids})
+
+    def title(self, name: str, title: str) -> ScopeCard:
+        """Change the title of a scope. Its name never changes.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+            title: Its title.
+
+        Raises:
+            NotFoundError: there is no such scope, or it is forgotten.
+            FormatError: `title` is invalid.
+        """
+        from ipfsmem.operations.scopes import title_
+
+        return title_.run(self._view(), {"name": name, "title": title})
+
+    def redirect(self, name: str, into: str | None = None) -> ScopeCard:
+        """Redirect a scope to another one.
+
+        Nothing moves: readers of the other one get its texts after their own, and new writes for it go to the other one.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+            into: The other scope; without one the redirection is removed.
+
+        Raises:
+            NotFoundError: one of the scopes does not exist, or is forgotten.
+            UsageError: `into` is the scope itself, or is redirected to it.
+        """
+        from ipfsmem.operations.scopes import redirect
+
+        return redirect.run(self._view(), {"name": name, "into": into})
+
+    def forget(self, name: str, *, reason: str = '') -> ScopeForgotten:
+        """Forget a scope with every memory and event, on every device.
+
+        Concurrent writes of others to it become conflicts. Writes to the scope fail until it is restored, with its texts from a
+        published version while one with them is kept.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+            reason: The reason, for the timeline.
+
+        Raises:
+            NotFoundError: there is no such scope, or it is forgotten.
+            UsageError: an argument is out of bounds; allowed: `reason` at most 1,000 characters.
+        """
+        from ipfsmem.operations.scopes import forget
+
+        return forget.run(self._view(), {"name": name, "reason": reason})
+
+    def restore(self, name: str, root: str | None = None) -> ScopeRestored:
+        """Make a forgotten scope writable again.
+
+        It has its texts and events from the published version `root`; otherwise it is empty.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+            root: Restore the texts and events of this version.
+
+        Raises:
+            NotFoundError: there is no such scope, it is not forgotten, or the version has nothing of it.
+        """
+        from ipfsmem.operations.scopes import restore
+
+        return restore.run(self._view(), {"name": name, "root": root})
 
 
 class UsageMethods:

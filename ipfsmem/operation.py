@@ -30,8 +30,8 @@ T = TypeVar("T")
 Right = Literal["read", "write", "admin"]
 #: The texts that an operation works on; this decides its options and the HTTP tokens that may call it. `stack`: it reads one scope, or
 #: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `memory`:
-#: it works on the whole memory.
-About = Literal["stack", "scope", "target", "memory"]
+#: it works on the whole memory. `scopes`: it lists the scopes that the caller covers, or works on the one that its argument `name` names.
+About = Literal["stack", "scope", "target", "memory", "scopes"]
 #: How a problem of one item of a list begins.
 OF_ITEM = "has an item that "
 Face = Literal["python", "cli", "http", "mcp"]
@@ -81,8 +81,8 @@ class Http(msgspec.Struct, frozen=True):
     etag: bool = False
     new: str = ""
     #: The texts that a call with it works on too: those of the scope that it names, of the one that this leads to and of all that lead there,
-    #: or the whole memory. A token must be for these.
-    reaches: Literal["", "named", "all"] = ""
+    #: or the whole memory, or those of the named scope alone. A token must be for these.
+    reaches: Literal["", "named", "all", "itself"] = ""
 
 
 class ForModels(msgspec.Struct, frozen=True):
@@ -399,6 +399,11 @@ class Operation(Generic[P, R]):
         self._parameters: dict[str, Parameter] = {}
 
     @property
+    def is_scoped(self) -> bool:
+        """Whether it works on a scope, or several, that its caller chose before."""
+        return self.declared.about not in ("memory", "scopes")
+
+    @property
     def doc(self) -> str:
         """The docstring without its indentation."""
         first, _, rest = (self._function.__doc__ or "").strip().partition("\n")
@@ -478,7 +483,11 @@ class Operation(Generic[P, R]):
         method = self.name.rpartition(".")[2]
         # A program with a token reads nothing that is not recorded.
         said = {**asked, "preview": False} if face == "http" else asked
-        with auditing(view.opened, self.audit, view.scope, said, method) as ended:
+        scope = view.scope
+        if self.declared.about == "scopes":
+            scope = asked["name"]
+            said = {**said, "token": scope}
+        with auditing(view.opened, self.audit, scope, said, method) as ended:
             result = work(view, **asked)
             ended(result)
         advise_on(view.opened, self.audit, method, result, asked)

@@ -15,7 +15,6 @@ from msgspec import UNSET, UnsetType
 
 from ipfsmem.answer import Answer as Answer
 from ipfsmem.bundle.program_events import FurtherVault
-from ipfsmem.causal.cards import Card
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.collection import Collected
@@ -263,55 +262,6 @@ class ProjectsDisconnected(Answer, frozen=True, kw_only=True):
 
     folders: list[str]
     dry_run: bool
-
-
-class ScopeLine(Answer, frozen=True, kw_only=True):
-    """A scope in a list. `card` None: the scope was forgotten, or its card is not fetched."""
-
-    scope: str
-    memories: int
-    card: Card | None
-
-
-class ScopeFacts(Answer, frozen=True, kw_only=True):
-    """A scope and its counts."""
-
-    scope: str
-    forgotten: bool
-    memories: int
-    events: int
-    card: Card | None
-
-
-class ScopeCard(Answer, frozen=True, kw_only=True):
-    """A scope that was created or changed."""
-
-    scope: str
-    card: Card | None
-
-
-class ScopeTitle(Answer, frozen=True, kw_only=True):
-    """The title of a scope."""
-
-    scope: str
-    title: str
-
-
-class ScopeForgotten(Answer, frozen=True, kw_only=True):
-    """A scope that was forgotten. `forgotten`: number of its memories; `never_synced`: those in no published version, which cannot be restored."""
-
-    scope: str
-    forgotten: int
-    never_synced: int = 0
-
-
-class ScopeRestored(Answer, frozen=True, kw_only=True):
-    """A scope that was restored. `not_fetched`: number of texts that are not on this device and were not restored."""
-
-    scope: str
-    memories: int
-    events: int
-    not_fetched: int
 
 
 class Examined(Answer, frozen=True, kw_only=True):

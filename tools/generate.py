@@ -63,6 +63,7 @@ _GROUPS: Final = {
     "hidden": "HiddenMethods",
     "graph": "GraphMethods",
     "dreams": "DreamMethods",
+    "scopes": "ScopeMethods",
     "usage": "UsageMethods",
 }
 _CLASSES: Final = {
@@ -73,6 +74,7 @@ _CLASSES: Final = {
     "ValueMethods": "Methods on the values of one scope.",
     "HiddenMethods": "Methods on the hidden memories of one scope.",
     "GraphMethods": "Methods on the graph of one scope.",
+    "ScopeMethods": "Methods on the scopes of a vault.",
     "DreamMethods": "Methods on the dreams of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
 }

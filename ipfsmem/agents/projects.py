@@ -159,7 +159,7 @@ def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None
 def _of_its_own(memory: Memory, project: Project, new: bool) -> Choice:
     """Return a scope with a random suffix. Raises UsageError, unless `new`, if an existing one may be this project."""
     begin = slug(project.name) + "-"
-    near = [one.token for one in memory.scopes.list() if one.token.startswith(begin)]
+    near = [one for one in memory.scopes.names() if one.startswith(begin)]
     if near and not new:
         raise _ask(project, f"it is unknown whether {project.folder} is one of the projects here", near)
     return Choice(_random(memory, project), True, "it has no scope yet")

@@ -13,7 +13,6 @@ from ipfsmem.memories.importing import Imported
 from ipfsmem.results import (
     OperationLine,
     ProviderInfo,
-    ScopeLine,
 )
 from ipfsmem.sync.report import SyncReport
 
@@ -86,12 +85,6 @@ class Days(msgspec.Struct, frozen=True, kw_only=True):
     """The days on which something happened, the first one first."""
 
     days: list[Day]
-
-
-class Scopes(msgspec.Struct, frozen=True, kw_only=True):
-    """The named parts of the memory that the caller may see."""
-
-    scopes: list[ScopeLine]
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,6 @@ from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.memories.memory_records import SEEN_DIGITS
-from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memory import Memory
 from ipfsmem.wording import zone_of
 
@@ -206,7 +205,6 @@ QUERY: Final[dict[str, Parameter]] = {
         _number(1, MAX_PAGE),
         "Maximum number of results.",
     ),
-    "reason": _text("Reason, for the timeline.", MAX_REASON),
     "since": Parameter(_DAY, _day, "First day, in the time zone tz, default UTC."),
     "until": Parameter(_DAY, _day, "Last day, inclusive, as in since."),
     "tz": Parameter(
@@ -214,7 +212,6 @@ QUERY: Final[dict[str, Parameter]] = {
         zone_of,
         "Time zone of the days, such as America/Los_Angeles. Default: UTC; for a search of sessions, the time zone of the server.",
     ),
-    "forgotten": Parameter(_YES, _yes, "List forgotten scopes instead."),
     "operation": _text("Only operations of this name, such as write; session for all on sessions.", 64),
     "after": _text("Only since: 24h, a day, or a time (RFC 3339).", 64),
     "everywhere": Parameter(_YES, _yes, "All scopes."),

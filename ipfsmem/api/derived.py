@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ from ipfsmem.operations import INDEX, load
 
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
+#: What the route of an operation is about, unless a scope.
+_ABOUT: Final[Mapping[str, Literal["caller", "whole"]]] = {"memory": "whole", "scopes": "caller"}
 #: The type of content and the end of the file name of each format of a document.
 _FORMATS: Final = {
     "markdown": ("text/markdown", "md"),
@@ -46,7 +48,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         functools.partial(_work, op),
         bytes if is_document else op.answer,
         right=op.declared.right,
-        about="whole" if about == "memory" or reaches == "all" else "scope",
+        about=_ABOUT.get(about, "whole" if reaches == "all" else "scope"),
         body=_body_type(op) if _in_body(op) else None,
         query=(*_scopes_asked(op), *(one.name for one in query)),
         writes=op.declared.right != "read",
@@ -165,7 +167,8 @@ def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) ->
             call.caller.require_all_scopes()
         else:
             named = check_scope(given) if given else ""
-            call.caller.require_scopes(reached(call.whole, named))
+            alone = one.http.reaches == "itself"
+            call.caller.require_scopes([named] if alone else reached(call.whole, named))
 
 
 def _work(op: Operation[..., Any], call: Call) -> Any:

@@ -7,21 +7,17 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from ipfsmem.api.bodies import PAGE, ExportBody, Operations, Providers, ScopeBody, Scopes, Synced, TakenIn
+from ipfsmem.api.bodies import PAGE, ExportBody, Operations, Providers, ScopeBody, Synced, TakenIn
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.operations.scopes import ScopeCard
 from ipfsmem.results import (
     Examined,
     MemberList,
     OperationLine,
-    ScopeCard,
-    ScopeFacts,
-    ScopeForgotten,
-    ScopeLine,
-    ScopeRestored,
     Status,
 )
 
@@ -39,56 +35,14 @@ def _named(call: Call) -> str:
     return scope
 
 
-def _scopes(call: Call) -> Scopes:
-    counted = {one.scope: one.memories for one in call.whole.scopes.counts()}
-    mine = call.caller.scopes
-    return Scopes(
-        scopes=[
-            ScopeLine(scope=one.token, memories=counted.get(one.token, 0), card=one.card)
-            for one in call.whole.scopes.list(forgotten=call.query.get("forgotten", False))
-            if mine is None or one.token in mine
-        ]
-    )
-
-
-def _scope(call: Call) -> ScopeFacts:
-    scope = _named(call)
-    one = call.whole.scopes.known(scope)
-    counted = {each.scope: each for each in call.whole.scopes.counts()}.get(scope)
-    return ScopeFacts(
-        scope=scope,
-        forgotten=one.forgotten,
-        memories=counted.memories if counted is not None else 0,
-        events=counted.events if counted is not None else 0,
-        card=one.card,
-    )
-
-
 def _put_scope(call: Call) -> Reply:
     scope, given = _named(call), call.body
     known = call.whole.scopes.get(scope)
     if known is not None and not known.forgotten:
         if given.title is None:
             raise UsageError(f"there is a scope {scope} already, and no title was given for it")
-        return Reply(ScopeCard(scope=scope, card=call.whole.scopes.title(scope, given.title).card))
-    made = call.whole.scopes.make(scope, title=given.title, kind=given.kind)
-    return Reply(ScopeCard(scope=scope, card=made.card), 201)
-
-
-def _forget_scope(call: Call) -> ScopeForgotten:
-    scope = _named(call)
-    call.whole.scopes.known(scope, live=True)
-    lost = call.whole.scopes.unpublished(scope)
-    gone = call.whole.scopes.forget(scope, reason=call.query.get("reason", ""))
-    return ScopeForgotten(scope=scope, forgotten=gone, never_synced=lost)
-
-
-def _restore_scope(call: Call) -> ScopeRestored:
-    scope = _named(call)
-    if not call.whole.scopes.known(scope).forgotten:
-        raise UsageError(f"the scope {scope} is not forgotten")
-    back = call.whole.scopes.restore(scope)
-    return ScopeRestored(scope=scope, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
+        return Reply(call.whole.scopes.title(scope, given.title))
+    return Reply(call.whole.scopes.make(scope, title=given.title, kind=given.kind), 201)
 
 
 def _status(call: Call) -> Status:
@@ -174,17 +128,6 @@ _SCOPE: Final = "/v1/scopes/{name}"
 
 ROUTES: Final = (
     Route(
-        "get",
-        "/v1/scopes",
-        "scopes",
-        "List scopes",
-        _scopes,
-        Scopes,
-        about="caller",
-        query=("forgotten",),
-    ),
-    Route("get", _SCOPE, "scope", "Show a scope", _scope, ScopeFacts, about="caller"),
-    Route(
         "put",
         _SCOPE,
         "put_scope",
@@ -195,27 +138,6 @@ ROUTES: Final = (
         about="caller",
         body=ScopeBody,
         statuses=("200", "201"),
-    ),
-    Route(
-        "delete",
-        _SCOPE,
-        "forget_scope",
-        "Forget a scope with everything in it",
-        _forget_scope,
-        ScopeForgotten,
-        right="admin",
-        about="caller",
-        query=("reason",),
-    ),
-    Route(
-        "post",
-        _SCOPE + "/restore",
-        "restore_scope",
-        "Restore a forgotten scope",
-        _restore_scope,
-        ScopeRestored,
-        right="admin",
-        about="caller",
     ),
     Route(
         "get",

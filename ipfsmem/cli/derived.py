@@ -45,8 +45,8 @@ def operation_command(
 
     @cli_command(
         name,
-        scoped=declared.about != "memory",
-        shows=(declared.right == "read" if shows is None else shows) and declared.about != "memory",
+        scoped=op.is_scoped,
+        shows=(declared.right == "read" if shows is None else shows) and op.is_scoped,
         stacks=declared.about == "stack",
         reads=declared.right == "read",
         help=f"{_help(op)}\n\n{notes}",
@@ -110,7 +110,8 @@ def _parameter(one: Parameter) -> click.Parameter:
     if said.joined:
         return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
     if one.is_argument:
-        return click.Argument([one.name], required=one.required)
+        metavar = said.metavar if one.required else f"[{said.metavar}]"
+        return click.Argument([one.name], required=one.required, metavar=metavar if said.metavar else None)
     names = [one.called("cli"), one.name]
     text = said.help or one.description
     if one.type is bool:

@@ -28,7 +28,7 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
         if memory.namespace == name:
             raise UsageError(f"{name} is the vault itself", hint="Choose another NAME.")
         with memory.fork(name, partial=partial) as other:
-            parts = [other, *(other.scope(one.token) for one in other.scopes.list())]
+            parts = [other, *map(other.scope, other.scopes.names())]
             listed = [line for part in parts for line in part.list()]
     pending = sum(not line.own for line in listed)
     if context.json:

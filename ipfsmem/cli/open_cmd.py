@@ -89,7 +89,7 @@ def command(
             else:
                 list_cmd.print_list(context, memory.list(), ours=False)
             assert memory.opened is not None
-            others = [one.token for one in opened.scopes.list()] if scope is None else []
+            others = opened.scopes.names() if scope is None else []
             if others and not context.json:
                 more = f" and {len(others) - MOST:,} more" if len(others) > MOST else ""
                 click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)

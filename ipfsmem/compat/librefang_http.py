@@ -105,7 +105,7 @@ def _in_scope(memory: Memory, scope: str) -> list[Item]:
 
 
 def _scopes(call: Call) -> list[str]:
-    found = ["", *(one.token for one in call.memory.scopes.list())]
+    found = ["", *call.memory.scopes.names()]
     return [scope for scope in found if call.may(scope)]
 
 

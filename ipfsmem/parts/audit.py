@@ -35,13 +35,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
         "import_": "import",
         "import_from": "import",
     },
-    "MemoryScopes": {
-        "make": "scope make",
-        "redirect": "scope into",
-        "title": "scope title",
-        "forget": "scope forget",
-        "restore": "scope restore",
-    },
     "MemoryFolders": {
         "attach": "attach",
         "detach": "detach",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
 from collections import Counter
 from collections.abc import Iterable
-from typing import get_args
 
-from ipfsmem.causal.cards import Kind, ProjectId
+from ipfsmem.causal.cards import ProjectId
 from ipfsmem.causal.entries import MemoryName, SegmentName, memory_entry, parse_entry, segment_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
-from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
-from ipfsmem.memories.scopes import Restored, Scope
+from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.memories.scopes import Scope
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.published.history import find_root, open_past, published_log
+from ipfsmem.published.history import open_past, published_log
 from ipfsmem.results import ScopeCounts
 
 
@@ -28,9 +26,9 @@ class MemoryScopes(MemoryPart):
         super().__init__(opened)
         self._scopes = opened.scopes
 
-    def list(self, *, forgotten: bool = False) -> builtins.list[Scope]:
-        """The scopes by token; with `forgotten` those that are forgotten instead."""
-        return self._scopes.listing(forgotten=forgotten)
+    def names(self, *, forgotten: bool = False) -> list[str]:
+        """The names of the scopes; with `forgotten` of those that are forgotten instead."""
+        return [one.token for one in self._scopes.listing(forgotten=forgotten)]
 
     def get(self, token: str) -> Scope | None:
         """One scope, also a forgotten one; None when there is none. Raises KeyNameError."""
@@ -47,7 +45,7 @@ class MemoryScopes(MemoryPart):
             )
         return found
 
-    def having(self, key: str) -> builtins.list[str]:
+    def having(self, key: str) -> list[str]:
         """The scopes, by token, in which something is shown under a key. For a person who named none: nothing that reads for a model
         looks beyond the scopes that it was given. Raises KeyNameError."""
         memories = self._open.memories
@@ -61,25 +59,7 @@ class MemoryScopes(MemoryPart):
         """Where what is written for a scope goes: to itself, or to the one that it turned out to be."""
         return self._scopes.target(token)
 
-    def make(
-        self,
-        token: str,
-        *,
-        title: str | None = None,
-        kind: Kind = "workspace",
-        ids: Iterable[ProjectId] = (),
-    ) -> Scope:
-        """Make a scope before anything is written there, with what people call it, what it is for, and what the project that it
-        stands for is known by. Raises KeyNameError, UsageError when it is there or for ids in mode ipfs, NotFoundError when it is forgotten, FormatError,
-        LimitError.
-        """
-        if kind not in get_args(Kind):
-            raise UsageError(f"invalid kind {kind[:60]!a}; expected {', '.join(get_args(Kind))}")
-        made = self._scopes.make(token, title=title, kind=kind, ids=ids)
-        self._open.changed()
-        return made
-
-    def find(self, ids: Iterable[ProjectId]) -> builtins.list[str]:
+    def find(self, ids: Iterable[ProjectId]) -> list[str]:
         """The scopes that stand for a project which is known by one of these ids, by token."""
         return self._scopes.find(ids)
 
@@ -88,55 +68,6 @@ class MemoryScopes(MemoryPart):
         made = self._scopes.change(token, add=ids)
         self._open.changed()
         return made
-
-    def redirect(self, token: str, into: str | None) -> Scope:
-        """Say that a scope turned out to be `into`: nothing moves, its texts are read below that one and new writes go there.
-        None takes it back. Raises NotFoundError, UsageError.
-        """
-        made = self._scopes.change(token, into=into, stay=into is None)
-        self._open.changed()
-        return made
-
-    def title(self, token: str, title: str) -> Scope:
-        """What people call a scope; its token never changes. Raises NotFoundError, FormatError."""
-        made = self._scopes.change(token, title=title)
-        self._open.changed()
-        return made
-
-    def forget(self, token: str, *, reason: str = "") -> int:
-        """Forget a scope on every device: its memories, its timeline, its title. How many memories went. Raises
-        NotFoundError.
-        """
-        from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
-
-        check_reason(reason)
-        self._open.scan()
-        gone = self._scopes.forget(token, reason=reason)
-        if self._open.files is not None:
-            self._open.files.forget_scope(token)
-        if self._open.mode.only_here:
-            from ipfsmem.memories.purge import erase
-
-            with self._replica.reading():
-                keys = [key for key, _ in self._replica.store.memories(token)]
-            erase(self._replica, self._open.memories.in_scope(token), keys)
-        self._open.changed()
-        return gone
-
-    def restore(self, token: str, root: str | None = None) -> Restored:
-        """Make a forgotten scope writable again, with its texts and events as `root` has them, a published root that is kept
-        here; without one it starts empty. Raises NotFoundError.
-        """
-        self.known(token)
-        past = None
-        if root is not None:
-            with self._replica.reading():
-                tree = open_past(self._replica, find_root(self._replica, root)).tree
-                past = [(name, decode_entry(name, text)) for name, text in tree.items()]
-        back = self._scopes.restore(token, past)
-        self._open.render()
-        self._open.changed()
-        return back
 
     def held_anything(self, token: str) -> bool:
         """Whether a scope has or had a text or an event."""
@@ -175,14 +106,14 @@ class MemoryScopes(MemoryPart):
                 lost += any(value.kind != FORGOTTEN and value.body not in kept for value in held.values())
         return lost
 
-    def counts(self) -> builtins.list[ScopeCounts]:
+    def counts(self) -> list[ScopeCounts]:
         """How much is in each scope that is not forgotten, the nameless one first. What is left under conflicts in a forgotten
         one is counted with the conflicts of the nameless one, where its forget stands.
         """
         with self._replica.reading():
             store = self._replica.store
             scopes = ["", *live_scopes(store)]
-            segments: dict[str, builtins.list[tuple[SegmentName, Entry]]] = {}
+            segments: dict[str, list[tuple[SegmentName, Entry]]] = {}
             for name in store.names():
                 if (segment := segment_name(name)) is not None:
                     segments.setdefault(segment.scope, []).append((segment, store.entry(name)))

@@ -52,7 +52,7 @@ def tool(
         return answered(tell(desk, result, {**said, **asked}))
 
     properties = {**{one.called("mcp"): _schema(one) for one in given}, **further}
-    scope = {} if declared.about == "memory" else {"scope": SCOPE}
+    scope = {"scope": SCOPE} if op.is_scoped else {}
     return Definition(
         name=declared.tool,
         title=declared.title,

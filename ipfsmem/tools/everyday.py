@@ -344,7 +344,7 @@ def _list(desk: ToolContext, found: MemoryPage, given: JSON) -> RenderedAnswer:
 def _scopes(desk: ToolContext) -> str:
     """Return the scopes that a call can name, and the default for calls; empty if only the default scope exists."""
     usual = desk.usual_scope
-    named = [one.token for one in desk.memory.scopes.list() if one.token != usual]
+    named = [one for one in desk.memory.scopes.names() if one != usual]
     if not usual and not named:
         return ""
     is_project = " (this project)" if usual and usual == desk.session.project else ""

@@ -146,7 +146,7 @@ class ToolContext:
         if named:
             check_scope(named)
         if must_exist and named not in ("", usual) and memory.scopes.get(named) is None:
-            there = ", ".join(one.token for one in memory.scopes.list()[:20]) or "only the default scope"
+            there = ", ".join(memory.scopes.names()[:20]) or "only the default scope"
             raise NotFoundError(f"unknown scope {named}", hint=f"Scopes: {there}.")
         return named
 

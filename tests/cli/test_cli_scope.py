@@ -28,7 +28,7 @@ def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(
     cli.ok("forget", "tone")
     monkeypatch.delenv("IPFSMEM_SCOPE")
     assert cli.ok("read", "tone", "--body").out == "everybody's\n"
-    (row,) = cli.ok("scope", "list", "--json").json
+    (row,) = cli.ok("scope", "list", "--json").json["scopes"]
     assert (row["scope"], row["memories"]) == ("work", 0)
 
 
@@ -44,7 +44,9 @@ def test_title_forget_and_restore(sealed: Cli) -> None:
     assert "1 memory and 1 event" in refused.err
     sealed.ok("scope", "forget", "work", "--yes", "--reason", "done")
     assert sealed.ok("scope", "list").out == ""
-    assert [row["scope"] for row in sealed.ok("scope", "list", "--forgotten", "--json").json] == ["work"]
+    assert [row["scope"] for row in sealed.ok("scope", "list", "--forgotten", "--json").json["scopes"]] == [
+        "work"
+    ]
     sealed.fails(4, "write", "new", "--body", "x", "--scope", "work")
     sealed.fails(4, "read", "tone", "--scope", "work")
     assert sealed.ok("scope", "restore", "work", "--root", root, "--json").json["memories"] == 1
@@ -247,7 +249,7 @@ def test_a_title_drives_no_terminal_and_no_list(cli: Cli, tmp_path: Path) -> Non
     assert "U+202E" in cli.fails(10, "scope", "make", "work", "--title", bad).err
     cli.ok("scope", "make", "work", "--title", "Ours")
     cli.fails(10, "scope", "title", "work", bad)
-    assert cli.ok("scope", "list", "--json").json[0]["card"]["title"] == "Ours"
+    assert cli.ok("scope", "list", "--json").json["scopes"][0]["card"]["title"] == "Ours"
 
 
 @pytest.mark.parametrize("bad", ["Not A Scope", "all", "../x", "w\u00f6rk"])
@@ -263,7 +265,9 @@ def test_a_wrong_name_in_the_environment_is_one_line(
     cli.ok("list", "--scope", "")
     cli.ok("list", "--stack", "")
     monkeypatch.delenv("IPFSMEM_SCOPE")
-    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("scope", "list", "--json").json == []
+    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("scope", "list", "--json").json == {
+        "scopes": []
+    }
 
 
 def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_scopes_of_a_removed_log_come_back_made_and_forgotten(home: Path) -> Non
     )
     memory.close()
     with Memory.load("default", home=home) as memory:
-        assert [scope.token for scope in memory.scopes.list()] == ["new"]
+        assert memory.scopes.names() == ["new"]
         assert [item.key for item in memory.scope("new").list()] == ["plan"]
         assert "Lost" not in str([one for one in memory.check() if one.level == "warn"])
 

@@ -308,7 +308,7 @@ class Devices:
         with contextlib.suppress(NotFoundError, LimitError):
             back = memory.scopes.restore(scope, root)
             after = set[str]().union(*(self.stand(memory.scope(scope), key) for key in KEYS))
-            assert before <= after and len(after - before) <= back.texts
+            assert before <= after and len(after - before) <= back.memories
             self.back(who, after - before)
 
     # -- out and in ------------------------------------------------------------------------------------------------
@@ -328,10 +328,10 @@ class Devices:
 
     def stands_alike(self, memory: Memory, copy: Memory, *, forked: bool = False) -> None:
         """A copy has every scope, text and event of a memory, each where it stood and as whose it was."""
-        assert [(one.token, one.title) for one in copy.scopes.list()] == [
-            (one.token, one.title) for one in memory.scopes.list()
+        assert [(one.scope, one.title) for one in copy.scopes.list()] == [
+            (one.scope, one.title) for one in memory.scopes.list()
         ]
-        for scope in ("", *(one.token for one in memory.scopes.list())):
+        for scope in ("", *memory.scopes.names()):
             ours, theirs = memory.scope(scope), copy.scope(scope)
             own = [item.key for item in ours.list() if item.own]
             assert [item.key for item in theirs.list() if item.own] == own

@@ -684,9 +684,7 @@ class People:
     def check(self, name: str) -> None:
         memory = self.lab.devices[name]
         texts = b"".join(whole_texts(memory)) + repr(memory.timeline.read()).encode()
-        texts += b"".join(
-            repr(memory.scope(one.token).timeline.read()).encode() for one in memory.scopes.list()
-        )
+        texts += b"".join(repr(memory.scope(one).timeline.read()).encode() for one in memory.scopes.names())
         # What was left alone, and said: it stands in its file. So does what stands in a folder that nobody looks at.
         for place in self.places:
             notices = "\n".join(self.lab.devices[place.who].status().notices)

@@ -153,16 +153,13 @@ ROWS: Final = (
     Op("usage csv", {}, "", "usage_csv", "", "usage.csv"),
     Op("usage budget", {}, "usage budget", "usage_budgets", "", "usage.budgets"),
     # scopes
-    Op("scope list", {}, "scope list", "scopes", "", "scopes.list"),
-    Op("scope show", {"name": "mine"}, "scope show", "scope", "", "scopes.get", on={"python": {"name": None, "token": "mine"}}),
-    Op("scope make", {"name": "made", "title": "Made"}, "scope make", "put_scope", "", "scopes.make", "scope make",
-       {"python": {"name": None, "token": "made"}}),
-    Op("scope title", {"token": "mine", "title": "Mine"}, "scope title", "", "", "scopes.title", "scope title", {"cli": {"token": None, "name": "mine"}}),
-    Op("scope into", {"token": "theirs", "into": "mine"}, "scope into", "", "", "scopes.redirect", "scope into", {"cli": {"token": None, "into": None, "name": "theirs", "other": "mine"}}),
-    Op("scope forget", {"name": "mine", "reason": "A test."}, "scope forget", "forget_scope", "", "scopes.forget", "scope forget",
-       {"python": {"name": None, "token": "mine"}}),
-    Op("scope restore", {"name": "gone"}, "scope restore", "restore_scope", "", "scopes.restore", "scope restore",
-       {"python": {"name": None, "token": "gone"}}),
+    Op("scope list", {}, "scope list", "scopes_list", "", "scopes.list"),
+    Op("scope show", {"name": "mine"}, "scope show", "scopes_show", "", "scopes.show"),
+    Op("scope make", {"name": "made", "title": "Made"}, "scope make", "put_scope", "", "scopes.make", "scope make"),
+    Op("scope title", {"name": "mine", "title": "Mine"}, "scope title", "", "", "scopes.title", "scope title"),
+    Op("scope into", {"name": "theirs", "into": "mine"}, "scope into", "", "", "scopes.redirect", "scope into"),
+    Op("scope forget", {"name": "mine", "reason": "A test."}, "scope forget", "scopes_forget", "", "scopes.forget", "scope forget"),
+    Op("scope restore", {"name": "gone"}, "scope restore", "scopes_restore", "", "scopes.restore", "scope restore"),
     # the whole
     Op("status", {}, "status", "status", "", "status"),
     Op("check", {}, "vault check", "check", "", "check"),
@@ -234,6 +231,6 @@ NOT_THERE: Final[Given] = {
 REFUSED_BEFORE: Final = frozenset(
     [
         ("forget", "tool"), ("session delete", "cli"),
-        ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
+        ("graph relate", "tool"), ("scope forget", "cli"),
     ]
 )  # fmt: skip

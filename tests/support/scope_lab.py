@@ -18,7 +18,7 @@ def blob(files: Mapping[str, str]) -> bytes:
 
 def everything_in(memory: Memory) -> dict[str, dict[str, Any]]:
     """By scope: each text by key, with where it stands and whose word it is; the events without ids; the card."""
-    cards = {scope.token: scope.card for scope in memory.scopes.list()}
+    cards = {scope.scope: scope.card for scope in memory.scopes.list()}
     found: dict[str, dict[str, Any]] = {}
     for token in ("", *cards):
         part = MemoryStore(memory.replica).in_scope(token)

@@ -17,7 +17,7 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
-from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
+from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Scopes, Sessions, Usage, Values
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
@@ -38,6 +38,7 @@ GROUPS = {
     "hidden": Hidden,
     "graph": Graph,
     "dreams": Dreams,
+    "scopes": Scopes,
     "usage": Usage,
 }
 

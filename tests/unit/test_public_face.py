@@ -36,10 +36,11 @@ def test_the_parts_of_a_memory_are_objects_with_their_own_methods(tmp_path: Path
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         memory.scopes.make("work", title="Work")
         memory.scope("work").write("tone", "direct")
-        assert [(one.token, one.title) for one in memory.scopes.list()] == [("work", "Work")]
-        assert memory.scope("work").scopes.forget("work") == 1 and memory.scopes.list() == []
+        assert [(one.scope, one.title) for one in memory.scopes.list()] == [("work", "Work")]
+        assert memory.scope("work").scopes.forget("work").forgotten == 1 and memory.scopes.names() == []
         (gone,) = memory.scopes.list(forgotten=True)
-        assert gone.forgotten and memory.scopes.get("work") == gone
+        assert gone.scope == "work" and gone.card is None
+        assert memory.scopes.show("work").forgotten and memory.scopes.names(forgotten=True) == ["work"]
 
 
 def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
         assert len(parts) == 18
         for name in parts:
             assert f"`memory.{name}`" in told
-        assert memory.scopes.list() == [] and memory.vaults.list() == []
+        assert memory.scopes.names() == [] and memory.vaults.list() == []
         memory.folders.attach(tmp_path / "plain")
         assert {Path(one.path).name for one in memory.folders.list()} == {"memory", "plain"}
         with pytest.raises(ipfsmem.errors.UsageError, match="encrypted vault of a wallet"):

@@ -22,14 +22,13 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "usage")
+GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "scopes", "usage")
 PARTS = (
     "timeline",
     *GROUPS,
     "plugins",
     "versions",
     "bundles",
-    "scopes",
     "folders",
     "members",
     "providers",

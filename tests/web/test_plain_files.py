@@ -73,5 +73,5 @@ def test_the_tree_is_that_of_python_and_is_taken_in_by_both(
         other.bundles.import_(tmp_path / "web")
         there = other.scope("old").read("rule")
         assert there is not None and there.file.body == "From the old one."
-        assert {one.token for one in other.scopes.list()} == {"old", "shop"}
+        assert set(other.scopes.names()) == {"old", "shop"}
         assert [one.key for one in other.conflicts()] == ["gone", "menu"] and other.read("gone") is None

@@ -730,6 +730,51 @@ export type Undoing = {
   readonly exit_code: number
 }
 
+/** Scopes by name. It is a sequence of its `scopes`. */
+export type ScopeList = {
+  readonly scopes: readonly ScopeLine[]
+}
+
+/** A scope and its number of memories. */
+export type ScopeLine = {
+  readonly scope: string
+  readonly card: Card | null
+  readonly memories: number
+}
+
+/** The fields of a card, in the order of canonical JSON. */
+export type Card = {
+  readonly ids: readonly (readonly string[])[]
+  readonly into: string | null
+  readonly kind: 'agent' | 'user' | 'workspace'
+  readonly title: string
+  readonly v: 1
+}
+
+/** A scope and its counts. */
+export type ScopeFacts = {
+  readonly scope: string
+  readonly card: Card | null
+  readonly memories: number
+  readonly forgotten: boolean
+  readonly events: number
+}
+
+/** A scope that was forgotten. `forgotten`: number of its memories; `never_synced`: those in no published version, which cannot be restored. */
+export type ScopeForgotten = {
+  readonly scope: string
+  readonly forgotten: number
+  readonly never_synced: number
+}
+
+/** A scope that was restored. `not_fetched`: number of texts that are not on this device and were not restored. */
+export type ScopeRestored = {
+  readonly scope: string
+  readonly memories: number
+  readonly events: number
+  readonly not_fetched: number
+}
+
 /** What was used, added up `by` agent, provider, model or day. It is a sequence of its `totals`. */
 export type UsageTotals = {
   readonly totals: readonly UsageTotal[]
@@ -836,6 +881,10 @@ export type Operations = {
   'dreams.undo': { method: 'POST', path: '/v1/dreams/{dream}/undo', body: undefined, answer: Undoing }
   'dreams.abort': { method: 'POST', path: '/v1/dream/abort', body: undefined, answer: DreamStatus }
   'dreams.switch': { method: 'PUT', path: '/v1/dream', body: DreamsSwitchBody, answer: DreamStatus }
+  'scopes.list': { method: 'GET', path: '/v1/scopes', body: undefined, answer: ScopeList }
+  'scopes.show': { method: 'GET', path: '/v1/scopes/{name}', body: undefined, answer: ScopeFacts }
+  'scopes.forget': { method: 'DELETE', path: '/v1/scopes/{name}', body: undefined, answer: ScopeForgotten }
+  'scopes.restore': { method: 'POST', path: '/v1/scopes/{name}/restore', body: undefined, answer: ScopeRestored }
   'usage.totals': { method: 'GET', path: '/v1/usage', body: undefined, answer: UsageTotals }
   'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }

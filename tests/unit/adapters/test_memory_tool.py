@@ -380,7 +380,7 @@ def test_a_scope_is_a_directory_of_its_own(memory: Memory) -> None:
     directory = MemoryDirectory(memory.scope("project"))
     directory.run(create("/memories/sub/a.md", "in the scope"))
     assert files(memory) == {} and files(memory.scope("project")) == {"sub/a.md": "in the scope"}
-    assert [scope.token for scope in memory.scopes.list()] == ["project"]
+    assert memory.scopes.names() == ["project"]
 
 
 # -- what was shown -----------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_one_project_on_two_machines_is_one_scope_also_when_both_begin_offline(
     second = connect(b, repository(tmp_path / "elsewhere" / "deep" / "name", "git@github.com:acme/api"))
     assert first.scope == second.scope
     lab.settle(a, b)
-    assert [one.token for one in a.scopes.list()] == [first.scope]
+    assert a.scopes.names() == [first.scope]
 
 
 def test_two_projects_of_one_name_and_forks_are_two_scopes(sealed: Memory, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_of_a_tree_of_projects_each_is_a_scope(memory: Memory, tmp_path: Path) -
     )
     taken = twice(memory, "claude-code", base)
     assert taken.own == 2 and sorted(taken.scopes.values()) == [1, 1] and all(taken.scopes)
-    scopes = [one.token for one in memory.scopes.list()]
+    scopes = memory.scopes.names()
     assert len(scopes) == 2 and sorted(taken.scopes) == scopes
     assert {memory.scope(one).read("role").text for one in scopes} == {"Works on the API.\n", "Plays.\n"}  # type: ignore[union-attr]
     with pytest.raises(UsageError):
@@ -418,7 +418,7 @@ def test_paths_of_projects_are_not_published(tmp_path: Path) -> None:
         assert f"--map {scope}=NAME" in str(raised.value.hint)
         assert not public.list() and not public.scopes.list()
         assert public.bundles.import_from("claude-code", base, maps={scope: "work"}).own == 1
-        assert [one.token for one in public.scopes.list()] == ["work"]
+        assert public.scopes.names() == ["work"]
 
 
 def test_a_lone_surrogate_loses_no_conversation(memory: Memory) -> None:

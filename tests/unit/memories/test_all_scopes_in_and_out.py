@@ -244,7 +244,7 @@ def test_into_one_scope_only_what_has_no_other(
             mine.scope("here").bundles.import_(tmp_path / "out", **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="backup"):
         mine.bundles.import_(tmp_path / "out", same=True, foreign=True)
-    assert mine.scopes.list() == []
+    assert mine.scopes.names() == []
     done = mine.scope("here").bundles.import_(tmp_path / "out" / "scopes" / "work")
     assert done.added and everything_in(mine)["here"]["texts"] == everything_in(full)["work"]["texts"]
 
@@ -390,7 +390,7 @@ def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Pa
         export_plain_car(sealed, {"keyring.json": b"{}", "head.ipm": b"x", "s/top.ipm": b"x"})
     with pytest.raises(FormatError, match="encrypted vault"):
         memory.bundles.import_(tmp_path / "sealed.car")
-    assert memory.files() == {} and memory.scopes.list() == []
+    assert memory.files() == {} and memory.scopes.names() == []
 
 
 def test_thousands_of_scopes_are_taken_or_refused_at_once(
@@ -420,7 +420,7 @@ def test_thousands_of_scopes_are_taken_or_refused_at_once(
     monkeypatch.setattr(import_scopes, "MAX_SCOPES", 20)
     with pytest.raises(LimitError, match="at most 20"):
         memory.bundles.import_(tree(21))
-    assert memory.scopes.list() == [] and memory.replica.store.frame.ctx == {}
+    assert memory.scopes.names() == [] and memory.replica.store.frame.ctx == {}
     memory.bundles.import_(tree(20))
     assert memory.bundles.import_(tree(20), same=True).unchanged == 20
     monkeypatch.setattr(bundle_tree, "MAX_SCOPES", 20)

@@ -203,7 +203,7 @@ def test_forgotten_scope_leaves_no_text_in_its_folder_or_in_mode_local(tmp_path:
         work.write("later", "Another zebraquark at work.")
         (folder / "plan.md").write_text("An edited zebraquark at work.\n")
         memory.write("plan", "Everybody's plan.")
-        assert memory.scopes.forget("work") == 2
+        assert memory.scopes.forget("work").forgotten == 2
     found = [path for path in tmp_path.rglob("*") if path.is_file() and b"zebraquark" in path.read_bytes()]
     assert not found
     with Memory.load("default", home=home) as memory:

@@ -22,6 +22,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.parts.vault_handle import reading_only
 from ipfsmem.published.versions import History
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
@@ -242,9 +243,7 @@ def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -
     for n, (scope, key, what) in enumerate(done):
         if scope not in only:
             continue
-        if scope and scope in {one.token for one in memory.scopes.list(forgotten=True)} - {
-            one.token for one in memory.scopes.list()
-        }:
+        if scope in memory.scopes.names(forgotten=True):
             continue  # nothing is written there
         there = memory.scope(scope) if scope else memory
         mark = f"zq{SCOPES.index(scope)}n{n}zq"
@@ -372,6 +371,14 @@ def test_the_rows_of_the_tools_do_show_what_they_may() -> None:
                 continue  # no value by key and no earlier text is there
             said = [model(name, **given) for given in OF_TOOLS[name]]
             assert marks([(one.text, one.structured) for one in said]) == {1}, name
+
+
+@pytest.mark.parametrize("covered", [(), ("work",), ("work", "home"), None])
+def test_list_of_scopes_has_only_those_that_the_caller_covers(covered: tuple[str, ...] | None) -> None:
+    with filled([(scope, "a", "tea") for scope in SCOPES]) as memory:
+        with reading_only(None if covered is None else frozenset(covered)):
+            listed = [one.scope for one in memory.scopes.list()]
+        assert listed == sorted(SCOPES[1:] if covered is None else covered)
 
 
 def test_the_rows_of_the_parts_do_show_what_they_may() -> None:

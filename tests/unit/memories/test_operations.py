@@ -45,7 +45,7 @@ def settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> 
 
 def test_forgetting_a_scope_without_memories_is_noted_as_done(memory: Memory) -> None:
     memory.scopes.make("work")
-    assert memory.scopes.forget("work") == 0
+    assert memory.scopes.forget("work").forgotten == 0
     assert told(memory)[-1] == "python scope forget work/work"
 
 

@@ -277,7 +277,7 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
         )
         restored = published.scopes.restore("work", root)
     assert list(published.scope("work").files()) == [beside] and given(published) == set()
-    assert (restored.texts, restored.not_fetched) == (1, imported)
+    assert (restored.memories, restored.not_fetched) == (1, imported)
 
 
 def test_part_that_ends_with_long_number_is_not_cut_off() -> None:

@@ -316,7 +316,7 @@ def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab
     root = b.status().root
     b.scopes.forget("work")
     restored = b.scopes.restore("work", root)
-    assert (restored.texts, restored.events) == (1, 1)
+    assert (restored.memories, restored.events) == (1, 1)
     assert [event["type"] for event in b.scope("work").timeline.read()] == ["s"]
 
 

@@ -83,7 +83,7 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
     memory.sessions.add("chat", said("four"))
     assert heard(memory) == ["one", "two", "four"] and heard(memory, "other") == ["else"]
     # It stands in no list, no index and no scope of its own.
-    assert memory.list().memories == () and "ession" not in memory.index() and memory.scopes.list() == []
+    assert memory.list().memories == () and "ession" not in memory.index() and memory.scopes.names() == []
 
 
 def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:

@@ -252,9 +252,9 @@ def test_of_one_name_here_and_everywhere_it_is_one_session(
 def test_a_scope_that_has_nothing_else_is_there(tmp_path: Path, here_only: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         memory.scope("work").sessions.add("chat", [{"role": "user", "content": "zebra"}])
-        assert [one.token for one in memory.scopes.list()] == ["work"] and memory.scopes.get("work")
+        assert memory.scopes.names() == ["work"] and memory.scopes.get("work")
         memory.scopes.forget("work")
-        assert memory.scopes.list() == [] and memory.scope("work").sessions.known() == []
+        assert memory.scopes.names() == [] and memory.scope("work").sessions.known() == []
 
 
 @pytest.mark.parametrize("row", [b"\x97", "text", b"", None])

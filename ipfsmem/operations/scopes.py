@@ -1,0 +1,267 @@
+"""The operations on the scopes of a vault: list, create, title, redirect, forget and restore them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.causal.cards import Card, Kind, ProjectId
+from ipfsmem.causal.value import decode_entry
+from ipfsmem.operation import Cli, Except, Http, Items, Reason, View, operation
+from ipfsmem.parts.scopes import MemoryScopes
+
+ScopeName = Annotated[
+    str,
+    Meta(description="Its name: 1 to 64 of a-z, 0-9, _ and -."),
+    Cli(metavar="SCOPE"),
+    Http(reaches="itself"),
+]
+
+
+class ScopeCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A scope. `card` None: it is forgotten, or its card is not fetched."""
+
+    scope: str
+    card: Card | None
+
+    @property
+    def title(self) -> str:
+        """Its title, else its name."""
+        return self.scope if self.card is None else self.card.title
+
+
+class ScopeLine(ScopeCard, frozen=True, kw_only=True):
+    """A scope and its number of memories."""
+
+    memories: int
+
+
+class ScopeFacts(ScopeLine, frozen=True, kw_only=True):
+    """A scope and its counts."""
+
+    forgotten: bool
+    events: int
+
+
+class ScopeList(Items[ScopeLine], frozen=True, kw_only=True):
+    """Scopes by name. It is a sequence of its `scopes`."""
+
+    scopes: tuple[ScopeLine, ...]
+
+
+class ScopeForgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """A scope that was forgotten. `forgotten`: number of its memories; `never_synced`: those in no published version, which cannot be restored."""
+
+    scope: str
+    forgotten: int
+    never_synced: int
+
+
+class ScopeRestored(msgspec.Struct, frozen=True, kw_only=True):
+    """A scope that was restored. `not_fetched`: number of texts that are not on this device and were not restored."""
+
+    scope: str
+    memories: int
+    events: int
+    not_fetched: int
+
+
+@operation(
+    name="scopes.list",
+    summary="List scopes",
+    right="read",
+    about="scopes",
+    http="GET /v1/scopes",
+)
+def list_(
+    view: View,
+    *,
+    forgotten: Annotated[bool, Meta(description="List forgotten scopes instead.")] = False,
+) -> ScopeList:
+    """List the scopes: name, kind, number of memories, title, and the scope that replaced it."""
+    counts, covered = view.opened.memories.counts_everywhere(), view.covered
+    return ScopeList(
+        scopes=tuple(
+            ScopeLine(scope=one.token, card=one.card, memories=counts.get(one.token, (0, 0))[0])
+            for one in view.opened.scopes.listing(forgotten=forgotten)
+            if covered is None or one.token in covered
+        )
+    )
+
+
+@operation(
+    name="scopes.show",
+    summary="Show a scope",
+    right="read",
+    about="scopes",
+    raises=("NotFoundError: there is no such scope.", "KeyNameError: `name` is invalid."),
+    http="GET /v1/scopes/{name}",
+)
+def show(view: View, name: ScopeName) -> ScopeFacts:
+    """Show a scope: title, kind, and its number of memories and events. Those of scopes that lead to it are not counted."""
+    scopes = MemoryScopes(view.opened)
+    one = scopes.known(name)
+    counted = next((each for each in scopes.counts() if each.scope == name), None)
+    return ScopeFacts(
+        scope=name,
+        card=one.card,
+        forgotten=one.forgotten,
+        memories=0 if counted is None else counted.memories,
+        events=0 if counted is None else counted.events,
+    )
+
+
+@operation(
+    name="scopes.make",
+    summary="Create a scope",
+    right="write",
+    about="scopes",
+    raises=(
+        "UsageError: the scope exists, or mode ipfs with `ids`.",
+        "NotFoundError: the scope is forgotten.",
+        "FormatError: `title` is invalid.",
+        "LimitError: the vault has too many scopes.",
+    ),
+)
+def make(
+    view: View,
+    name: ScopeName,
+    *,
+    title: Annotated[str | None, Meta(description="Title; it can be changed later.")] = None,
+    kind: Annotated[
+        Kind, Meta(description="workspace: a project. user: a person. agent: an agent.")
+    ] = "workspace",
+    ids: Annotated[
+        Iterable[ProjectId],
+        Meta(description="What the project that it stands for is known by."),
+        Except(("cli", "http", "mcp")),
+    ] = (),
+) -> ScopeCard:
+    """Create a scope with a title and a kind. A first write also creates a scope, without them."""
+    made = view.opened.scopes.make(name, title=title, kind=kind, ids=ids)
+    view.opened.changed()
+    return ScopeCard(scope=name, card=made.card)
+
+
+@operation(
+    name="scopes.title",
+    summary="Change the title of a scope",
+    right="write",
+    about="scopes",
+    raises=("NotFoundError: there is no such scope, or it is forgotten.", "FormatError: `title` is invalid."),
+    idempotent=True,
+)
+def title_(view: View, name: ScopeName, title: Annotated[str, Meta(description="Its title.")]) -> ScopeCard:
+    """Change the title of a scope. Its name never changes."""
+    made = view.opened.scopes.change(name, title=title)
+    view.opened.changed()
+    return ScopeCard(scope=name, card=made.card)
+
+
+@operation(
+    name="scopes.redirect",
+    summary="Redirect a scope to another one",
+    right="write",
+    about="scopes",
+    raises=(
+        "NotFoundError: one of the scopes does not exist, or is forgotten.",
+        "UsageError: `into` is the scope itself, or is redirected to it.",
+    ),
+    audit="scope into",
+    command="scope into",
+    idempotent=True,
+)
+def redirect(
+    view: View,
+    name: ScopeName,
+    into: Annotated[
+        str | None,
+        Meta(description="The other scope; without one the redirection is removed."),
+        Cli(metavar="OTHER"),
+    ] = None,
+) -> ScopeCard:
+    """Redirect a scope to another one.
+
+    Nothing moves: readers of the other one get its texts after their own, and new writes for it go to the other one.
+    """
+    made = view.opened.scopes.change(name, into=into, stay=into is None)
+    view.opened.changed()
+    return ScopeCard(scope=name, card=made.card)
+
+
+@operation(
+    name="scopes.forget",
+    summary="Forget a scope on every device",
+    right="admin",
+    about="scopes",
+    raises=("NotFoundError: there is no such scope, or it is forgotten.",),
+    http="DELETE /v1/scopes/{name}",
+    destructive=True,
+)
+def forget(view: View, name: ScopeName, *, reason: Reason = "") -> ScopeForgotten:
+    """Forget a scope with every memory and event, on every device.
+
+    Concurrent writes of others to it become conflicts. Writes to the scope fail until it is restored, with its texts from a
+    published version while one with them is kept.
+    """
+    from ipfsmem.memories.reasons import check_reason
+
+    opened, scopes = view.opened, MemoryScopes(view.opened)
+    check_reason(reason)
+    scopes.known(name, live=True)
+    lost = scopes.unpublished(name)
+    opened.scan()
+    gone = opened.scopes.forget(name, reason=reason)
+    if opened.files is not None:
+        opened.files.forget_scope(name)
+    if opened.mode.only_here:
+        from ipfsmem.memories.purge import erase
+
+        with opened.replica.reading():
+            keys = [key for key, _ in opened.replica.store.memories(name)]
+        erase(opened.replica, opened.memories.in_scope(name), keys)
+    opened.changed()
+    return ScopeForgotten(scope=name, forgotten=gone, never_synced=lost)
+
+
+@operation(
+    name="scopes.restore",
+    summary="Restore a forgotten scope",
+    right="admin",
+    about="scopes",
+    raises=("NotFoundError: there is no such scope, it is not forgotten, or the version has nothing of it.",),
+    http="POST /v1/scopes/{name}/restore",
+)
+def restore(
+    view: View,
+    name: ScopeName,
+    root: Annotated[
+        str | None,
+        Meta(description="Restore the texts and events of this version."),
+        Cli(
+            option=True,
+            metavar="CID",
+            help="Restore the texts and events of this version (see `ipfsmem vault log`).",
+        ),
+        Except(("http", "mcp")),
+    ] = None,
+) -> ScopeRestored:
+    """Make a forgotten scope writable again.
+
+    It has its texts and events from the published version `root`; otherwise it is empty.
+    """
+    from ipfsmem.published.history import find_root, open_past
+
+    opened, past = view.opened, None
+    MemoryScopes(opened).known(name)
+    if root is not None:
+        with opened.replica.reading():
+            tree = open_past(opened.replica, find_root(opened.replica, root)).tree
+            past = [(entry, decode_entry(entry, text)) for entry, text in tree.items()]
+    back = opened.scopes.restore(name, past)
+    opened.render()
+    opened.changed()
+    return ScopeRestored(scope=name, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
