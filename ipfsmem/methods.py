@@ -439,7 +439,7 @@ class MemoryMethods(StackMethods):
 
         Raises:
             NotFoundError: this device has no such text or version.
-            UsageError: neither `root` nor `sha256` was given, or several texts match.
+            UsageError: neither a version nor a SHA-256 was given, or several texts match.
             ChangedError: the current text is not the one that `seen` says; nothing was restored.
         """
         from ipfsmem.operations.revisions import restore

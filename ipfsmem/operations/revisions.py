@@ -45,7 +45,7 @@ def revision(
     about="scope",
     raises=(
         "NotFoundError: this device has no such text or version.",
-        "UsageError: neither `root` nor `sha256` was given, or several texts match.",
+        "UsageError: neither a version nor a SHA-256 was given, or several texts match.",
         "ChangedError: the current text is not the one that `seen` says; nothing was restored.",
     ),
     http="POST /v1/restore",
