@@ -11,7 +11,7 @@ import functools
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -53,7 +53,8 @@ class _KeyringBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _KeyringFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    body: str | _KeyringBody
+    #: Its content is checked where it is opened.
+    body: str | dict[str, Any]
     open: list[Envelope]
     v: Literal[1]
     vault: str
@@ -256,7 +257,7 @@ class Ring:
         view = self.view
         hidden = [envelope(st) for st in self.statements if not st.public]
         if self.plain:
-            body: str | _KeyringBody = _KeyringBody([], hidden)
+            body: str | dict[str, Any] = msgspec.to_builtins(_KeyringBody([], hidden))
         elif view.sealing is None:
             raise MembershipError(view.reason)
         else:
@@ -332,11 +333,11 @@ class UnlockedKeyring:
 
 
 class Keyring:
-    """keyring.json as read: public statements verified, body still sealed."""
+    """keyring.json as read: public statements verified, body unchecked, and sealed unless `plain`."""
 
     __slots__ = ("_body", "open", "vault")
 
-    def __init__(self, vault: bytes, shown: tuple[Statement, ...], body: str | _KeyringBody) -> None:
+    def __init__(self, vault: bytes, shown: tuple[Statement, ...], body: str | dict[str, Any]) -> None:
         """Made by `parse_keyring`."""
         self.vault = vault
         self.open = shown
@@ -345,7 +346,7 @@ class Keyring:
     @property
     def plain(self) -> bool:
         """Tell whether the body is unsealed (plain `ipfs` mode)."""
-        return isinstance(self._body, _KeyringBody)
+        return not isinstance(self._body, str)
 
     @property
     def roots(self) -> tuple[bytes, ...]:
@@ -369,8 +370,8 @@ class Keyring:
 
         Raises OpenError when no key opens it; FormatError, LimitError or SignatureError for a bad body.
         """
-        if isinstance(self._body, _KeyringBody):
-            return self._shown(self._body)
+        if not isinstance(self._body, str):
+            return self._shown(_plain_body(self._body))
         sealed = canonical.unb64(self._body, "the body of the key ring")
         pairs = _pairs([box_secrets] if isinstance(box_secrets, bytes) else box_secrets)
         known = list(known)
@@ -437,6 +438,7 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
     what = "keyring.json"
     if len(data) > MAX_RING:
         raise LimitError(f"{what} has {len(data)} bytes, {MAX_RING} are allowed")
+    canonical.check_depth(data, what)
     try:
         file = _file_decoder().decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -448,11 +450,12 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
     shown = _statements(file.open, tag, "the open part of the key ring")
     if not all(st.public for st in shown):
         raise FormatError(f"the open part of {what} holds a statement of the sealed part")
-    if isinstance(file.body, _KeyringBody) and (
-        file.body.eks or any(isinstance(st.body, Epoch) for st in shown)
-    ):
-        raise FormatError(f"a plain {what} has no epoch keys")
-    _check_vault(tag, shown, isinstance(file.body, _KeyringBody))
+    plain = not isinstance(file.body, str)
+    if plain:
+        canonical.decode(canonical.encode(file.body), what)  # a body of any type may hold floats
+        if any(isinstance(st.body, Epoch) for st in shown):
+            raise FormatError(f"a plain {what} has no epochs")
+    _check_vault(tag, shown, plain)
     return Keyring(tag, shown, file.body)
 
 
@@ -494,6 +497,17 @@ def _read_body(payload: bytes) -> _KeyringBody:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise FormatError(f"{what} is not readable: {error}") from None
     canonical.check_canonical(payload, body, what)
+    return body
+
+
+def _plain_body(value: dict[str, Any]) -> _KeyringBody:
+    what = "the body of the key ring"
+    try:
+        body = msgspec.convert(value, _KeyringBody)
+    except msgspec.ValidationError as error:
+        raise FormatError(f"{what} is not readable: {error}") from None
+    if body.eks:
+        raise FormatError(f"{what} has epoch keys in a plain vault")
     return body
 
 

@@ -12,7 +12,7 @@ import copy
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -1342,6 +1342,8 @@ ALONE = {
     "a refused state, alone": "a counter that its device did not sign",
     "a body with an unknown field, alone": "a body with an unknown field",
     "plain: a root without a commit, alone": "a root without a commit",
+    "plain: a body with an unknown field, alone": "a body with an unknown field",
+    "plain: a body with a key, alone": "a body with a key",
 }
 
 
@@ -1732,6 +1734,51 @@ def _malformed_ring_of_the_record(beside: bool) -> Callable[[Kept], dict[str, An
     return made
 
 
+def _body_that_is_not_base64url(kept: Kept) -> dict[str, Any]:
+    """One root, whose ring has another text than base64url as its sealed body."""
+    lie = _keyring(lambda forge, file: file.__setitem__("body", "*"))
+    return {"listed": [kept.publish(kept.second, lie)]}
+
+
+def _malformed_ring_beside_a_lost_one(kept: Kept) -> dict[str, Any]:
+    """The words' name leads over the vault's to a ring that is lost; the ring of the one root in the vault's list has a malformed body."""
+    root = kept.publish(kept.second, kept.forge.lies["a body with an unknown field"])
+    return {"listed": [root], "without": _lost_record(kept), "opened_by": "the recovery words"}
+
+
+def _lost_commit_of_a_malformed_ring(kept: Kept) -> dict[str, Any]:
+    """The name of one device leads to an empty state, that of another to a root without its commit, whose ring is malformed."""
+    root = kept.publish(kept.second, kept.forge.lies["a body with an unknown field"])
+    kept.first.entries, kept.first.ctx, kept.first.prev = {}, {}, []
+    _named(kept, root, kept.publish(kept.first))
+    lost = parse_cid(root)
+    for part in ("head.ipm",) if kept.forge.kind == "sealed" else ("memory", ".ipfsmem", "commit.json"):
+        lost = _folder(kept.forge, str(lost), part)
+    return {"listed": [], "without": [lost]}
+
+
+def _restored_with_its_provider(
+    lie: str | None = None, *, given_up: bool
+) -> Callable[[Kept], dict[str, Any]]:
+    """A device publishes twice, and a copy of it from before that once, later: the counter of the first covers the copy's text."""
+
+    def made(kept: Kept) -> dict[str, Any]:
+        enrolment = next(st for st in kept.forge.base if getattr(st.body, "sign", "") == DEVICES[1].key)
+        if given_up:
+            kept.forge.more = [says_heir(DEVICES[1], HEIR, enrolment.hash, vault=kept.forge.tag)]
+        kept.publish(kept.second)
+        at = kept.second
+        copied = replace(at, entries=copy.deepcopy(at.entries), ctx={**at.ctx}, prev=[*at.prev])
+        for _ in range(2):
+            kept.write(at, "m/role", b"by the device\n")
+            newest = kept.publish(at)
+        copied.ms = at.ms
+        kept.write(copied, "m/lost", b"by its copy\n")
+        return {"listed": [kept.publish(copied, kept.forge.lies[lie] if lie else None), newest]}
+
+    return made
+
+
 def _name_in_another_base(kept: Kept) -> dict[str, Any]:
     """The words' record names the vault's anchor in base32."""
     root = kept.publish(kept.second)
@@ -2010,6 +2057,46 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "plain: words that were revoked, beside a name of a lost ring": (
         _revoked_words_and_lost_ring(0),
         "Section 9: the same.",
+    ),
+    "a body that is not base64url, alone": (
+        _body_that_is_not_base64url,
+        "Section 9: damaged: the contents of the body are not of the open part.",
+    ),
+    "plain: a body with an unknown field, alone": (
+        root_alone("plain: a body with an unknown field, alone"),
+        "Section 9: the same.",
+    ),
+    "plain: a body with a key, alone": (
+        root_alone("plain: a body with a key, alone"),
+        "Section 9: the same.",
+    ),
+    "a ring with a malformed body, beside a name of a lost ring": (
+        _malformed_ring_beside_a_lost_one,
+        "Section 9: damaged: a root of this vault is listed, and none verifies.",
+    ),
+    "plain: a ring with a malformed body, beside a name of a lost ring": (
+        _malformed_ring_beside_a_lost_one,
+        "Section 9: the same.",
+    ),
+    "a name of a malformed ring whose commit is lost, beside an empty state": (
+        _lost_commit_of_a_malformed_ring,
+        "Section 7.1: the target of a device's name cannot be read, whatever its ring is.",
+    ),
+    "plain: a name of a malformed ring whose commit is lost, beside an empty state": (
+        _lost_commit_of_a_malformed_ring,
+        "Section 7.1: the same.",
+    ),
+    "another copy of a device whose id is given up": (
+        _restored_with_its_provider(given_up=True),
+        "Section 5: held for a reader that does not write the texts of both copies: a counter of one covers a text of the other.",
+    ),
+    "plain: another copy of a device whose id is given up": (
+        _restored_with_its_provider(given_up=True),
+        "Section 5: the same.",
+    ),
+    "another copy of a device with a refused state": (
+        _restored_with_its_provider("an entry with a reserved key", given_up=False),
+        "Section 9: of two verdicts the first that applies: refused, not held.",
     ),
 }
 

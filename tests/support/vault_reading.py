@@ -112,8 +112,12 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
     blocks = dict(cloud.blocks)
     provider = SimProvider(cloud, clock=clock, random=SeededRandom("reader"), capabilities=FULL)
     try:
-        # A device seals anew what lies under a key that no epoch names; what is to be seen is the join before that.
-        with mock.patch("ipfsmem.sync.commits._seal_pending", lambda replica: None):
+        # A device seals anew what lies under a key that no epoch names, and writes what other copies of a device wrote;
+        # what is to be seen is the join of a reader that writes nothing.
+        with (
+            mock.patch("ipfsmem.sync.commits._seal_pending", lambda replica: None),
+            mock.patch("ipfsmem.sync.join_or_hold.is_given_up", lambda ring, device: False),
+        ):
             memory = asyncio.run(
                 Memory.recover(
                     "reader",

@@ -221,7 +221,7 @@ class Ring:
 
 
 class BadBody(Refused):
-    """A sealed body that a key opens and that is malformed; `ring`: its open part, as of a ring that no key opens."""
+    """A malformed body; `ring`: the open part, as of a ring that no key opens."""
 
     def __init__(self, why: str, ring: Ring) -> None:
         super().__init__(why)
@@ -242,7 +242,7 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
     if not is_hex(file["vault"], 32) or not isinstance(file["open"], list):
         raise Refused("not a ring")
     tag = bytes.fromhex(file["vault"])
-    if isinstance(file["body"], str) != (kind == "sealed"):
+    if not isinstance(file["body"], str if kind == "sealed" else dict):
         raise Refused("a ring of the other kind")
     statements = [read_statement(one, tag) for one in file["open"]]
     for st in statements:
@@ -256,28 +256,28 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
     ring = Ring(tag, {st.hash: st for st in statements})
     ring.slots = {one.id: one for one in _slots(statements, tag, box, secret)}
     keys: dict[str, EpochKey] = {}
-    if kind == "sealed":
-        given = {st.said["ek"] for st in ring.of("epoch")}
-        bag = {**{one.id: one for one in known if one.id in given}, **ring.slots}
-        payload, sealing = _opened(unb64(file["body"]), tag, bag.values())
-        if payload is None:
-            ring.opened = False
-            return ring
-        try:
+    try:
+        if kind == "sealed":
+            given = {st.said["ek"] for st in ring.of("epoch")}
+            bag = {**{one.id: one for one in known if one.id in given}, **ring.slots}
+            payload, sealing = _opened(unb64(file["body"]), tag, bag.values())
+            if payload is None:
+                ring.opened = False
+                return ring
             closed, rest = _read_body(canonical(payload), tag)
-        except Refused as error:
-            raise BadBody(str(error), Ring(tag, dict(ring.statements), opened=False)) from None
-        # The key that opens it, and of slots only those that a root signed: what else it has stands in the body.
-        by_roots = {st.said["ek"] for st in ring.of("epoch") if st.by in ring.roots}
-        keys = {
-            name: one
-            for name, one in bag.items()
-            if one == sealing or (name in by_roots and name in ring.slots)
-        }
-    else:
-        closed, rest = _read_body(file["body"], tag)
-    if kind == "plain" and rest:
-        raise Refused("keys in a plain ring")
+            # The key that opens it, and of slots only those that a root signed: what else it has stands in the body.
+            by_roots = {st.said["ek"] for st in ring.of("epoch") if st.by in ring.roots}
+            keys = {
+                name: one
+                for name, one in bag.items()
+                if one == sealing or (name in by_roots and name in ring.slots)
+            }
+        else:
+            closed, rest = _read_body(file["body"], tag)
+            if rest:
+                raise Refused("keys in a plain ring")
+    except Refused as error:
+        raise BadBody(str(error), Ring(tag, dict(ring.statements), opened=False)) from None
     ring.statements |= {st.hash: st for st in closed}
     # Whichever ring names them: a join leaves out those that none does.
     ring.keys = keys | {one.id: one for one in rest}

@@ -62,6 +62,14 @@ def test_a_copy_that_went_back_is_held() -> None:
     assert verdicts("a lower number and a later clock").count("held") == 1
 
 
+def test_a_copy_under_a_given_up_id_is_held_by_a_reader() -> None:
+    for name in (
+        "another copy of a device whose id is given up",
+        "plain: another copy of a device whose id is given up",
+    ):
+        assert verdicts(name) == ["held", "joined"]
+
+
 def test_texts_under_keys_that_a_revoke_dropped_are_read() -> None:
     seen = CASES["texts under keys that a revoke dropped"]["expect"]
     assert seen["memories"]["lake"]["shown"] == "under the first of these keys\n"
@@ -138,7 +146,7 @@ def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
         options = shape(made)
         if lost := options.pop("without", []):
             losing[name] = set(lost) <= set(made.forge.blocks)
-    assert len(losing) == 16 and all(losing.values())
+    assert len(losing) == 20 and all(losing.values())
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:

@@ -44,8 +44,8 @@ export type KeyringFile = {
   readonly tag: Bytes
   readonly plain: boolean
   readonly open: readonly Statement[]
-  /** Of a plain vault the statements of the body, else its sealed bytes. */
-  readonly body: readonly Statement[] | Bytes
+  /** Sealed, as base64url, or of a plain vault the body itself; what it contains is checked where it is opened. */
+  readonly body: string | Record<string, unknown>
 }
 
 export async function parseKeyring(data: Bytes): Promise<KeyringFile> {
@@ -60,14 +60,10 @@ export async function parseKeyring(data: Bytes): Promise<KeyringFile> {
   const plain = same(tag, vaultTag(fromHex(first.by), true))
   need(plain || same(tag, vaultTag(fromHex(first.by), false)), 'format', 'a tag that is not of the first root')
   await checkSigned(open, tag)
-  need(plain === (typeof file.body !== 'string'), 'format', 'a body of the other form than the tag says')
-  if (!plain) return { tag, plain, open, body: fromBase64url(file.body) }
-  need(open.every(one => one.t !== 'epoch'), 'format', 'epochs in a plain vault')
-  const body = fields(file.body, ['eks', 'st'])
-  need(Array.isArray(body.eks) && body.eks.length === 0, 'format', 'epoch keys in a plain vault')
-  const inner = formedList(body.st, false)
-  await checkSigned(inner, tag)
-  return { tag, plain, open, body: inner }
+  const { body } = file
+  need(plain ? isObject(body) : typeof body === 'string', 'format', 'a body of the other form than the tag says')
+  need(!plain || open.every(one => one.t !== 'epoch'), 'format', 'epochs in a plain vault')
+  return { tag, plain, open, body: body as KeyringFile['body'] }
 }
 
 /** Slots of what no root signed that are tried, of one file (FORMAT.md 8). */
@@ -137,14 +133,19 @@ const envelopes = (all: readonly Statement[]): { k: string; s: string }[] => all
 
 /** The ring of a file with all keys that open: those of its slots, of its body, and `known` ones. Where none opens the body it is shut. */
 export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], known: readonly EpochKey[] = []): Promise<Ring> {
-  if (!(file.body instanceof Uint8Array)) return new Ring(file.tag, true, [...file.open, ...file.body], [])
+  if (typeof file.body !== 'string') {
+    const { keys, inner } = await readBody(file.body, file.tag)
+    need(keys.length === 0, 'format', 'epoch keys in a plain vault')
+    return new Ring(file.tag, true, [...file.open, ...inner], [])
+  }
+  const sealed = fromBase64url(file.body)
   const given = await fromSlots(file.open, file.tag, boxes, true)
   const named = new Set(ofKind(file.open, 'epoch').map(one => `${one.epoch} ${one.ek}`))
-  const opened = await openWith(file, file.body, newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), given)
+  const opened = await openWith(file, sealed, newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), given)
   if (opened !== null) return opened
   // What others signed is tried only where nothing else opens the body; the ring gives of these keys the one that does.
   const more = await keysOfOthers(file, boxes)
-  const late = await openWith(file, file.body, newestFirst(more), given, more)
+  const late = await openWith(file, sealed, newestFirst(more), given, more)
   return late ?? new Ring(file.tag, false, file.open, [...given, ...more], true, [...given, ...more])
 }
 
@@ -153,15 +154,20 @@ async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKe
   for (const key of keys) {
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
     if (raw === null) continue
-    const value = parseCanonical(raw)
-    need(isObject(value), 'format', 'not the body of a ring')
-    const body = fields(value, ['eks', 'st'])
-    const others = keysOfBody(body.eks, file.tag)
-    const inner = formedList(body.st, false)
-    await checkSigned(inner, file.tag)
+    const { keys: others, inner } = await readBody(parseCanonical(raw), file.tag)
     return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given], false, [key, ...given, ...more])
   }
   return null
+}
+
+/** The keys and the statements of a body. */
+async function readBody(value: unknown, tag: Bytes): Promise<{ keys: EpochKey[]; inner: Statement[] }> {
+  need(isObject(value), 'format', 'not the body of a ring')
+  const body = fields(value, ['eks', 'st'])
+  const keys = keysOfBody(body.eks, tag)
+  const inner = formedList(body.st, false)
+  await checkSigned(inner, tag)
+  return { keys, inner }
 }
 
 /** A set of statements of one vault with its epoch keys, and what they say. */

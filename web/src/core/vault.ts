@@ -147,10 +147,11 @@ export class VaultReader {
     const judge = this.judgement(ring)
     const join = async (top: Head): Promise<boolean> => {
       try {
-        // Nobody writes under an id that was given up, so nothing of two copies goes on apart.
-        need(!copies.has(top) || ring.said.givenUp.has(top.dev), 'held', 'made by another copy of its device')
         const isKnown = past.joined.has(top.hash) && top.lacking.length === 0
-        if (!isKnown) state = joinStates(state, await this.#state(top, ring, state), judge)
+        const theirs = isKnown ? null : await this.#state(top, ring, state)
+        // The counters of one copy cover values that only the other one had; this client does not write those under its own dots.
+        need(!copies.has(top), 'held', 'made by another copy of its device')
+        if (theirs !== null) state = joinStates(state, theirs, judge)
         return true
       } catch (error) {
         verdicts[top.root] = verdictOf(error, 'state')
@@ -482,8 +483,10 @@ export class VaultReader {
 
   /** The verified commit of a root, with the ring that it was verified with; null where there is a ring and no commit. */
   async #head(root: string, ring: Ring): Promise<Head | null> {
-    // What is not here may turn up, and is no fault of its writer.
+    // What is not here may turn up, and is no fault of its writer: neither is judged before both are here.
     this.#keyringBytes(root)
+    const cid = this.shelf.blocks.at(root, this.#headPath(root))
+    if (cid !== null) this.shelf.blocks.file(cid)
     const theirs = await this.#trial(root, ring)
     if (this.#isHeadless(root)) return null
     const { commit, reading } = await this.#commit(root, theirs)

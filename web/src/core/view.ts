@@ -118,7 +118,7 @@ export function ownViewOf(key: string, entry: Entry, isOwn: (dot: string, value:
   const split = (wanted: boolean): Entry => Object.fromEntries(Object.entries(entry).filter(([dot, value]) => isOwn(dot, value) === wanted))
   const [mine, theirs] = [split(true), siblings(split(false))]
   const own = viewOf(key, mine, fetch, fetchBase)
-  const bodies = new Set(Object.values(mine).map(value => value.body ?? ''))
+  const bodies = new Set(Object.values(mine).map(value => value.body))
   const foreign = theirs.filter(one => !bodies.has(one.body))
   const alike = theirs.filter(one => one.body !== '' && own.dots.some(dot => entry[dot]?.body === one.body))
   return {
