@@ -39,6 +39,7 @@ MAX_DEPTH = 4
 
 _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
+_SPACE = " \t\r"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
 # Unquoted values that some YAML loader (1.1 or 1.2) parses as boolean, null, number, date, time or merge.
 _OTHER_TYPE = lazy_pattern(
@@ -60,16 +61,19 @@ _QUOTED_NAME = lazy_pattern(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
 _ITEM = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
 # Forms that YAML libraries parse differently: a tab in an indentation, a `?` that may be its own key, escapes
-# of surrogates, a name without a space after its colon in a flow collection, and a block scalar that begins
-# on its own line.
+# of surrogates, a name without a space after its colon in a flow collection, a block scalar that begins on its
+# own line, and a document marker before all else: `---` behind spaces, or `...`.
 _DISPUTED = lazy_pattern(
     r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \t\n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
+    r"|\A(?:[ \t]*(?:#[^\n]*)?\n)*(?: +---|\.\.\.)(?=[ \t\n]|\Z)"
 )
 # Between two scalars: a comment after white space (nothing is captured), a `#` without any, or a `?`.
 _BETWEEN = lazy_pattern(r"(?<![^ \t\n])#[^\n]*|([#?])")
 # A line that only closes flow collections: users write it at the margin, where not every library accepts it.
 _CLOSING = lazy_pattern(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
+# A block scalar that states its own indentation.
+_BLOCK_INDENT = lazy_pattern(r"[|>][-+]?[1-9]")
 # Behind an unquoted scalar of a flow collection: libyaml refuses it, also after white space.
 _COLON_BEFORE_COLLECTION = lazy_pattern(r"[ \t\n]*:[?\[{]")
 _json_str = msgspec.json.Decoder(str)
@@ -156,21 +160,26 @@ def unquote(value: str) -> str:
 
 def parse_tags(text: str) -> tuple[str, ...]:
     """Parse a `tags` value, `[a, b]` or without brackets; items may be quoted, empty ones are dropped."""
-    inner = text.strip(" \t\r")
+    inner = text.strip(_SPACE)
     if inner[:1] == "[" and inner[-1:] == "]":
         inner = inner[1:-1]
     if '"' not in inner and "'" not in inner:
         items = inner.split(",")
     else:
         items = [unquote(m[1]) if m[1] else m[2] for m in _ITEM.finditer(inner)]
-    return tuple(item for item in (i.strip(" \t\r") for i in items) if item)
+    return tuple(item for item in (i.strip(_SPACE) for i in items) if item)
 
 
 def render_tags(items: Iterable[str]) -> str:
     """Return `[a, b]`, quoting ambiguous items as JSON strings; "" without items."""
-    trimmed = (item.strip(" \t\r") for item in items)
+    trimmed = (item.strip(_SPACE) for item in items)
     parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'?") else quote(i) for i in trimmed if i]
     return f"[{', '.join(parts)}]" if parts else ""
+
+
+def written_name(name: str) -> str:
+    """Return a field name as a header line begins with it; a YAML document ends at a line that begins with `... `."""
+    return name if is_bare(name) and ":" not in name and name[:4] != "... " else quote(name)
 
 
 def write_header(fields: Mapping[str, str]) -> str:
@@ -191,7 +200,7 @@ def write_header(fields: Mapping[str, str]) -> str:
     if len(lines) < len(fields):
         for name, value in fields.items():
             if name not in _KNOWN_SET and value:
-                shown = name if ":" not in name and is_bare(name) else quote(name)
+                shown = written_name(name)
                 lines.append(f"{shown}: {value}\n" if is_bare(value) else f"{shown}: {quote(value)}\n")
     text = "".join(lines)
     if len(text) > MAX_HEADER // 4:
@@ -232,7 +241,7 @@ def read_flat(text: str) -> dict[str, str] | None:
     named = False
     for line in text.split("\n"):
         if line[:1] in _NOT_FLAT:
-            stripped = line.strip(" \t\r")
+            stripped = line.strip(_SPACE)
             if not stripped:
                 continue
             if indent is None or line[0] not in " \t":
@@ -241,23 +250,23 @@ def read_flat(text: str) -> dict[str, str] | None:
             if indent not in ("", here) or stripped[0] in _NOT_FLAT:
                 return None
             indent, line = here, stripped
-        elif line and line != "\r":
+        elif line.strip(_SPACE):
             if line[0] != "#":
                 indent = None
         else:
             continue
         if line[0] == "#":
-            comments.append(line[1:].strip(" \t\r"))
+            comments.append(line[1:].strip(_SPACE))
             continue
         name, colon, value = line.partition(":")
         if line[0] == '"' and (quoted := _QUOTED_NAME.match(line)):
             name, colon, value = unquote(quoted[1]), ":", line[quoted.end() :]
         elif colon:
-            name = name.strip(" \t\r")
+            name = name.strip(_SPACE)
         else:
             return None
         named = True
-        value = value.strip(" \t\r")
+        value = value.strip(_SPACE)
         if not value:
             if name == "metadata" and not indent:
                 indent = ""
@@ -353,7 +362,8 @@ def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
 
     These are a comment `#` without white space before it; in a flow collection a scalar that begins with `?`
     or is `-`, or a colon directly before `?`, `[` or `{`; a quoted text or flow collection that continues on
-    a line not indented deeper than its parent, and a block scalar that begins on such a line.
+    a line not indented deeper than its parent, and a block scalar that begins on such a line, or with a blank
+    line indented deeper than its text.
     """
     lines = text.split("\n")
     columns: list[int] = []  # of the open block collections
@@ -381,6 +391,8 @@ def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
                 _check_between(text, start.index, start.index + len(line) - start.column)
                 if not line[: start.column].strip(" "):
                     _check_indented((line,), columns)
+                if not _BLOCK_INDENT.match(line, start.column):
+                    _check_leading_blanks(lines[start.line + 1 :], columns)
             elif event.style in ('"', "'"):
                 _check_indented(lines[start.line + 1 : end.line + 1], columns)
             elif flows and (
@@ -407,6 +419,19 @@ def _check_indented(lines: Iterable[str], columns: list[int]) -> None:
     least = columns[-1] + 1 if columns else 0
     if any(line.strip(" ") and len(line) - len(line.lstrip(" ")) < least for line in lines):
         raise FormatError("header has a continued value without indentation")
+
+
+def _check_leading_blanks(lines: Iterable[str], columns: list[int]) -> None:
+    """Refuse a block scalar whose first line is indented less than a blank line before it: an error in YAML, and
+    libyaml reads such a line as a comment where it begins with `#`."""
+    most = 0
+    for line in lines:
+        depth = len(line) - len(line.lstrip(" "))
+        if depth < len(line):
+            if columns and columns[-1] < depth < most:
+                raise FormatError("header has a block of text that begins with a blank line indented deeper")
+            return
+        most = max(most, depth)
 
 
 def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:

@@ -205,8 +205,7 @@ def _spliced(text: str, marks: Marks, old: MemoryFile, wanted: MemoryFile) -> st
             one = counts[0]
             lines[one.start : one.end] = [_line(lines, one, value, is_flat)]
         else:
-            shown = name if ":" not in name and header.is_bare(name) else header.quote(name)
-            lines.append(f"{_indent(lines)}{shown}: {_scalar(name, value)}{end}")
+            lines.append(f"{_indent(lines)}{header.written_name(name)}: {_scalar(name, value)}{end}")
     return "".join(f"{line}\n" for line in lines)
 
 

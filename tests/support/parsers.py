@@ -322,6 +322,8 @@ def judged(parser: str, given: Any) -> Any:
         return PARSERS[parser](given)
     except (FormatError, SignatureError, SignerError):
         return REFUSED
+    except AssertionError as error:
+        return {"fault": str(error)}
 
 
 def _vectors(name: str) -> Rows:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 import yaml
@@ -300,7 +300,8 @@ _ODD = re.compile(
     r"|(?:^[ ]*|[\[{,:-][ ]*)\?(?=\s|\Z)"  # complex keys
     r"|\\u[dD][89a-fA-F]|\\U"
     r"|:[,\]}]"
-    r"|:[ ]*(?:[ ]#.*)?\n(?:[ ]*(?:#.*)?\n)*[ ]*[|>]",
+    r"|:[ ]*(?:[ ]#.*)?\n(?:[ ]*(?:#.*)?\n)*[ ]*[|>]"
+    r"|\A(?:[ \t]*(?:#.*)?\n)*(?:[ ]+---|\.\.\.)(?=\s|\Z)",
     re.MULTILINE,
 )
 
@@ -402,6 +403,12 @@ def _look(node: yaml.Node, depth: int, outer: int, lines: list[str]) -> None:
         column = node.start_mark.column
         if column <= outer and not lines[node.start_mark.line][:column].strip(" "):
             raise Refused("a block of text begins too far left")
+        if not re.match("[|>][-+]?[1-9]", lines[node.start_mark.line][column:]):
+            below = lines[node.start_mark.line + 1 :]
+            blank = list(takewhile(lambda line: not line.strip(" "), below))
+            depth = next((len(line) - len(line.lstrip(" ")) for line in below[len(blank) :]), 0)
+            if outer < depth < max(map(len, blank), default=0):
+                raise Refused("a blank line before a block of text is indented deeper")
     inner = outer if flow else node.start_mark.column
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
@@ -491,7 +498,7 @@ def render_file(file: File) -> str:
     for name in order:
         if not fields[name]:
             continue
-        said = name if _is_bare(name) and ":" not in name else _quoted(name)
+        said = name if _is_bare(name) and ":" not in name and not name.startswith("... ") else _quoted(name)
         value = fields[name]
         lines.append(f"{said}: {value if name == 'tags' or _is_bare(value, name) else _quoted(value)}")
     body = file.body.rstrip("\n")

@@ -9,7 +9,6 @@ import {
   type Field,
   findMarks,
   flatFields,
-  isBare,
   isBareValue,
   type Marks,
   type MemoryFile,
@@ -21,7 +20,8 @@ import {
   renderLines,
   scalar,
   withoutLastLines,
-  writeTags
+  writeTags,
+  writtenName
 } from './memory_file.ts'
 
 type Changes = ReadonlyMap<string, string>
@@ -167,8 +167,7 @@ function spliced(text: string, marks: Marks, old: Fields, wanted: Fields): strin
     const one = found.find(entry => isFilled(lines, entry)) ?? found[0]
     if (one !== undefined) lines.splice(one.start, one.end - one.start, lineWith(lines, one, value, isFlat))
     else {
-      const shown = isBare(name) && !name.includes(':') ? name : quoted(name)
-      lines.push(`${indentOf(lines)}${shown}: ${written(name, value)}${marks.isCrlf ? '\r' : ''}`)
+      lines.push(`${indentOf(lines)}${writtenName(name)}: ${written(name, value)}${marks.isCrlf ? '\r' : ''}`)
     }
   }
   return lines.map(line => `${line}\n`).join('')

@@ -174,10 +174,11 @@ export function scalar(value: string): string {
 
 // --- headers that are not flat ---
 
-/** Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, and a block of text that begins in a line of its own. */
+/** Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a block of text that begins in a line of its own, and a document marker before all else: `---` behind spaces, or `...`. */
 const DISPUTED = new RegExp(
   '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\t\\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U|:[,\\]}]' +
-    '|:[ \\t]*(?:[ \\t]#[^\\n]*)?\\n(?:[ \\t]*(?:#[^\\n]*)?\\n)*[ \\t]*[|>]'
+    '|:[ \\t]*(?:[ \\t]#[^\\n]*)?\\n(?:[ \\t]*(?:#[^\\n]*)?\\n)*[ \\t]*[|>]' +
+    '|(?<![^])(?:[ \\t]*(?:#[^\\n]*)?\\n)*(?: +---|\\.\\.\\.)(?=[ \\t\\n]|(?![^]))'
 )
 
 type Yaml = string | Yaml[] | Map<string, Yaml>
@@ -330,14 +331,16 @@ const isPlain = (value: string): boolean =>
 export const quoted = (value: string): string =>
   JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
+/** A field name as a header line begins with it; a YAML document ends at a line that begins with `... `. */
+export const writtenName = (name: string): string => (isBare(name) && !name.includes(':') && !name.startsWith('... ') ? name : quoted(name))
+
 /** The header lines of fields, in the normal form; empty text without any. */
 export function renderLines(fields: readonly Field[]): string {
   const said = fields.map(([name, value]): Field => [name, name === 'tags' ? writeTags(readTags(value)) : value]).filter(one => one[1] !== '')
   const known = KNOWN_FIELDS.flatMap(name => said.filter(one => one[0] === name))
   const all = [...known, ...said.filter(one => !(KNOWN_FIELDS as readonly string[]).includes(one[0]))]
   const line = ([name, value]: Field): string => {
-    const left = isBare(name) && !name.includes(':') ? name : quoted(name)
-    return `${left}: ${name === 'tags' || isBareValue(name, value) ? value : quoted(value)}\n`
+    return `${writtenName(name)}: ${name === 'tags' || isBareValue(name, value) ? value : quoted(value)}\n`
   }
   return all.map(line).join('')
 }
