@@ -1625,6 +1625,18 @@ def _held_through_the_list(kept: Kept) -> dict[str, Any]:
     return {"listed": [between]}
 
 
+def _held_through_one_that_does_not_cover(kept: Kept) -> dict[str, Any]:
+    """A root with a state that is refused; the next one names it and has lesser counters, the last one has greater ones again."""
+
+    def lesser(forge: Forge, at: Replica, draft: _Draft) -> None:
+        draft.state.clear()
+        draft.commit["ctx"].clear()
+
+    refused = kept.publish(kept.second, kept.forge.lies["an entry with a reserved key"])
+    between = kept.publish(kept.second, lesser)
+    return {"listed": [kept.publish(kept.second), between, refused]}
+
+
 def _revoked_and_lost(kept: Kept) -> dict[str, Any]:
     """Later words are revoked, and no root can be read whole."""
     kept.forge.base.append(says_member(ROOT, LATER, "admin"))
@@ -2057,6 +2069,10 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "plain: words that were revoked, beside a name of a lost ring": (
         _revoked_words_and_lost_ring(0),
         "Section 9: the same.",
+    ),
+    "a root held through one that does not cover it": (
+        _held_through_one_that_does_not_cover,
+        "Section 7: on the way from a joined head to one that it holds each covers the next, so this one is read: refused.",
     ),
     "a body that is not base64url, alone": (
         _body_that_is_not_base64url,

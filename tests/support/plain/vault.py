@@ -825,15 +825,15 @@ class _Joining:
             return False
         if not self.covers(one, other):
             return False
-        reached, todo = set(), list(one.commit["prev"])
+        reached, todo = set(), [one]
         by_digest = {head.digest: head for head in among}
         while todo:
-            digest = todo.pop()
-            if digest in reached:
+            here = todo.pop()
+            if here.digest in reached:
                 continue
-            reached.add(digest)
-            if digest in by_digest and not self.lacks(by_digest[digest]):
-                todo += by_digest[digest].commit["prev"]
+            reached.add(here.digest)
+            below = [by_digest[digest] for digest in here.commit["prev"] if digest in by_digest]
+            todo += [head for head in below if not self.lacks(here) and self.covers(here, head)]
         return other.digest in reached
 
     def lacks(self, head: Head) -> bool:
