@@ -870,8 +870,9 @@ def test_the_service_refuses_what_no_delegation_covers(server: Server, space: Sp
 
 def test_a_delegation_that_expires_while_it_is_used(space: Space) -> None:
     async def body() -> None:
-        for lifetime in (4, 40):  # a busy machine may take longer for what it is still good for
-            ends, provider = time.monotonic() + lifetime, space.open(lifetime=lifetime)
+        for lifetime in (8, 80):  # a busy machine may take longer for what it is still good for
+            provider = space.open(lifetime=lifetime)
+            ends = time.monotonic() + lifetime
             with contextlib.suppress(ProviderRefused):
                 await provider.put_car(block("x")[0], [block("x")], name="n")
                 break
