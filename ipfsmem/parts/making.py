@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Environment, Replica, claim_folder
-from ipfsmem.errors import ConfigError, NoVaultError, UsageError, WrongWalletError
+from ipfsmem.errors import ConfigError, NoVaultError, ProviderError, UsageError, WrongWalletError
 from ipfsmem.files.attaching import plain_files_at
 from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
@@ -294,47 +295,63 @@ async def recover(
 async def _found(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
 ) -> tuple[RootKeys, VaultConfig, Company]:
-    """Return the owner's root keys, the vault found at the providers, and the company that found it. The vault of the namespace's name comes
-    before the wallet's first one. Raises ConfigError if another namespace here has it, and NoVaultError also while it is uncertain that there
-    is none of that name: the first one would be brought back under it.
-    """
-    if not isinstance(key, Unlock):
-        return await _found_by(key, plan, providers, named_root)
-    *named, last = key.searched(plan.folder.parent, plan.folder.name)
-    for one in named:
-        try:
-            return await _found_by(one, plan, providers, named_root)
-        except WrongWalletError:
-            if named_root is None:
-                raise
-        except NoVaultError as error:
-            if error.doubt:
-                error.hint = (
-                    "Try again later, or with another provider. If it is the first vault of the wallet: "
-                    f"ipfsmem recover --vault {plan.namespace} --wallet-vault {FIRST} with the same wallet "
-                    f"(in Python: Unlock(vault={FIRST!r}))."
-                )
-                raise
-    return await _found_by(last, plan, providers, named_root)
-
-
-async def _found_by(
-    key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
-) -> tuple[RootKeys, VaultConfig, Company]:
-    """Do `_found` with a key that names its vault."""
-    sealed = plan.mode.sealed
+    """Return the owner's root keys, the vault found at the providers, and the company that found it. Raises ConfigError if another
+    namespace here has that vault."""
     with contextlib.closing(scratch_replica(plan.world)) as scratch:
-        root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
         company = Company(scratch, providers, plan.home.progress or no_progress)
-        async with company.noticing_the_silent():
+
+        async def look(key: Unlock | RootKeys) -> tuple[RootKeys, VaultConfig]:
+            sealed = plan.mode.sealed
+            root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
             if named_root is None:
                 vault = await find_vault(root, company.members, scratch, sealed=sealed)
             else:
                 vault = await vault_of_root(root, named_root, company.members, scratch, sealed=sealed)
-    if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
-        vault = key.config(root, plain=not sealed)
+            if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
+                vault = key.config(root, plain=not sealed)
+            return root, vault
+
+        async with company.noticing_the_silent():
+            if isinstance(key, Unlock):
+                root, vault = await _first_found(key, plan, look, any_of_both=named_root is not None)
+            else:
+                root, vault = await look(key)
     refuse_shared(plan.folder.parent, plan.namespace, vault)
     return root, vault, company
+
+
+async def _first_found(
+    key: Unlock,
+    plan: _Plan,
+    look: Callable[[Unlock], Awaitable[tuple[RootKeys, VaultConfig]]],
+    *,
+    any_of_both: bool,
+) -> tuple[RootKeys, VaultConfig]:
+    """Search for the wallet's vault of the namespace's name, then for its first one. Raises the error of the first search if a provider
+    shows traces of that vault: the other one would be brought back under its name. `any_of_both`: a version was named, of either."""
+    *named, last = key.searched(plan.folder.parent, plan.folder.name)
+    unsure: ProviderError | None = None
+    for one in named:
+        try:
+            return await look(one)
+        except WrongWalletError:
+            if not any_of_both:
+                raise
+        except ProviderError as error:
+            if error.traces:
+                if isinstance(error, NoVaultError):
+                    error.hint = (
+                        "Try again later, or with another provider. If it is the first vault of the wallet: "
+                        f"ipfsmem recover --vault {plan.namespace} --wallet-vault {FIRST} with the same wallet "
+                        f"(in Python: Unlock(vault={FIRST!r}))."
+                    )
+                raise
+            if not isinstance(error, NoVaultError) or error.doubt:
+                unsure = error
+    try:
+        return await look(last)
+    except NoVaultError as error:
+        raise unsure or error from None
 
 
 async def bring_here(request: LoadRequest) -> OpenResult:
