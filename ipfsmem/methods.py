@@ -416,7 +416,7 @@ class MemoryMethods(StackMethods):
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
-            sha256: Its SHA-256, or at least 8 digits of it.
+            sha256: Its SHA-256, or the first 8 or more digits.
 
         Raises:
             NotFoundError: this device has no such text.
@@ -434,7 +434,7 @@ class MemoryMethods(StackMethods):
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             root: The text in this version: its address from `history`, or a prefix.
-            sha256: The text with this SHA-256, or at least 8 digits of it.
+            sha256: The text with this SHA-256, or its first 8 or more digits.
             seen: Restore only if this reading, its `token` or its `seen` is current; empty: only if no text is shown.
 
         Raises:
@@ -1436,7 +1436,7 @@ class ScopeMethods:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
             title: Title; it can be changed later.
             kind: workspace: a project. user: a person. agent: an agent.
-            ids: What the project that it stands for is known by.
+            ids: IDs of its project, such as a repository ID.
 
         Raises:
             UsageError: the scope exists, or mode ipfs with `ids`.
@@ -1509,7 +1509,7 @@ class ScopeMethods:
             root: Restore the texts and events of this version.
 
         Raises:
-            NotFoundError: there is no such scope, it is not forgotten, or the version has nothing of it.
+            NotFoundError: there is no such scope, it is not forgotten, or the version does not contain it.
         """
         from ipfsmem.operations.scopes import restore
 

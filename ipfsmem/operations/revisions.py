@@ -29,7 +29,9 @@ class RevisionText(msgspec.Struct, frozen=True, kw_only=True):
     http="GET /v1/memories/{key}/history/{sha256}",
 )
 def revision(
-    view: View, key: Key, sha256: Annotated[str, Meta(description="Its SHA-256, or at least 8 digits of it.")]
+    view: View,
+    key: Key,
+    sha256: Annotated[str, Meta(description="Its SHA-256, or the first 8 or more digits.")],
 ) -> RevisionText:
     """Read an earlier text of a memory."""
     from ipfsmem.published.versions import find_text
@@ -64,7 +66,7 @@ def restore(
     ] = None,
     sha256: Annotated[
         str | None,
-        Meta(description="The text with this SHA-256, or at least 8 digits of it."),
+        Meta(description="The text with this SHA-256, or its first 8 or more digits."),
         Cli(name="text", metavar="SHA256", help="The text with this SHA-256, or a prefix."),
     ] = None,
     seen: Annotated[

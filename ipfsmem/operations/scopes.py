@@ -136,7 +136,7 @@ def make(
     ] = "workspace",
     ids: Annotated[
         Iterable[ProjectId],
-        Meta(description="What the project that it stands for is known by."),
+        Meta(description="IDs of its project, such as a repository ID."),
         Except(("cli", "http", "mcp")),
     ] = (),
 ) -> ScopeCard:
@@ -232,7 +232,9 @@ def forget(view: View, name: ScopeName, *, reason: Reason = "") -> ScopeForgotte
     summary="Restore a forgotten scope",
     right="admin",
     about="scopes",
-    raises=("NotFoundError: there is no such scope, it is not forgotten, or the version has nothing of it.",),
+    raises=(
+        "NotFoundError: there is no such scope, it is not forgotten, or the version does not contain it.",
+    ),
     http="POST /v1/scopes/{name}/restore",
 )
 def restore(
