@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,6 +72,8 @@ class ServedMemory:
         self._folder = folder
         self._background: Background | None = None
         self._unsent = False
+        #: The error of the last sync, which is printed once; "" without one.
+        self._said = ""
         #: Ends the running sync; None without one.
         self._end_sync: Callable[[], None] | None = None
 
@@ -269,7 +272,13 @@ class ServedMemory:
 
     def _note(self, attempt: Attempt) -> None:
         # A concurrent sync, or locked keys, are not a failed sync.
-        if self._folder is not None and not isinstance(attempt.error, ConcurrencyError | PassphraseError):
+        if isinstance(attempt.error, ConcurrencyError | PassphraseError):
+            return
+        said = "" if attempt.error is None else str(attempt.error)
+        if said and said != self._said:
+            print(f"ipfsmem: {self.namespace} is not in sync: {said}", file=sys.stderr)
+        self._said = said
+        if self._folder is not None:
             note_syncing(self._folder, attempt.error, brought=attempt.brought)
 
     async def sync(self) -> SyncReport:

@@ -109,7 +109,7 @@ def test_what_was_written_just_before_the_end_is_sent(
 
 
 def test_what_a_sync_that_failed_left_here_is_sent_at_the_end(
-    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(served, "AFTER_WRITE", 1.5)
     monkeypatch.setattr(served, "SYNC_EVERY", 600.0)
@@ -128,6 +128,8 @@ def test_what_a_sync_that_failed_left_here_is_sent_at_the_end(
         away.rename(box)
 
     lab(tmp_path).run(ask)
+    said = [line for line in capsys.readouterr().err.splitlines() if "m is not in sync: " in line]
+    assert said and len({*said}) == len(said)
     with asyncio.run(other_device(tmp_path, box)) as other:
         assert "last" in other
 
