@@ -247,8 +247,6 @@ class ProviderError(IpfsmemError):
     pins: Sequence[Any] = ()
     #: Names of objects that a bucket listed before it failed.
     listed: Sequence[str] = ()
-    #: Whether the search for a vault that it ended saw a name or a pin of that vault.
-    traces: bool = False
     #: Seconds for which the provider asked to be left alone; None when it asked for no pause.
     again_after: float | None = None
 

@@ -59,11 +59,16 @@ def route_of(op: Operation[..., Any]) -> Route:
         seen=known is not None,
         new=may_be_new,
         needs=tuple(one.name for one in query if one.required),
-        tagged="seen" in op.answer.__struct_fields__,
+        tagged=_is_tagged(op),
         gives=tuple(_FORMATS[one][0] for one in _formats(op)),
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
     )
+
+
+def _is_tagged(op: Operation[..., Any]) -> bool:
+    """Whether the answer has the version of one text, which becomes its ETag."""
+    return any(vars(one).get("__annotations__", {}).get("seen") in ("str", str) for one in op.answer.__mro__)
 
 
 def _scopes_asked(op: Operation[..., Any]) -> tuple[str, ...]:
@@ -186,7 +191,8 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         else:
             asked[known.http.new], status = "", 201
     view = source._view()
-    view.remembered = call.remembered()
+    if not op.declared.beside:  # else it is another opening of the memory, in a thread of its own
+        view.remembered = call.remembered()
     result = op.run(view, asked, "http")
     if op.declared.absent and is_absent(result):
         raise NotFoundError(op.declared.absent.format(**asked))
@@ -195,4 +201,4 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         return Download(
             result.text.encode(), kind, f"{op.name.rpartition('.')[0].removesuffix('s')}.{suffix}"
         )
-    return Reply(result, status, getattr(result, "seen", ""))
+    return Reply(result, status, result.seen if _is_tagged(op) else "")

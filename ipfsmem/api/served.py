@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from ipfsmem.api.changes import Change, Comparison, Feed
 from ipfsmem.api.tokens import KeptTokens
 from ipfsmem.api.turns import MOST, Turns
+from ipfsmem.bundle.fence import clean_text
 from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.device.lock import LOOK_WAITS, one_wait
 from ipfsmem.errors import ConcurrencyError, IpfsmemError, PassphraseError
@@ -72,8 +73,8 @@ class ServedMemory:
         self._folder = folder
         self._background: Background | None = None
         self._unsent = False
-        #: The error of the last sync, which is printed once; "" without one.
-        self._said = ""
+        #: The kind of error of the last sync, which is printed once in a row; "" without one.
+        self._failed = ""
         #: Ends the running sync; None without one.
         self._end_sync: Callable[[], None] | None = None
 
@@ -274,12 +275,14 @@ class ServedMemory:
         # A concurrent sync, or locked keys, are not a failed sync.
         if isinstance(attempt.error, ConcurrencyError | PassphraseError):
             return
-        said = "" if attempt.error is None else str(attempt.error)
-        if said and said != self._said:
-            print(f"ipfsmem: {self.namespace} is not in sync: {said}", file=sys.stderr)
-        self._said = said
         if self._folder is not None:
             note_syncing(self._folder, attempt.error, brought=attempt.brought)
+        kind = type(attempt.error).__name__ if attempt.error is not None else ""
+        if kind and kind != self._failed:
+            with contextlib.suppress(OSError, ValueError):  # an error here would end the syncs
+                said = " ".join(clean_text(str(attempt.error)).split())
+                print(f"ipfsmem: {self.namespace} is not in sync: {said}", file=sys.stderr)
+        self._failed = kind
 
     async def sync(self) -> SyncReport:
         """Sync in parallel to other work, like a process of its own; listeners get progress events. Raises ConcurrencyError

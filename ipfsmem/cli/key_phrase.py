@@ -85,6 +85,8 @@ def _show(made: NewWords, memory: Memory) -> None:
             said = (
                 f"The recovery phrase shown is created: {made.label} ({made.id}). The older ones still work."
             )
+            if made.problem:
+                said += advice(" It works on new devices after the next sync: ipfsmem sync.")
             click.echo(said + advice(f" To revoke it: ipfsmem member revoke {made.id}"), err=True)
             raise
         click.echo(f"Its label is {made.label} ({made.id}).")

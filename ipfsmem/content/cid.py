@@ -269,14 +269,20 @@ def _foreign_base(text: str, whole: str) -> bytes:
     # In all other bases the digits have the case of the prefix letter.
     if whole[0] not in "zZmMuU" and text != (text.lower() if whole[0].islower() else text.upper()):
         raise FormatError("small and capital letters in one CID")
-    if "=" in text and whole[0] not in "cCtTMU":
-        raise FormatError("padding in a base without it")
+    if whole[0] == "p":
+        raise FormatError("proquint, which this format does not use")
+    group = _PADDED.get(whole[0].lower() if whole[0] in "CT" else whole[0], 1)
+    digits = text.rstrip("=") if group > 1 else text
+    if "=" in digits or len(text) != -(-len(digits) // group) * group:
+        raise FormatError("padding that its base does not have")
     try:
         return bytes(multibase.decode(whole))
     except Exception as error:  # the library raises many kinds, from KeyError to its own
         raise FormatError(f"no known base: {error}") from None
 
 
+#: Bases with padding, and the digits of a group.
+_PADDED = {"c": 8, "t": 8, "M": 4, "U": 4}
 _BASES: dict[str, Callable[[str, str], bytes]] = {
     "b": _b32decode,
     "k": _b36decode,

@@ -98,7 +98,7 @@ def status(view: View) -> DreamStatus:
     under_way = folder is not None and is_dreaming(folder)
     return DreamStatus(
         enabled=settings().dream.enabled,
-        chosen=is_automatic(opened),
+        chosen=is_automatic(opened.replica),
         waits_for=waits_for(opened),
         under_way=under_way,
         phase=notes.phase if under_way else "",

@@ -102,6 +102,7 @@ def list_(
 )
 def show(view: View, name: ScopeName) -> ScopeFacts:
     """Show a scope: title, kind, and its number of memories and events. Those of scopes that lead to it are not counted."""
+    view.opened.ingest_edits()
     scopes = MemoryScopes(view.opened)
     one = scopes.known(name)
     counted = next((each for each in scopes.counts() if each.scope == name), None)

@@ -10,6 +10,7 @@ from typing import Final
 from ipfsmem.config import settings
 from ipfsmem.device.dream_notes import dream_notes, dreaming, is_to_abort, note_dreaming
 from ipfsmem.device.dreams import Proposed
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.dream.asking import TOOLS, Asking
 from ipfsmem.dream.chat import ChatModel, Reply
@@ -29,9 +30,9 @@ _MODEL_HINT: Final = "No memory was changed. Check that the model runs, and its 
 _LOOK: Final = 0.25
 
 
-def is_automatic(opened: VaultHandle) -> bool:
+def is_automatic(replica: Replica) -> bool:
     """Whether automatic dreams are switched on for this vault on this device; the settings must allow them too."""
-    return opened.replica.db.get_meta(meta.DREAMING) == b"1"
+    return replica.db.get_meta(meta.DREAMING) == b"1"
 
 
 def waits_for(opened: VaultHandle) -> str:
@@ -40,7 +41,7 @@ def waits_for(opened: VaultHandle) -> str:
     now, worked = opened.replica.world.now(), dream_notes(folder).worked if folder is not None else 0
     if worked > now:
         worked = 0  # by a clock that was ahead and was put right: nobody knows how long ago that is
-    enabled, chosen = known.enabled and settings().agents.enabled, is_automatic(opened)
+    enabled, chosen = known.enabled and settings().agents.enabled, is_automatic(opened.replica)
     # Only automatic dreams pay for reading the sessions.
     scopes = _scopes(opened) if enabled and chosen else []
     sessions = [one for scope in scopes for one in AllSessions(memories.in_scope(scope)).listing()]

@@ -18,7 +18,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Environment, Replica, claim_folder
-from ipfsmem.errors import ConfigError, NoVaultError, ProviderError, UsageError, WrongWalletError
+from ipfsmem.errors import ConfigError, NoVaultError, UsageError, WrongWalletError
 from ipfsmem.files.attaching import plain_files_at
 from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
@@ -327,31 +327,24 @@ async def _first_found(
     *,
     any_of_both: bool,
 ) -> tuple[RootKeys, VaultConfig]:
-    """Search for the wallet's vault of the namespace's name, then for its first one. Raises the error of the first search if a provider
-    shows traces of that vault: the other one would be brought back under its name. `any_of_both`: a version was named, of either."""
+    """Search for the wallet's vault of the namespace's name, then, if there is certainly none, for its first one, which would be brought
+    back under that name. `any_of_both`: a version was named, of either. Raises NoVaultError, ProviderError."""
     *named, last = key.searched(plan.folder.parent, plan.folder.name)
-    unsure: ProviderError | None = None
     for one in named:
         try:
             return await look(one)
         except WrongWalletError:
             if not any_of_both:
                 raise
-        except ProviderError as error:
-            if error.traces:
-                if isinstance(error, NoVaultError):
-                    error.hint = (
-                        "Try again later, or with another provider. If it is the first vault of the wallet: "
-                        f"ipfsmem recover --vault {plan.namespace} --wallet-vault {FIRST} with the same wallet "
-                        f"(in Python: Unlock(vault={FIRST!r}))."
-                    )
+        except NoVaultError as error:
+            if error.doubt:
+                error.hint = (
+                    "Try again later, or with another provider. If it is the first vault of the wallet: "
+                    f"ipfsmem recover --vault {plan.namespace} --wallet-vault {FIRST} with the same wallet "
+                    f"(in Python: Unlock(vault={FIRST!r}))."
+                )
                 raise
-            if not isinstance(error, NoVaultError) or error.doubt:
-                unsure = error
-    try:
-        return await look(last)
-    except NoVaultError as error:
-        raise unsure or error from None
+    return await look(last)
 
 
 async def bring_here(request: LoadRequest) -> OpenResult:

@@ -146,19 +146,9 @@ class _VaultSearch:
         self._last = self._anchor
         self._other: Keyring | None = None
         self._doubts: list[str] = []
-        self._traces = False
 
     async def find(self) -> VaultConfig:
-        """Do `find_vault`. A ProviderError says whether there are traces of the vault."""
-        try:
-            return await self._find()
-        except ProviderError as error:
-            error.traces = self._traces
-            raise
-
-    async def _find(self) -> VaultConfig:
         record = await self._names.read(self._anchor)
-        self._traces = record is not None
         found, lost = None, None
         try:
             found = await self._find_by_names() if record is not None else None
@@ -246,7 +236,6 @@ class _VaultSearch:
             if unread is not None:
                 failures.append(unread)
             roots = list(dict.fromkeys(pin.cid for pin in pins))[:MAX_PINS]
-            self._traces = self._traces or bool(roots)
             refused: dict[CID, IpfsmemError] = {}
             start, end = 0, 1  # the newest usually suffices
             while start < len(roots):

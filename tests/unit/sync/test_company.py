@@ -13,7 +13,7 @@ import pytest
 from ipfsmem.cli.sync_cmd import paragraph
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.replica import Environment as Outside
-from ipfsmem.errors import ProviderRefused, ProviderUnavailable, UnreadError
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block
 from ipfsmem.sync import sending
@@ -27,7 +27,8 @@ from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support import virtual_time
 
-UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x09"))
+SIGNER = RawKeySigner(bytes(31) + b"\x09")
+UNLOCK = Unlock(SIGNER, "default")
 
 
 def device(home: Path, name: str, providers: list[SimProvider], clock: MockClock | None = None) -> Memory:
@@ -387,6 +388,26 @@ def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
     assert restored_exit_code(report) == UnreadError.exit_code and report.not_placed == ["neighbour"]
     (notice,) = [one for one in report.notices if "neighbour" in one.text]
     assert notice.kind == "provider-down" and "its new texts were not read" in notice.text
+
+
+def test_first_vault_is_not_brought_back_under_another_name_while_a_provider_is_down(tmp_path: Path) -> None:
+    """The vault of that name may be there; with two searches the first one's doubt was passed over."""
+
+    def down(call: str) -> None:
+        raise ProviderUnavailable("neighbour answered 502")
+
+    world = World(tmp_path, first=False)
+    healthy, neighbour = world._providers()
+    neighbour.before = down
+    where, home = [healthy, neighbour], Home(folder=tmp_path / "new")
+    with pytest.raises(ProviderError):
+        asyncio.run(Memory.recover("m", provider=where, unlock=SIGNER, passphrase=False, home=home))
+    assert not (tmp_path / "new" / "m").exists()
+    neighbour.before = lambda call: None
+    with asyncio.run(
+        Memory.recover("m", provider=where, unlock=SIGNER, passphrase=False, home=home)
+    ) as memory:
+        assert "k" in memory
 
 
 def test_recovered_provider_gets_no_name_without_its_version(tmp_path: Path) -> None:

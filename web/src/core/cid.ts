@@ -21,15 +21,28 @@ export type Cid = {
   readonly text: string
 }
 
-/** Digits of bases that take whole bits: by prefix of multibase the alphabet, and bits a digit. */
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
+/** Bases whose digits are bits: by prefix of multibase the alphabet, and the bits of a digit. */
 const BIT_BASES: Readonly<Record<string, readonly [alphabet: string, bits: number]>> = {
+  '0': ['01', 1],
+  '7': ['01234567', 3],
   b: [BASE32, 5],
-  v: ['0123456789abcdefghijklmnopqrstuv', 5],
   f: ['0123456789abcdef', 4],
-  u: ['ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 6]
+  h: ['ybndrfg8ejkmcpqxot1uwisza345h769', 5],
+  m: [`${LETTERS}+/`, 6],
+  u: [`${LETTERS}-_`, 6],
+  v: ['0123456789abcdefghijklmnopqrstuv', 5]
 }
-/** Those that write one large number. */
-const NUMBER_BASES: Readonly<Record<string, string>> = { k: BASE36, z: BASE58 }
+/** Bases that write one large number. */
+const NUMBER_BASES: Readonly<Record<string, string>> = {
+  '9': '0123456789',
+  k: BASE36,
+  z: BASE58,
+  Z: '123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ'
+}
+/** Bases with padding: the same one without, and the digits of a group. */
+const PADDED: Readonly<Record<string, readonly [base: string, group: number]>> = { c: ['b', 8], t: ['v', 8], M: ['m', 4], U: ['u', 4] }
 
 function toBits(data: Bytes, [alphabet, per]: readonly [string, number]): string {
   let out = ''
@@ -180,18 +193,21 @@ export function cidFromBytes(data: Bytes): Cid {
 export const cidBytes = (cid: Cid): Bytes =>
   cid.version === 0 ? cid.multihash : join([1], toVarint(cid.codec), cid.multihash)
 
-const MOST_LETTERS = 200
+const MOST_LETTERS = 512
 
-/** A CID as text, in any base that is in use. */
+/** A CID as text, in any multibase of FORMAT.md 7. */
 export function parseCid(text: unknown): Cid {
   need(typeof text === 'string' && text.length <= MOST_LETTERS, 'format', 'not a CID')
   if (text.length === 46 && text.startsWith('Qm')) return cidFromBytes(fromNumber(text, BASE58))
   const prefix = text.slice(0, 1)
   const lower = prefix.toLowerCase()
-  const isUpper = prefix !== lower && ['b', 'f', 'v', 'k'].includes(lower)
-  const digits = isUpper ? text.slice(1).toLowerCase() : text.slice(1)
+  const isUpper = prefix !== lower && ['b', 'c', 'f', 'k', 't', 'v'].includes(lower)
   need(!isUpper || text === text.toUpperCase(), 'format', 'small and capital letters in one CID')
-  const base = isUpper ? lower : prefix
+  const given = isUpper ? lower : prefix
+  const [base, group] = PADDED[given] ?? [given, 1]
+  const whole = isUpper ? text.slice(1).toLowerCase() : text.slice(1)
+  const digits = group > 1 ? whole.replace(/=+$/, '') : whole
+  need(whole.length === Math.ceil(digits.length / group) * group, 'format', 'of another length than its padding says')
   const bits = BIT_BASES[base]
   const alphabet = NUMBER_BASES[base]
   need(bits !== undefined || alphabet !== undefined, 'format', 'of an unknown base')
