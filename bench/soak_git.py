@@ -29,7 +29,7 @@ def run(seed: int, count: int, seconds: float) -> int:
 
     Returns 1 if a publish was lost."""
     chance, started = random.Random(seed), time.monotonic()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         subprocess.run(["git", "init", "-q", "--bare", folder / "memory.git"], check=True)
         killed, turn = 0, 0

@@ -39,6 +39,10 @@ os.environ["TZ"] = "UTC"
 if hasattr(time, "tzset"):
     time.tzset()
 
+#: Of a hook or a shell that names a repository; git programs of the tests would change that one.
+for _name in [name for name in os.environ if name.startswith("GIT_")]:
+    del os.environ[_name]
+
 #: Linux keeps these files in memory. A container may give it 64 MiB, which is too little.
 _RAM = Path("/dev/shm")
 _RAM_BYTES = 1 << 30

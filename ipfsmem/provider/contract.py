@@ -444,7 +444,7 @@ _QUERY: Final = lazy_pattern(r"[?#](?s:.*)")
 #: Addresses of repositories that have no secrets: the user of ssh and the branch are shown.
 _GIT: Final = lazy_pattern(
     r"((https|http|git)://[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|ssh://([\w.-]+@)?[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|([\w.-]+@)?[\w.-]+:[^@\s?#:]+"
-    r"|(/|~|\./|\.\./)[^#]*)(#[\w./-]+)?"
+    r"|(/(?!/)|~|\./|\.\./)[^#]*)(#[\w./-]+)?"
 )
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 

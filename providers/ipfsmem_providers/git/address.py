@@ -50,7 +50,7 @@ class GitAddress(NamedTuple):
 def parse(rest: str) -> GitAddress:
     """Parse the part of a spec after `git:`. Raises ConfigError, without repeating a password."""
     url, ref = _split(rest)
-    if not url or not url.isprintable() or url.startswith("-") or "::" in url.partition("/")[0]:
+    if not url or not url.isprintable() or url.startswith(("-", "//")) or "::" in url.partition("/")[0]:
         raise _unusable("not the address of a repository")
     if url.startswith(("/", "~", "./", "../", "file:")) or url in (".", ".."):
         return GitAddress(_path(url), ref, "file")
@@ -99,6 +99,8 @@ def _path(text: str) -> str:
         if parsed.netloc not in ("", "localhost") or not parsed.path.startswith("/") or parsed.query:
             raise _unusable("not the path of a repository on this machine")
         text = unquote(parsed.path)
+        if text.startswith("//"):
+            raise _unusable("not the path of a repository on this machine")
     try:
         return str(Path(text).expanduser().absolute())
     except (RuntimeError, ValueError):

@@ -18,6 +18,7 @@ _ACCESS: Final = (
 OTHER_HINT: Final = (
     "Name another branch, which is created: git:ADDRESS#branch. A private repository of its own is best."
 )
+OLD_HINT: Final = "Install git 2.32 or newer."
 RULES_HINT: Final = "Exempt the branch from the rules, or name another one: git:ADDRESS#branch."
 #: Words of a message in lower case, whether the failure is permanent, what we say, and the next step.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
@@ -38,6 +39,12 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
         True,
         "the host requires Git LFS for files of this kind",
         "Turn that rule off for this repository, or name another repository.",
+    ),
+    (
+        ("mismatched algorithms", "does not support this repository's hash algorithm"),
+        True,
+        "the repository has another object format",
+        "Name a repository made by: git init --bare --object-format=sha1 PATH",
     ),
     (
         ("out of memory", "cannot allocate memory", "over limit"),
@@ -109,7 +116,7 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
         "the host does not answer",
         "Sync again in a while.",
     ),
-    (("unknown option", "unknown switch"), True, "the git program is too old", "Install git 2.31 or newer."),
+    (("unknown option", "unknown switch"), True, "the git program is too old", OLD_HINT),
 )  # fmt: skip
 
 #: What git says of its own repository when that is damaged.
@@ -118,6 +125,7 @@ _LOCAL: Final = (
     "missing commit", "unable to parse", "invalid object", "bad tree object", "failed to read object", "packfile", "pack has",
     "not a valid object", "unable to find", "broken link", "not a git repository", "bad config", "garbage at end", "object corrupt",
     "inflate: data stream error", "unknown repository extension", "bad signature", "no such ref", "reference broken", "bad ref",
+    "bad shallow line",
 )  # fmt: skip
 #: What git says when this device is in the way, and not the repository: nothing is deleted for it.
 _DEVICE: Final = (
@@ -143,13 +151,21 @@ def explain(where: str, stderr: str) -> ProviderError:
 def is_damage(said: str) -> bool:
     """Tell whether a command on this device failed because the cache repository is damaged."""
     lower = said.lower()
-    return not any(word in lower for word in _DEVICE) and any(word in lower for word in _LOCAL)
+    return not is_of_device(said) and any(word in lower for word in _LOCAL)
 
 
-def is_local(stderr: str) -> bool:
-    """Tell whether a command that spoke to a host failed because of objects or files on this device."""
-    own = "\n".join(line for line in stderr.lower().splitlines() if not line.startswith("remote:"))
-    return any(word in own for word in _LOCAL)
+def is_of_device(said: str) -> bool:
+    """Tell whether a command failed because this device is full, unwritable or short of something."""
+    lower = said.lower()
+    return any(word in lower for word in _DEVICE)
+
+
+def local_failure(stderr: str) -> str:
+    """Return what a command that spoke to a host said of objects or files, or "". They are on this device, or in a repository at a
+    path or behind ssh, whose messages look the same."""
+    own = [line for line in stderr.splitlines() if not line.lower().startswith("remote:")]
+    found = [line for line in own if any(word in line.lower() for word in _LOCAL)]
+    return last_line(([line for line in own if is_of_device(line)] or found)[0]) if found else ""
 
 
 def last_line(stderr: str) -> str:

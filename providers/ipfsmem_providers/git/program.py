@@ -7,6 +7,7 @@ cancelled. A program that is ended early is ended with all that it started, befo
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shlex
@@ -21,7 +22,8 @@ from typing import IO, Final, NamedTuple
 
 from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.git.address import GitAddress
-from ipfsmem_providers.git.errors import last_line
+from ipfsmem_providers.git.errors import OLD_HINT, last_line
+from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.blocking_work import is_cancelled
 
 #: Variables of git that a user sets to reach hosts; all others are removed.
@@ -69,7 +71,7 @@ _CONFIG: Final = {
 _SERVED: Final = (
     "GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true "
     "-c core.fsmonitor=false -c core.sshCommand=false -c gc.auto=0 -c maintenance.auto=false -c protocol.ext.allow=never "
-    "-c receive.autogc=false -c receive.denyCurrentBranch=refuse{safe} {program}"
+    "-c receive.autogc=false -c receive.denyCurrentBranch=refuse -c core.fsync=committed -c core.fsyncMethod=fsync{more} {program}"
 )
 #: Bytes of one allocation by git, and KiB of a program's writable memory, where the system limits that.
 _ALLOCATION: Final = "512m"
@@ -85,8 +87,15 @@ _OUT_MAX: Final = 64 * 1024 * 1024
 _ERR_MAX: Final = 8 * 1024 * 1024
 _ERR_KEPT: Final = 16 * 1024
 _STEP: Final = 0.02
-#: Steps for which the end of a killed program's own programs is waited for.
+#: Steps for which a program that was told to end may remove its lock files, and for which the end of a killed program's own
+#: programs is waited for.
+_ENDING_STEPS: Final = 50
 _GONE_STEPS: Final = 100
+#: Older ones read no configuration from the environment, or the user's besides.
+_OLDEST: Final = (2, 32)
+#: Older ones know no `core.fsync`; of what they receive they make only packs durable.
+_FSYNC: Final = (2, 36)
+_VERSION: Final = re.compile(rb"git version ([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 #: A transfer may last this many seconds, and one more for each of these bytes.
 _LONG: Final = 600.0
 _SLOWEST: Final = 8 * 1024
@@ -103,7 +112,12 @@ class Finished(NamedTuple):
 
 
 class LocalFailure(Exception):
-    """A command that used only this device failed: the cache repository is damaged or in the way."""
+    """A command failed because of this device: the cache repository is damaged or in the way."""
+
+    def __init__(self, said: str, *, connected: bool = False) -> None:
+        """`connected`: the command spoke to a repository elsewhere, which may be what is damaged."""
+        super().__init__(said)
+        self.connected = connected
 
 
 class GitProgram:
@@ -116,19 +130,35 @@ class GitProgram:
         *,
         token: str,
         stall: float,
+        push_stall: float,
         heartbeat: Callable[[], None],
     ) -> None:
-        """`where`: the provider's name. `stall`: seconds without progress after which a transfer is ended.
+        """`where`: the provider's name. `stall`: seconds without progress after which a transfer is ended; `push_stall`
+        for one that sends.
 
         Raises ConfigError without the program.
         """
-        found = shutil.which("git")
-        if found is None:
+        found = find_git()
+        if not found:
             raise ConfigError("the git program is not installed", hint="Install git: https://git-scm.com")
         self._git, self._address, self._where = found, address, where
-        self._stall, self._heartbeat = stall, heartbeat
+        self._stall, self._push_stall, self._heartbeat = stall, push_stall, heartbeat
         self._token = token
         self._user: list[tuple[str, str]] | None = None
+
+    @functools.cached_property
+    def _version(self) -> tuple[int, int]:
+        """Return the version of the program, asked once. Raises ProviderRefused when it is too old or does not work."""
+        code, out, err = _answer_of(self._git, "version")
+        if code or not (said := _VERSION.match(out)):
+            raise ProviderRefused(
+                f"the git program {self._git} does not work ({last_line(err or out.decode(errors='replace'))})",
+                hint="Install git: https://git-scm.com",
+            )
+        version = int(said[1]), int(said[2])
+        if version < _OLDEST:
+            raise ProviderRefused(f"git {version[0]}.{version[1]} is too old", hint=OLD_HINT)
+        return version
 
     def local(
         self,
@@ -151,11 +181,19 @@ class GitProgram:
             raise LocalFailure(f"git {args[0]}: {done.err.strip()[-300:]}")
         return done
 
-    def remote(self, folder: Path, *args: str, objects: Path | None = None, bytes_max: int = 0) -> Finished:
+    def remote(
+        self,
+        folder: Path,
+        *args: str,
+        objects: Path | None = None,
+        bytes_max: int = 0,
+        sent: int | None = None,
+    ) -> Finished:
         """Run a command that connects to the host; its outcome is in the result.
 
-        `objects`: a folder that takes what is received, of at most `bytes_max` bytes. Raises
-        ProviderUnavailable when the host is silent, ProviderRefused when it sends more than that.
+        `objects`: a folder that takes what is received, of at most `bytes_max` bytes. `sent`: how many bytes a push
+        sends, of which git tells nothing until the host answers. Raises ProviderUnavailable when the host is silent,
+        ProviderRefused when it sends more than that.
         """
         more = {}
         if objects is not None:
@@ -164,13 +202,14 @@ class GitProgram:
         settings = self._user_settings()
         options = []
         if self._address.kind == "file":
-            safe = "".join(
-                f" -c {shlex.quote(f'safe.directory={value}')}"
-                for name, value in settings
-                if name == "safe.directory"
-            )
+            more_settings = [
+                f"safe.directory={value}" for name, value in settings if name == "safe.directory"
+            ]
+            if self._version < _FSYNC:
+                more_settings.append("receive.unpackLimit=1")
+            given = "".join(f" -c {shlex.quote(one)}" for one in more_settings)
             program = {"fetch": "upload-pack", "push": "receive-pack"}[args[0]]
-            options = [f"--{program}={_SERVED.format(program=program, safe=safe)}"]
+            options = [f"--{program}={_SERVED.format(program=program, more=given)}"]
 
         def received() -> int:
             total = _bytes_in(objects) if objects is not None else 0
@@ -182,7 +221,8 @@ class GitProgram:
             return total
 
         environment = self._environment(folder, {**more, **self._ssh(settings)}, settings)
-        return self._run([args[0], *options, *args[1:]], None, environment, received=received)
+        stall = self._stall if sent is None else self._push_stall + sent / SLOWEST
+        return self._run([args[0], *options, *args[1:]], None, environment, received=received, stall=stall)
 
     def _user_settings(self) -> list[tuple[str, str]]:
         """Return what the user's configuration says of reaching hosts, read once. All else of it is not used: `insteadOf`
@@ -256,8 +296,11 @@ class GitProgram:
         *,
         received: Callable[[], int] | None = None,
         out_max: int = _OUT_MAX,
+        stall: float = 0.0,
     ) -> Finished:
-        """Run a command; `received` for one that connects tells how many bytes arrived."""
+        """Run a command; `received` for one that connects tells how many bytes arrived, and `stall` seconds may pass
+        without any."""
+        self._version  # noqa: B018 - an old one would ignore the environment
         limited = ["/bin/sh", "-c", _LIMITED, str(_MEMORY)] if os.name == "posix" else []
         try:
             process = subprocess.Popen(
@@ -283,7 +326,7 @@ class GitProgram:
         for thread in threads:
             thread.start()
         try:
-            self._wait(process, args[0], out, err, received)
+            self._wait(process, args[0], out, err, received, stall)
         finally:
             _end(process)
             threads[0].join(5)
@@ -306,6 +349,7 @@ class GitProgram:
         out: _Kept,
         err: _Kept,
         received: Callable[[], int] | None,
+        stall: float,
     ) -> None:
         began = last = time.monotonic()
         before, pause = -1, _STEP / 8
@@ -332,8 +376,8 @@ class GitProgram:
             moved = received() + out.total + err.total
             if moved != before:
                 before, last = moved, now
-                self._heartbeat()
-            if now - last > self._stall or now - began > _LONG + moved / _SLOWEST:
+            self._heartbeat()  # its own limit ends it
+            if now - last > stall or now - began > _LONG + stall + moved / _SLOWEST:
                 raise ProviderUnavailable(
                     f"{self._where} did not answer within {now - last:.0f} s",
                     hint="Sync again in a while.",
@@ -341,6 +385,24 @@ class GitProgram:
 
     def _endless(self) -> ProviderRefused:
         return ProviderRefused(f"{self._where} answered without an end")
+
+
+def find_git() -> str:
+    """Return the path of the program, or "". One in the working directory is somebody else's."""
+    found = shutil.which("git")
+    return found if found is not None and Path(found).is_absolute() else ""
+
+
+def _answer_of(program: str, *args: str) -> tuple[int, bytes, str]:
+    """Return the exit code, output and errors of a command that uses no repository."""
+    try:
+        done = subprocess.run(
+            [program, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, env=_inherited(),
+            cwd=os.path.sep, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProviderUnavailable(f"the git program cannot be started: {error}") from None
+    return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
 
 def _inherited() -> dict[str, str]:
@@ -379,11 +441,17 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program that still runs, with all that it started."""
+    """End a program that still runs, with all that it started. It may remove its lock files first: one in a repository
+    at a path would refuse every later push."""
     if process.poll() is not None:
         return
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGTERM)
+            for _ in range(_ENDING_STEPS):
+                process.poll()
+                os.killpg(process.pid, 0)
+                time.sleep(_STEP)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             for _ in range(_GONE_STEPS):  # until the others are gone too, or nobody collects them

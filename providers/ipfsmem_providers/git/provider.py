@@ -40,8 +40,8 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.contract import Block, Capabilities
 from ipfsmem_providers.git.address import EXAMPLES, GitAddress, parse
-from ipfsmem_providers.git.errors import RULES_HINT
-from ipfsmem_providers.git.program import GitProgram, LocalFailure
+from ipfsmem_providers.git.errors import RULES_HINT, is_damage, is_of_device
+from ipfsmem_providers.git.program import GitProgram, LocalFailure, find_git
 from ipfsmem_providers.git.repository import BranchTree, CacheRepository, LostRace
 from ipfsmem_providers.git.shelf import (
     BranchChanges,
@@ -101,9 +101,11 @@ class GitProvider(PackedStore):
         """
         given = settings or {}
         self._address = _address(rest)
-        stall = _stall(given)
+        stall, push_stall = _stalls(given)
         token = _token(self._address, given)
-        git = GitProgram(self._address, self.name, token=token, stall=stall, heartbeat=self._moved)
+        git = GitProgram(
+            self._address, self.name, token=token, stall=stall, push_stall=push_stall, heartbeat=self._moved
+        )
         cache = Path(given["git_cache"]) if given.get("git_cache") else default_cache(given.get("home"))
         key = hashlib.sha256("\n".join(self._address[:2]).encode()).hexdigest()[:24]
         self.repository = CacheRepository(cache / key, self._address, git, self.name)
@@ -298,6 +300,14 @@ class GitProvider(PackedStore):
         self._pause(attempt)
         tree = self._look(again=True)
         same = same + 1 if tree.head == before else 0
+        if same == _SAME and lost.locked:
+            lock = f"{self._address.ref}.lock"
+            if self._address.kind == "file":
+                lock = str(Path(self._address.url, lock))
+            raise ProviderUnavailable(
+                f"{self.name}: a git program uses the branch there, or was interrupted",
+                hint=f"If no git program runs there, remove {lock}",
+            )
         if same == _SAME:
             raise ProviderRefused(
                 f"{self.name} refused the new commit, and no other device pushed one ({lost})",
@@ -358,14 +368,22 @@ class GitProvider(PackedStore):
             yield
         except LocalFailure as error:
             self._tree = None
-            if self._replaced(error):
+            replaced = self._replaced(error)
+            if replaced:
                 raise ProviderUnavailable(
                     f"{self.name}: its copy on this device was damaged and is made again ({error})",
                     hint="Sync again.",
                 ) from error
+            if replaced is False and error.connected and is_damage(str(error)):
+                raise ProviderUnavailable(
+                    f"{self.name}: the repository there is damaged ({error})",
+                    hint="Copy the repository first. Then run in it: git fsck",
+                ) from error
             raise ProviderUnavailable(
                 f"{self.name}: its copy in {self.repository.folder} does not work: {error}; it may be deleted",
-                hint="Free space there, and let this user write there.",
+                hint="Free space there, and let this user write there."
+                if is_of_device(str(error))
+                else "Sync again.",
             ) from error
         except (StorageError, ConcurrencyError) as error:
             raise ProviderUnavailable(
@@ -380,10 +398,11 @@ class GitProvider(PackedStore):
                 hint="Free space there, and let this user write there.",
             ) from error
 
-    def _replaced(self, failure: LocalFailure) -> bool:
+    def _replaced(self, failure: LocalFailure) -> bool | None:
+        """Tell whether the copy was damaged and is removed; None when that cannot be found out."""
         with contextlib.suppress(IpfsmemError, OSError, LocalFailure):
             return self.repository.replace(failure)
-        return False
+        return None
 
     def _pause(self, attempt: int) -> None:
         heartbeat()
@@ -429,8 +448,10 @@ def _address(rest: str) -> GitAddress:
 def _remote(name: str) -> str:
     """Return the address of a remote of the repository around the working directory, if it can be used."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired, ConfigError):
+        if not (git := find_git()):
+            return ""
         done = subprocess.run(
-            ["git", "config", "--get", f"remote.{name}.url"], capture_output=True, text=True, timeout=10, check=False
+            [git, "config", "--get", f"remote.{name}.url"], capture_output=True, text=True, timeout=10, check=False
         )  # fmt: skip
         if done.returncode == 0:
             return parse(done.stdout.strip()).shown
@@ -448,10 +469,11 @@ def _token(address: GitAddress, settings: Mapping[str, Any]) -> str:
     return token_for(settings, "GIT_TOKEN", address.url, kind="git", url_of=lambda rest: parse(rest).url)
 
 
-def _stall(settings: Mapping[str, Any]) -> float:
-    limits = settings.get("timeouts") or Timeouts()
-    limits = in_company(limits) if settings.get("company") else limits
-    return float(settings.get("stall") or limits.stall)
+def _stalls(settings: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the seconds without progress after which a transfer is ended, and one that sends: what is sent is nowhere else."""
+    alone = settings.get("timeouts") or Timeouts()
+    limits = in_company(alone) if settings.get("company") else alone
+    return float(settings.get("stall") or limits.stall), float(settings.get("stall") or alone.stall)
 
 
 __all__ = ["EXAMPLES", "SQUASH", "GitProvider"]

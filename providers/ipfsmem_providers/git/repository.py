@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import LockedError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.git.address import GitAddress
-from ipfsmem_providers.git.errors import OTHER_HINT, RULES_HINT, explain, is_damage, is_local, last_line
+from ipfsmem_providers.git.errors import OTHER_HINT, RULES_HINT, explain, is_damage, last_line, local_failure
 from ipfsmem_providers.git.program import Finished, GitProgram, LocalFailure
 from ipfsmem_providers.packs.blocking_work import heartbeat, is_cancelled
 
@@ -98,6 +98,11 @@ def _entry_of(data: bytes, width: int) -> TreeEntry:
 class LostRace(Exception):
     """Another device pushed first, by what the host said, which the message quotes."""
 
+    def __init__(self, said: str, *, locked: bool = False) -> None:
+        """`locked`: the branch has a lock file there, of a git program that runs or was interrupted."""
+        super().__init__(said)
+        self.locked = locked
+
 
 class CacheRepository:
     """The cache repository of an address. Methods block; the caller lets one thread in at a time."""
@@ -119,11 +124,17 @@ class CacheRepository:
                 f"{self._where}: folder {self._address.url} is not there",
                 hint="Plug in the stick or mount the share. Create a new repository first: git init --bare PATH",
             )
+        taken: list[Path] = []
         with self._locked():
-            head = self._fetch()
-            if known is not None and known.head == head:
-                return known
-            tree = self._load(head) if head else BranchTree()
+            try:
+                head = self._fetch(taken)
+                if known is not None and known.head == head:
+                    return known
+                tree = self._load(head) if head else BranchTree()
+            except ProviderRefused:  # each attempt would keep what others wrote there
+                for path in reversed(taken):
+                    path.unlink(missing_ok=True)
+                raise
             self._git.local(self.folder, "update-ref", *([_HEAD, head] if head else ["-d", _HEAD]))
             if self._is_untidy():
                 self._tidy()
@@ -151,7 +162,8 @@ class CacheRepository:
         for oid in oids:
             yield found.get(oid)
 
-    def _fetch(self) -> str:
+    def _fetch(self, taken: list[Path]) -> str:
+        """Receive the branch and return its commit, or ""; `taken` gets the files that were added."""
         received = self.folder / "received" / secrets.token_hex(8)
         (received / "pack").mkdir(parents=True)
         try:
@@ -162,10 +174,10 @@ class CacheRepository:
             if done.code:
                 if "couldn't find remote ref" in done.err.lower():
                     return ""
-                if is_local(done.err):
-                    raise LocalFailure(last_line(done.err))
+                if said := local_failure(done.err):
+                    raise LocalFailure(said, connected=True)
                 raise explain(self._where, done.err)
-            self._take_in(received / "pack")
+            self._take_in(received / "pack", taken)
         finally:
             shutil.rmtree(received, ignore_errors=True)
         said = (self.folder / "FETCH_HEAD").read_bytes()[:64].split(b"\t")[0].decode(errors="replace")
@@ -182,11 +194,13 @@ class CacheRepository:
             objects=received, bytes_max=room,
         )  # fmt: skip
 
-    def _take_in(self, packs: Path) -> None:
+    def _take_in(self, packs: Path, taken: list[Path]) -> None:
         """Move received packs to the others; a pack is seen when its index is there."""
         there = self.folder / "objects" / "pack"
         names = [path.name for path in packs.iterdir() if path.name.startswith("pack-")]
         for name in sorted(names, key=lambda one: one.endswith(".idx")):
+            if not (there / name).exists():
+                taken.append(there / name)
             (packs / name).replace(there / name)
 
     def _load(self, head: str) -> BranchTree:
@@ -291,6 +305,7 @@ class CacheRepository:
             done = self._git.remote(
                 self.folder, "push", "--progress", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
                 f"--force-with-lease={self._address.ref}:{tree.head}", self._address.url, f"{made.head}:{self._address.ref}",
+                sent=sum(put.size if isinstance(put, TreeEntry) else len(put) for put in puts.values()),
             )  # fmt: skip
         finally:
             with contextlib.suppress(
@@ -310,7 +325,7 @@ class CacheRepository:
                         hint=OTHER_HINT,
                     )
                 self.lost += 1
-                raise LostRace(last_line(said))
+                raise LostRace(last_line(said), locked=".lock'" in lower and "file exists" in lower)
             if said.startswith("[remote rejected]"):
                 known = explain(self._where, f"{done.err}\n{said}")
                 if isinstance(known, ProviderRefused) or "space" in str(known):
@@ -319,8 +334,8 @@ class CacheRepository:
                     f"{self._where} refused the new commit ({last_line(said)})",
                     hint=RULES_HINT,
                 )
-            if is_local(done.err):
-                raise LocalFailure(last_line(done.err))
+            if failure := local_failure(done.err):
+                raise LocalFailure(failure, connected=True)
             raise explain(self._where, done.err or said)
         return made
 
@@ -355,7 +370,12 @@ class CacheRepository:
             else:
                 stream += [b"M 100644 inline %s\ndata %d\n" % (_quoted(path), len(put)), put, b"\n"]
         stream.append(b"done\n")
-        self._git.local(self.folder, "fast-import", "--quiet", "--done", data=b"".join(stream))
+        try:
+            self._git.local(self.folder, "fast-import", "--quiet", "--done", data=b"".join(stream))
+        except LocalFailure:
+            if tree.head and self._resolved(_HEAD) != tree.head and not self._type_of(tree.head):
+                raise LostRace("another program on this device read a newer commit") from None
+            raise
         commit = self._resolved(name)
         if not commit:
             raise LocalFailure("git fast-import made no commit")
@@ -432,7 +452,7 @@ class CacheRepository:
         new = self.folder.with_name(f"{self.folder.name}.new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
-        self._git.local(new, "init", "-q", "--bare", "--template=", str(new))
+        self._git.local(new, "init", "-q", "--bare", "--object-format=sha1", "--template=", str(new))
         (new / "objects" / "pack").mkdir(exist_ok=True)
         (new / "info").mkdir(exist_ok=True)
         text = (
@@ -469,6 +489,7 @@ class CacheRepository:
                 if now - path.stat().st_mtime > _OLD:
                     path.unlink()
             mark, head = self._resolved(_MARK), self._resolved(_HEAD)
-            (self.folder / "shallow").write_text("".join(f"{one}\n" for one in (mark, head) if one))
+            (self.folder / "shallow.new").write_text("".join(f"{one}\n" for one in (mark, head) if one))
+            (self.folder / "shallow.new").replace(self.folder / "shallow")
             self._git.local(self.folder, "repack", "-a", "-d", "-q", "--unpack-unreachable=1.hour.ago")
             self._git.local(self.folder, "prune", "--expire=1.hour.ago")

@@ -392,6 +392,32 @@ def test_programs_share_a_cache_repository(tmp_path: Path) -> None:
     run(body())
 
 
+def test_head_that_another_program_pruned_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = Repository(tmp_path)
+
+    async def body() -> None:
+        other = at.open({"git_squash": 2}, cache="other")
+        await published(other, "first")
+        slow = at.open(cache="shared")
+        slow.begin_snapshot(b"")
+        await slow.pins("n")
+        long_ago = time.time() - 7200
+        for path in slow.repository.folder.rglob("*"):
+            if path.is_file():
+                os.utime(path, (long_ago, long_ago))
+        for text in "yz":
+            await published(other, text)
+        with monkeypatch.context() as patch:
+            patch.setattr("ipfsmem_providers.git.repository._PACKS", -1)
+            await at.open(cache="shared").pins("n")
+        made = await published(slow, "late")
+        assert made.cid in await roots(at.open()) and slow.repository.lost == 0
+
+    run(body())
+
+
 def test_cache_repository_in_use_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     monkeypatch.setattr("ipfsmem_providers.git.repository._WAIT", 1)
@@ -420,7 +446,7 @@ def test_cache_repository_on_a_full_disk_is_told(tmp_path: Path, monkeypatch: py
     run(published(provider))
 
 
-@pytest.mark.parametrize("damage", ["empty", "objects", "refs", "locks"])
+@pytest.mark.parametrize("damage", ["empty", "objects", "refs", "locks", "shallow"])
 def test_damaged_cache_repository_is_made_again(tmp_path: Path, damage: str) -> None:
     at = Repository(tmp_path)
 
@@ -433,6 +459,8 @@ def test_damaged_cache_repository_is_made_again(tmp_path: Path, damage: str) -> 
             if path.is_file() and damage in ("objects", "refs") and damage in path.parts:
                 path.chmod(0o600)
                 path.write_bytes(b"")
+        if damage == "shallow":
+            (folder / "shallow").write_text("0123456789abc")
         for name in ("shallow.lock", "config.lock", "refs/ipfsmem/head.lock") if damage == "locks" else ():
             (folder / name).touch()
         provider = at.open(cache="mine")
@@ -520,6 +548,20 @@ def test_links_folders_and_submodules_are_read_as_no_file(tmp_path: Path) -> Non
 
     run(body())
     assert "link.json" in at.git("ls-tree", "--name-only", "ipfsmem:pins")
+
+
+def test_files_of_others_are_not_kept_on_this_device(tmp_path: Path) -> None:
+    at = Repository(tmp_path)
+    provider = at.open()
+    for _ in range(2):
+        blob = at.git("hash-object", "-w", "--stdin", data=os.urandom(300_000))
+        commit_of(at, f"100644 blob {blob}\tmain.py\n")
+        with pytest.raises(ProviderRefused, match="holds other files"):
+            run(provider.pins("n"))
+        assert _bytes(provider.repository.folder) < 100_000
+    at.git("update-ref", "-d", "refs/heads/ipfsmem")
+    made = run(published(provider))
+    assert run(roots(at.open())) == run(roots(provider)) == {made.cid}
 
 
 def test_nested_trees_are_not_walked(tmp_path: Path) -> None:
@@ -719,6 +761,8 @@ def test_repository_that_is_not_there_is_explained(tmp_path: Path) -> None:
         ("ssh: connect to host h port 22: Connection refused", ProviderUnavailable, "does not answer"),
         ("fatal: detected dubious ownership in repository at '/x'", ProviderRefused, "another user owns"),
         ("fatal: unable to access 'https://h/': The requested URL returned error: 503", ProviderUnavailable, "does not answer"),
+        ("fatal: mismatched algorithms: client sha1; server sha256", ProviderRefused, "another object format"),
+        ("fatal: the receiving end does not support this repository's hash algorithm", ProviderRefused, "another object format"),
         ("", ProviderUnavailable, "no message"),
         ("\x1b[31mremote: \x07evil\x00", ProviderUnavailable, "the git program failed"),
     ],
@@ -739,6 +783,7 @@ def test_message_of_a_host_is_explained(said: str, kind: type[ProviderError], te
         "git@h:-x", "ssh://h/-x", "https://h/a b", "https://h/a\nb", "https://u:pw@h/x", "https://token@h/x", "http://h/x", "git://h/x",
         "ftp://h/x", "file://h/x", "https://h", "ssh://h", "h", "C:x", "https://h/x?y", "https://h/x#a..b", "https://h/x#-b",
         "https://h/x#refs/tags/v", "https://h/x#b.lock", "https://h/x#.b", "https://h/x#b@{1}", "/x\0y", "git@h:x y", "https://[::1/x",
+        "//h/x", "//u:pw@h/x", "file:////u:pw@h/x",
     ],
 )  # fmt: skip
 def test_hostile_address_is_refused_without_its_secrets(rest: str, tmp_path: Path) -> None:
@@ -786,7 +831,15 @@ def test_address_is_parsed_and_shown(rest: str, url: str, ref: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["git:https://u:pw@h/x", "git:https://secret@h/x#b", "git:ssh://u:pw@h/x", "git:u:pw@h:x"]
+    "spec",
+    [
+        "git:https://u:pw@h/x",
+        "git:https://secret@h/x#b",
+        "git:ssh://u:pw@h/x",
+        "git:u:pw@h:x",
+        "git://u:pw@h/x",
+        "git:////u:pw@h/x",
+    ],
 )
 def test_password_in_an_address_is_not_shown(spec: str) -> None:
     assert "pw" not in shown_spec(spec) and "secret" not in shown_spec(spec)

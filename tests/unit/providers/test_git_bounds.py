@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.git import GitProvider
 from ipfsmem_providers.git.program import LocalFailure
 
+from ipfsmem.content.tree import build_tree
 from ipfsmem.device.lock import file_lock
-from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import HostTrial, Settling
 from ipfsmem.provider.probe import probe
 from ipfsmem.vault.owner import Unlock
@@ -314,6 +316,115 @@ def test_lock_that_cannot_be_opened_costs_this_provider_only(tmp_path: Path) -> 
         run(at.open(cache=str(lock.parent)).pins("n"))
 
 
+@pytest.mark.parametrize(
+    "said", ["2.39.5 (Apple Git-154)", "2.45.0.windows.1", "2.50.GIT", "2.50.0.727.gbf7dc18ff4", "3.0.0"]
+)
+def test_old_git_and_one_that_does_not_work_are_told(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old one would ignore the configuration that it is given, and follow the user's."""
+    at, real = Repository(tmp_path), need_program("git")
+    program = fake_git(tmp_path, monkeypatch, "echo git version 2.31.9")
+    provider = at.open()
+    with Refused("Install git 2.32 or newer."), named("git 2.31 is too old"):
+        run(provider.pins("n"))
+    program.write_text("#!/bin/sh\necho 'xcode-select: note: No developer tools were found' >&2; exit 1\n")
+    with Refused("Install git: https://git-scm.com"), named("does not work (xcode-select: note"):
+        run(provider.pins("n"))
+    program.write_text(
+        f'#!/bin/sh\ntest "$1" != version || {{ echo "git version {said}"; exit; }}\nexec {real} "$@"\n'
+    )
+    run(published(provider))
+
+
+def test_program_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_git(tmp_path, monkeypatch, f'touch {tmp_path}/ran; real "$@"')
+    monkeypatch.chdir(tmp_path / "bin")
+    monkeypatch.setenv("PATH", ".")
+    with pytest.raises(ConfigError, match="git program is not installed"):
+        GitProvider(str(tmp_path), {"git_cache": tmp_path / "c"})
+    with pytest.raises(ConfigError, match="not the address"):
+        GitProvider("origin", {"git_cache": tmp_path / "c"})
+    assert not (tmp_path / "ran").exists()
+
+
+def test_git_that_is_ended_removes_its_lock_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a push to a repository at a path would stay there, and refuse every device."""
+    monkeypatch.setattr(f"{GIT}program._ENDING_STEPS", int(PATIENCE / 0.02))
+    lock = tmp_path / "branch.lock"
+    script = (
+        f'test "$1" = push || real "$@"\ntrap "rm {lock}; wait; exit 1" TERM; sleep 1000 & : > {lock}; wait'
+    )
+    fake_git(tmp_path, monkeypatch, script)
+    provider = Repository(tmp_path).open()
+
+    async def body() -> None:
+        call = asyncio.create_task(published(provider))
+        async with asyncio.timeout(PATIENCE):
+            while not lock.exists():
+                await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert not lock.exists()
+
+    run(body())
+
+
+# -- repositories at a path ----------------------------------------------------------------------------------------
+
+
+def test_lock_file_of_an_interrupted_program_is_told(tmp_path: Path) -> None:
+    at = Repository(tmp_path)
+    run(published(at.open()))
+    lock = at.path / "refs" / "heads" / "ipfsmem.lock"
+    lock.touch()
+    provider = at.open()
+    with Refused("If no git program runs there, remove VALUE"), named("or was interrupted"):
+        run(published(provider))
+    lock.unlink()
+    run(published(provider))
+    assert at.commits() == 2
+
+
+def test_damage_of_the_repository_is_not_told_as_one_of_the_copy(tmp_path: Path) -> None:
+    at = Repository(tmp_path)
+    provider = at.open()
+    made = run(published(provider))
+    shutil.copytree(at.path, tmp_path / "kept")
+    run(published(at.open()))
+    for path in at.path.joinpath("objects").rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+            path.write_bytes(b"")
+    with (
+        Refused("Copy the repository first. Then run in it: git fsck"),
+        named("the repository there is damaged"),
+    ):
+        run(provider.pins("n"))
+    assert provider.repository.folder.exists()
+    assert subprocess.run(["git", "-C", at.path, "fsck"], capture_output=True, check=False).returncode
+    shutil.rmtree(at.path)
+    shutil.copytree(tmp_path / "kept", at.path)
+    assert run(roots(provider)) == {made.cid}
+
+
+def test_repository_at_a_path_makes_durable_what_it_receives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before 2.36 git flushes packs only."""
+    at = Repository(tmp_path)
+    fake_git(tmp_path, monkeypatch, f'echo "$*" >> {tmp_path}/calls\nreal "$@"')
+    for version, packs in (((2, 36), 0), ((2, 35), 1)):
+        provider = at.open()
+        monkeypatch.setitem(vars(provider.repository._git), "_version", version)
+        run(published(provider))
+        assert len([*at.path.glob("objects/pack/*.pack")]) == packs
+    pushes = [line for line in (tmp_path / "calls").read_text().splitlines() if line.startswith("push ")]
+    assert len(pushes) == 2
+    assert all(" -c core.fsync=committed -c core.fsyncMethod=fsync" in line for line in pushes)
+
+
 # -- hosts ---------------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +455,24 @@ def test_host_that_calls_each_refusal_a_race_is_left(tmp_path: Path) -> None:
         hook.chmod(0o755)
         run(published(at.open({"git_squash": 2}), "y"))  # a squash that the host forbids so
         assert at.commits() == 2
+
+
+def test_push_may_be_silent_as_long_as_its_bytes_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git tells nothing of what it sends before the host answers, also when other providers are there."""
+    provider = Repository(tmp_path).open({"company": True})
+    program, stalls = provider.repository._git, {}
+    real = program._run
+
+    def noted(args: Sequence[str], *rest: Any, **more: Any) -> Any:
+        stalls[args[0]] = more.get("stall")
+        return real(args, *rest, **more)
+
+    monkeypatch.setattr(program, "_run", noted)
+    made = build_tree({"a.ipm": os.urandom(640_000)})
+    run(provider.put_car(made.cid, made.blocks, name="n"))
+    assert stalls["fetch"] == 7.0 and 60 + 640_000 / 65_536 < stalls["push"] < 80
 
 
 def test_refs_without_an_end_end_at_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,7 +635,8 @@ def test_init_makes_the_branch_and_a_refused_sync_keeps_the_text(
 
 @pytest.mark.parametrize(
     "spec", ["git:https://me:s3cret@h.example/x", "git:https://me:pw#s3cret@h.example/x", "git:https://me:pw#s3cret~@h.example/x", "git:https://me:12/pw#s3cret@h.example/x", "git:https://h.example/x#s3cret@y",
-             "git:ssh://me:s3cret@h.example/x", "git:me:s3cret@h.example:x", "git:https://s3cret@h.example/x"],
+             "git:ssh://me:s3cret@h.example/x", "git:me:s3cret@h.example:x", "git:https://s3cret@h.example/x",
+             "git://me:s3cret@h.example/x", "git://github.com/me/x"],
 )  # fmt: skip
 def test_password_of_an_address_is_in_no_output(
     spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
