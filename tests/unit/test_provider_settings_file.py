@@ -79,6 +79,7 @@ def test_every_way_of_opening_passes_them_on(
         chosen = dict(settings or {})
         # Not chosen by anybody: what else is in use, and whether anything is.
         assert callable(chosen.pop("beside")) and isinstance(chosen.pop("company"), bool)
+        assert chosen.pop("home") == tmp_path
         given.append((spec, chosen))
         return SimProvider()
 
