@@ -307,7 +307,7 @@ _ODD = re.compile(
 
 
 def _yaml(header: str) -> dict[str, str] | None:
-    header = re.sub(r"^(?=[\]}][\]} ]*$)", " ", header.replace("\r\n", "\n"), flags=re.MULTILINE)
+    header = re.sub(r"^(?=[\]}][\]} \t,]*$)", " ", header.replace("\r\n", "\n"), flags=re.MULTILINE)
     if _YAML_CONTROL.search(header) or _ODD.search(header):
         return None
     if "\t" in header:
