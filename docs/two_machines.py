@@ -145,7 +145,7 @@ def play(base: Path) -> tuple[Machine, Machine]:
         assert "Written on the desktop." in machine.texts()["desk.md"]
 
     print("# One of them is forgotten on the laptop: gone on both.")
-    scope = next(iter(json.loads(laptop.runs("scope list --json"))))["scope"]
+    scope = json.loads(laptop.runs("scope list --json"))["scopes"][0]["scope"]
     laptop.runs(f"forget style --scope {scope}")
     settle(laptop, desktop)
     assert "style.md" not in desktop.texts()
