@@ -6,7 +6,7 @@ from typing import Final
 
 from ipfsmem.errors import UsageError
 
-#: Maximum characters of a reason.
+#: Maximum characters of a reason, which operations check.
 MAX_REASON: Final = 1_000
 
 
@@ -14,11 +14,6 @@ def check_reason(reason: str) -> str:
     """Return the reason. Raises UsageError if it cannot be recorded."""
     if not isinstance(reason, str):
         raise UsageError(f"a reason is text, not {type(reason).__name__}")
-    if len(reason) > MAX_REASON:
-        raise UsageError(
-            f"the reason is too long: at most {MAX_REASON:,} characters (got {len(reason):,})",
-            hint="Nothing was removed. Give a shorter reason.",
-        )
     if any("\ud800" <= c <= "\udfff" for c in reason):
         raise UsageError(
             "the reason holds half a character (a lone surrogate)",
