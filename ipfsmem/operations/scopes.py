@@ -212,9 +212,9 @@ def forget(view: View, name: ScopeName, *, reason: Reason = "") -> ScopeForgotte
 
     opened, scopes = view.opened, MemoryScopes(view.opened)
     check_reason(reason)
+    opened.scan()
     scopes.known(name, live=True)
     lost = scopes.unpublished(name)
-    opened.scan()
     gone = opened.scopes.forget(name, reason=reason)
     if opened.files is not None:
         opened.files.forget_scope(name)

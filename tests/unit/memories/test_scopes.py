@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,3 +121,16 @@ def test_title_of_card_with_too_many_sibling_ids_changes_without_loss(
     assert sorted(scopes.cards()["api"].ids) == [*of[1:40], ("id", "f" * 32)]
     with memory.replica.reading():
         assert len(memory.replica.store.entry("c/api")) == 1
+
+
+def test_forget_of_a_scope_with_new_files_in_a_linked_folder_forgets_them(tmp_path: Path) -> None:
+    """A scope that only an unscanned file has was refused as missing."""
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.folders.attach(folder, scope="work")
+        file = folder / "tone.md"
+        file.write_text("direct\n")
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # long written
+        assert memory.scopes.forget("work").forgotten == 1
+        assert "tone" not in memory.scope("work")
