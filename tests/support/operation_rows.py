@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 Given = Mapping[str, Any]
-#: Passes None as an argument; a plain None omits the argument.
-NULL: Final = "NULL"
 
 
 class Op(NamedTuple):

@@ -26,7 +26,7 @@ from ipfsmem.tools import toolset
 from tests.support import prepared
 from tests.support.api_lab import Client, Lab
 from tests.support.cli_lab import Cli
-from tests.support.operation_rows import AWAY, CHAT, FACT, KEY, NULL, OTHERS, Op
+from tests.support.operation_rows import AWAY, CHAT, FACT, KEY, OTHERS, Op
 
 NAME = "default"
 MINE, THEIRS, LED = "mine", "theirs", "led"
@@ -142,7 +142,7 @@ def by_python(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
         for name in op.python.split("."):
             method = getattr(method, name)
         positional = [args.pop("kind")] if op.python == "note" else []
-        args = {name: None if value == NULL else _sha(place, value) for name, value in args.items()}
+        args = {name: _sha(place, value) for name, value in args.items()}
         made = method(*positional, **args)
         if inspect.isawaitable(made):
             made = asyncio.run(_awaited(made))
