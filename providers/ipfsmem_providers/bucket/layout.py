@@ -39,7 +39,7 @@ from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.index import decode_index
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.names import NameRecords
-from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
 from ipfsmem_providers.packs.pins import PackPins, is_list, is_single, tag_of
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
 
@@ -139,9 +139,9 @@ class BucketShelf:
         """Put an object; it is durable when this returns."""
         self._objects.put(self._key(name), data)
 
-    def new_file(self) -> _NewObject:
+    def new_file(self) -> CollectedFile:
         """Collect an object in memory, to put it at the end."""
-        return _NewObject(self)
+        return CollectedFile(self)
 
     def unlink(self, name: str) -> None:
         """Delete an object."""
@@ -212,24 +212,6 @@ class _Whole:
     def _clean(self) -> None:
         now = self._clock()
         self._kept = {name: kept for name, kept in self._kept.items() if _is_recent(kept[0], now)}
-
-
-class _NewObject:
-    """An object collected in memory, to be put whole."""
-
-    def __init__(self, shelf: BucketShelf) -> None:
-        self._shelf = shelf
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self._parts.append(data)
-
-    def place(self, name: str) -> None:
-        self._shelf.write(name, b"".join(self._parts))
-        self._parts = []
-
-    def drop(self) -> None:
-        self._parts = []
 
 
 class BucketPacks(Packs):

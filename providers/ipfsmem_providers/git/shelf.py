@@ -24,7 +24,7 @@ from ipfsmem_providers.git.program import LocalFailure
 from ipfsmem_providers.git.repository import FILE_MAX, SHELVES, BranchTree, CacheRepository, TreeEntry
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.lost_blocks import LOST
-from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
 from ipfsmem_providers.packs.store import GOING, Packs
 
 INDEX: Final = ".idx"
@@ -240,9 +240,9 @@ class GitShelf:
             changes.puts[path] = data
         changes.gone.discard(path)
 
-    def new_file(self) -> _NewFile:
+    def new_file(self) -> CollectedFile:
         """Collect a file in memory."""
-        return _NewFile(self)
+        return CollectedFile(self)
 
     def unlink(self, name: str) -> None:
         """Remove a file with the step's commit."""
@@ -308,24 +308,6 @@ class GitShelf:
 def _is_ours(name: str) -> bool:
     """Tell whether a name may be one of ours: no other is shown, stored or sent anywhere."""
     return name.isascii() and name.isprintable()
-
-
-class _NewFile:
-    """A file collected in memory, to be added to the step's changes."""
-
-    def __init__(self, shelf: GitShelf) -> None:
-        self._shelf = shelf
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self._parts.append(data)
-
-    def place(self, name: str) -> None:
-        self._shelf.write(name, b"".join(self._parts))
-        self._parts = []
-
-    def drop(self) -> None:
-        self._parts = []
 
 
 class GitPacks(Packs):

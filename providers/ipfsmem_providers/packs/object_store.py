@@ -100,3 +100,21 @@ class ObjectStore(Protocol):
 
     def held_open(self) -> AbstractContextManager[None]:
         """Keep this thread working in the same folder during the block, even if its path comes to lead elsewhere."""
+
+
+class CollectedFile:
+    """A new file that is collected in memory and written whole, for stores without partial writes."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def place(self, name: str) -> None:
+        self._store.write(name, b"".join(self._parts))
+        self._parts = []
+
+    def drop(self) -> None:
+        self._parts = []
