@@ -29,6 +29,7 @@ from ipfsmem_providers.pinning_service import PinningServiceProvider
 from ipfsmem_providers.routing import RoutingProvider
 
 from ipfsmem.content.cid import CID
+from ipfsmem.device.namespaces import FIRST
 from ipfsmem.errors import NoVaultError
 from ipfsmem.http import blocks as serving
 from ipfsmem.http import psa
@@ -341,7 +342,9 @@ def test_what_takes_no_uploads_says_so(
 
 
 def load(make: Callable[..., Memory], home: Path, providers: list[Provider]) -> Memory:
-    return make("m", "encrypted-ipfs", provider=providers, unlock=Unlock(RawKeySigner(b"\x31" * 32)), passphrase=False, home=home)  # fmt: skip
+    """The wallet's vault is named, as none of these channels shows that another one does not exist."""
+    unlock = Unlock(RawKeySigner(b"\x31" * 32), vault=FIRST)
+    return make("m", "encrypted-ipfs", provider=providers, unlock=unlock, passphrase=False, home=home)
 
 
 def found_elsewhere(
