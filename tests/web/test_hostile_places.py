@@ -7,14 +7,20 @@ import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from aiohttp import web
+from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.content.tree import build_tree
+from ipfsmem.http import serving
 from ipfsmem.memory import Memory
+from tests.servers.threaded import serve
 from tests.support.browser_lab import playing
 from tests.support.web_lab import PEER_TOKEN, Client, ClientError, web_client, words_of
 
@@ -90,8 +96,8 @@ def test_an_answer_that_never_ends_costs_what_it_may_and_the_honest_place_is_rea
     kind: str, client: Client, url: str, memory: Memory, endless: _Endless
 ) -> None:
     at = [f"{kind}:{endless.url}", f"gateway:{url}", f"routing:{url}"]
-    web = client.open(f"beside {kind}", url, words=words_of(memory), at=at)
-    assert web.read("tone")["body"].startswith("Be direct.")
+    device = client.open(f"beside {kind}", url, words=words_of(memory), at=at)
+    assert device.read("tone")["body"].startswith("Be direct.")
     assert 0 < endless.sent < 1 << 30
 
 
@@ -168,6 +174,35 @@ def test_who_asks_with_a_token_is_led_nowhere_else(client: Client, url: str, mem
             client.open("led", url, words=words_of(memory), at=[f"peer:{there}"], token=PEER_TOKEN)
         server.shutdown()
     assert asked and not [path for path in asked if path.startswith("/other")]
+
+
+def test_a_refused_upload_is_said_where_reading_failed_too(
+    tmp_path: Path, client: Client, url: str, memory: Memory
+) -> None:
+    """Only the first failure of a provider was said, so an upload that it refuses for good was hidden behind a read that failed."""
+    failing: dict[str, type[web.HTTPException]] = {}
+
+    @web.middleware
+    async def fails(request: web.Request, handler: Any) -> web.StreamResponse:
+        await request.read()
+        for part, error in failing.items():
+            if request.path.startswith(part):
+                raise error()
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    def peer() -> web.Application:
+        app = serving.app(DirectoryProvider(tmp_path / "kept"), token=PEER_TOKEN)
+        app.middlewares.append(fails)
+        return app
+
+    with serve(peer) as sick:
+        at = [f"peer:{sick}", f"routing:{url}"]
+        device = client.open("refused", url, words=words_of(memory), at=at, token=PEER_TOKEN)
+        failing |= {"/routing": web.HTTPServiceUnavailable, "/car": web.HTTPForbidden}
+        device.write("tone", "Be brief.")
+        said = [one["text"] for one in device.sync()["notices"] if one["kind"] == "provider"]
+    assert len(said) == 2 and "503" in said[0] and "403" in said[1], said
 
 
 def test_who_asks_to_be_let_in_takes_no_keys_away_and_locks_nothing_for_ever(

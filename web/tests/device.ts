@@ -42,7 +42,9 @@ async function answer(command: Command): Promise<unknown> {
   const name = String(command.as ?? 'device')
   if (command.do === 'open') {
     const at = (command.at as string[] | undefined) ?? [`peer:${command.url}`]
-    const providers = at.map(one => one.startsWith('folder:') ? folderProvider(one, filesBelow(one.slice('folder:'.length))) : providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, fetch))
+    // Pinata's hosts, which its provider asks by their names, are this address.
+    const pinata: typeof fetch = (url, asked) => fetch(String(url).replace(/^https:\/\/\w+\.pinata\.cloud/, String(command.pinata)), asked)
+    const providers = at.map(one => one.startsWith('folder:') ? folderProvider(one, filesBelow(one.slice('folder:'.length))) : providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, one === 'pinata' ? pinata : fetch))
     const on = String(command.on ?? name)
     const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(world, String(command.label ?? name)) }
     keepings.set(on, kept)

@@ -319,13 +319,17 @@ class BucketPins(PackPins):
     """The pins of a bucket: those under one name have keys with one prefix."""
 
     def named(self, name: str) -> list[Pin]:
-        """Do `PackPins.named`. A list that fails part-way raises with the pins that it showed by their keys."""
+        """Do `PackPins.named`. An object that cannot be listed or read raises with the pins of the others."""
         try:
             return super().named(name)
         except ProviderError as error:
-            start = f"{_PINS}/{self._prefix(name)}"
-            shown = (key.removeprefix(f"{_PINS}/") for key in error.listed if key.startswith(start))
+            keys = (key.removeprefix(f"{_PINS}/") for key in error.listed)
+            shown = [file for file in keys if file.startswith(self._prefix(name))]
             found = self._single_pins(shown, name)
+            for file in filter(is_list, shown):
+                with contextlib.suppress(ProviderError):
+                    for known in self._read_lists([file]).values():
+                        found += known.by_name.get(name, ())
             error.pins = sorted(found, key=lambda pin: (-pin.created, pin.handle))
             raise
 

@@ -301,7 +301,11 @@ class PackPins:
         for _ in range(_ATTEMPTS):
             files = self.shelf.files(prefix)
             lists = [file for file in files if wanted(file)]
-            read = self._read_lists(lists)
+            try:
+                read = self._read_lists(lists)
+            except ProviderError as error:
+                error.listed = tuple(files)
+                raise
             if len(read) == len(lists):
                 break
             self.shelf.refresh()

@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from aiohttp import web
 from ipfsmem_providers.bucket import objects as bucket_objects
+from ipfsmem_providers.packs import pins as packs_pins
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.testing import MockClock
 from ipfsmem.vault.owner import Unlock
@@ -363,3 +364,20 @@ def test_failed_list_of_pins_is_an_error_with_those_of_its_first_pages(at: Bucke
     with pytest.raises(ProviderUnavailable) as caught:
         asyncio.run(at.open(retry=QUICK).pins("n"))
     assert {pin.cid for pin in caught.value.pins} == {pin.cid for pin in pins}
+
+
+def test_failed_object_of_pins_is_an_error_with_those_of_the_others(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One list of pins that the bucket does not give cost the pins of all other objects."""
+    monkeypatch.setattr(packs_pins, "MAX_FILES", 4)
+    provider = at.open(retry=QUICK)
+    pins = [asyncio.run(provider.pin(block(bytes([number]))[0], "n")) for number in range(9)]
+    lists = [key for key in at.server.objects if key.endswith(".pins")]
+    assert lists
+    at.server.faults.answer("GET", f".*{lists[0]}", 403, "<Error><Code>AccessDenied</Code></Error>", times=-1)
+    lost = at.server.objects[lists[0]][0].decode()
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(at.open(retry=QUICK).pins("n"))
+    assert {pin.cid for pin in caught.value.pins} == {pin.cid for pin in pins if str(pin.cid) not in lost}
+    assert len(caught.value.pins) == 9 - len(lost.splitlines()) > 0

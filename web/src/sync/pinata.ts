@@ -12,6 +12,8 @@ import { type Keeper, type Provider, ProviderError, UNREAD } from './provider.ts
 
 const API = 'https://api.pinata.cloud/v3/files/public'
 const UPLOADS = 'https://uploads.pinata.cloud/v3/files'
+/** Maximum pages of one list. */
+const MOST_PAGES = 100
 /** Bytes of one request; larger ones take another protocol. */
 const MOST = 94_371_840
 const PENDING = 'pending'
@@ -45,10 +47,16 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     isObject(value) && typeof value['id'] === 'string' && (value['cid'] == null || typeof value['cid'] === 'string') ? { id: value['id'], cid: typeof value['cid'] === 'string' ? value['cid'] : PENDING, name: typeof value['name'] === 'string' ? value['name'] : '' } : null
   /** Entries of the list, the newest first. What the service does not filter is left out here. */
   const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
-    const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by })
-    const { files } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
     const unread = (one: unknown): Entry => ({ id: '', cid: UNREAD, name: isObject(one) && typeof one['name'] === 'string' ? one['name'] : (by.name ?? '') })
-    const all = (Array.isArray(files) ? files : files == null ? [] : [null]).map(one => entryOf(one) ?? unread(one))
+    const all: Entry[] = []
+    let pageToken: unknown = ''
+    for (let page = 0; typeof pageToken === 'string'; page++) {
+      if (page === MOST_PAGES) throw new ProviderError(name, false, `pinata sends a list of more than ${MOST_PAGES} pages`)
+      const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by, ...(pageToken === '' ? {} : { pageToken }) })
+      const { files, next_page_token: next } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
+      all.push(...(Array.isArray(files) ? files : files == null ? [] : [null]).map(one => entryOf(one) ?? unread(one)))
+      pageToken = next === '' ? null : next
+    }
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }
   const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'release a version' })

@@ -50,6 +50,7 @@ export class Run {
   /** What each server of names shows. */
   readonly shown = new Map<string, Bytes | null>()
   readonly brought = new Set<string>()
+  /** Providers that failed while they were read. */
   readonly silent = new Set<string>()
 
   constructor(
@@ -69,11 +70,11 @@ export class Run {
     if (!this.notices.some(one => one.kind === kind && one.text === text)) this.say(kind, text)
   }
 
-  /** A provider did not do its part: said, and the sync goes on with the others. */
-  failed(error: unknown): void {
+  /** Say that a provider failed, unless it is among those `said` before; the sync goes on with the others. */
+  failed(error: unknown, said = this.silent): void {
     if (!(error instanceof ProviderError)) throw error
-    if (!this.silent.has(error.provider)) this.say('provider', error.message, error.provider)
-    this.silent.add(error.provider)
+    if (!said.has(error.provider)) this.say('provider', error.message, error.provider)
+    said.add(error.provider)
   }
 
   get nameServers(): NameServer[] {
