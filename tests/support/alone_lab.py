@@ -17,6 +17,7 @@ from eth_account.messages import encode_defunct
 from tests.interop.counterparts import need_program
 from tests.servers.threaded import serve_here
 from tests.support.extras import need_extra
+from tests.support.patience import PATIENCE
 
 Page = Any
 
@@ -60,7 +61,7 @@ def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str
                 executable_path=chromium, args=["--no-sandbox", *arguments]
             )
             context = await browser.new_context()
-            context.set_default_timeout(30_000)
+            context.set_default_timeout(PATIENCE * 1_000)
             context.on("request", lambda request: asked.append(request.url))
             context.on("console", lambda one: said.append(one.text))
             page = await context.new_page()
@@ -106,7 +107,7 @@ async def until(page: Page, holds: str) -> None:
     """Wait until an expression is true in a page. Playwright's own way evaluates its text again and again, which the policy of these
     pages forbids: it only passes where the first look finds it true."""
     look = f"() => new Promise(done => {{ const look = () => ({holds}) ? done() : setTimeout(look, 50); look() }})"
-    await asyncio.wait_for(page.evaluate(look), 60)
+    await asyncio.wait_for(page.evaluate(look), PATIENCE)
 
 
 async def give_authenticator(page: Page) -> None:

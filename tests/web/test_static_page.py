@@ -42,6 +42,7 @@ from tests.support.alone_lab import (
 from tests.support.alone_lab import played as played_alone
 from tests.support.browsers import browser
 from tests.support.page_lab import faults_of
+from tests.support.patience import PATIENCE
 from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -432,7 +433,7 @@ def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words
 
         assert page.context.browser is not None
         phone = await (await page.context.browser.new_context(device_scale_factor=3)).new_page()
-        phone.set_default_timeout(30_000)
+        phone.set_default_timeout(PATIENCE * 1_000)
         await phone.goto(link)
         await phone.wait_for_selector("joining-form [name=pointer]")
         assert "join" not in phone.url
