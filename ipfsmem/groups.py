@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from datetime import UTC, tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,8 @@ from ipfsmem.methods import (
     ScopeMethods,
     SessionMethods,
     StackMethods,
+    StackTimelineMethods,
+    TimelineMethods,
     UsageMethods,
     ValueMethods,
 )
@@ -27,7 +28,6 @@ from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.scopes import MemoryScopes
-from ipfsmem.parts.timeline import MemoryTimeline, Noted
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.sessions.compaction import (
     SessionTranscript,
@@ -61,16 +61,10 @@ class MemoryStack(StackMethods):
         #: The scopes that are read, in this order.
         self.scopes = [*scopes]
 
-    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list[Noted]:
-        """Return the events of all of them in order. Raises UsageError."""
-        return self._timeline().noted(days, tz=tz)
-
-    def timeline_missing(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> int:
-        """Return how many pieces of the timeline are not on this device or damaged."""
-        return self._timeline().missing(days, tz=tz)
-
-    def _timeline(self) -> MemoryTimeline:
-        return MemoryTimeline(self._open, self.scopes[0], self.scopes)
+    @property
+    def timeline(self) -> StackTimeline:
+        """The events of all of them."""
+        return StackTimeline(self._view())
 
     def _view(self) -> View:
         return View(self._open, self.scopes[0], tuple(self.scopes))
@@ -85,6 +79,20 @@ class _Group(MemoryPart):
 
     def _view(self) -> View:
         return View(self._open, self._scope)
+
+
+class StackTimeline(StackTimelineMethods):
+    """The events of several scopes, read as one timeline."""
+
+    def __init__(self, view: View) -> None:
+        self._viewed = view
+
+    def _view(self) -> View:
+        return self._viewed
+
+
+class MemoryTimeline(TimelineMethods, _Group):
+    """The events of one scope. What turned out to be this scope is read with it."""
 
 
 class Facts(FactMethods, _Group):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Graph,
         Hidden,
         MemoryStack,
+        MemoryTimeline,
         Scopes,
         Sessions,
         Usage,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.syncing import Syncing
-    from ipfsmem.parts.timeline import MemoryTimeline
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
@@ -97,7 +97,7 @@ class Memory(MemoryMethods):
     @functools.cached_property
     def timeline(self) -> MemoryTimeline:
         """What happened: events added and read."""
-        from ipfsmem.parts.timeline import MemoryTimeline
+        from ipfsmem.groups import MemoryTimeline
 
         return MemoryTimeline(self._open, self._chosen or "")
 
@@ -407,8 +407,10 @@ class Memory(MemoryMethods):
         return f"<Memory {self.namespace}, {self.mode}{scope}{closed}>"
 
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
-        """Append an event to the timeline, as `timeline.add`."""
-        return self.timeline.add(kind, **data)
+        """Add an event to the timeline, as `timeline.add` with these fields."""
+        from ipfsmem.operations.timeline import add
+
+        return add.run(self._view(), {"type": kind, "data": data})
 
     @_handed_on
     @contextlib.asynccontextmanager

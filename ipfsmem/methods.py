@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from ipfsmem.operations.sessions.pop import SessionPopped
     from ipfsmem.operations.sessions.search import SessionHits
     from ipfsmem.operations.sessions.status import SessionStatus
+    from ipfsmem.operations.timeline import EventDays
+    from ipfsmem.operations.timeline import EventPage
     from ipfsmem.operations.usage.budgets import Budgets
     from ipfsmem.operations.usage.csv import UsageTable
     from ipfsmem.operations.usage.list import UsageList
@@ -458,6 +460,79 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.undo import undo
 
         return undo.run(self._view(), {})
+
+
+class StackTimelineMethods:
+    """Methods that read the timeline of one scope, or of several as one."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def read(self, *, since: str | None = None, until: str | None = None, tz: str | None = None, type: str | None = None, limit: int | None = None, cursor: str | None = None, order: Literal['oldest', 'newest'] = 'oldest') -> EventPage:
+        """Show the events of all devices.
+
+        With `limit`, a page has the newest events; `cursor` continues with older ones.
+
+        Args:
+            since: First day: 2026-04-14, yesterday, 7d.
+            until: Last day, inclusive.
+            tz: Time zone of the days, such as America/Los_Angeles, or `local` for that of the machine; UTC without
+                one.
+            type: Only events of this type.
+            limit: Maximum number of events: the newest ones.
+            cursor: Only older events: `next` of the previous page.
+            order: Whether the oldest or the newest event of the page is first.
+
+        Raises:
+            UsageError: a day, the time zone or `cursor` is invalid.
+            UsageError: an argument is out of bounds; allowed: `since`, `until`, `tz` 1-64 characters; `type` 1-200
+                characters; `limit` 1-1000; `cursor` at most 64 characters; `order` oldest or newest.
+        """
+        from ipfsmem.operations.timeline import read
+
+        return read.run(self._view(), {"since": since, "until": until, "tz": tz, "type": type, "limit": limit, "cursor": cursor, "order": order})
+
+    def days(self, *, since: str | None = None, until: str | None = None, tz: str | None = None) -> EventDays:
+        """Count the events of each day.
+
+        Args:
+            since: First day: 2026-04-14, yesterday, 7d.
+            until: Last day, inclusive.
+            tz: Time zone of the days, such as America/Los_Angeles, or `local` for that of the machine; UTC without
+                one.
+
+        Raises:
+            UsageError: a day or the time zone is invalid.
+            UsageError: an argument is out of bounds; allowed: `since`, `until`, `tz` 1-64 characters.
+        """
+        from ipfsmem.operations.timeline import days
+
+        return days.run(self._view(), {"since": since, "until": until, "tz": tz})
+
+
+class TimelineMethods(StackTimelineMethods):
+    """Methods on the timeline of one scope."""
+
+    __slots__ = ()
+
+    def add(self, type: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Add an event to the timeline. It is durable when this returns.
+
+        Args:
+            type: Type of the event, such as decision.
+            data: Its fields by name.
+
+        Raises:
+            UsageError: the type is empty or the program's own, or `data` has a ts, type or id.
+            LimitError: the event has more than 64 KiB.
+            StorageError: it cannot be stored.
+            UsageError: an argument is out of bounds; allowed: `type` at least 1 characters.
+        """
+        from ipfsmem.operations.timeline import add
+
+        return add.run(self._view(), {"type": type, "data": data})
 
 
 class SessionMethods:

@@ -38,7 +38,8 @@ def operations() -> list[AnyOperation]:
 def methods() -> str:
     """The source of `ipfsmem/methods.py`."""
     imports: dict[str, str] = {"View": "ipfsmem.operation"}
-    groups = {"StackMethods": "", "MemoryMethods": "(StackMethods)"} | dict.fromkeys(_GROUPS.values(), "")
+    groups = {"StackMethods": "", "MemoryMethods": "(StackMethods)", "StackTimelineMethods": ""}
+    groups |= dict.fromkeys(_GROUPS.values(), "") | {"TimelineMethods": "(StackTimelineMethods)"}
     bodies = {name: "" if base else _VIEW for name, base in groups.items()}
     for op in operations():
         bodies[_class_of(op)] += _method(op, imports)
@@ -57,6 +58,7 @@ def methods() -> str:
 
 
 _GROUPS: Final = {
+    "timeline": "TimelineMethods",
     "sessions": "SessionMethods",
     "facts": "FactMethods",
     "values": "ValueMethods",
@@ -69,6 +71,8 @@ _GROUPS: Final = {
 _CLASSES: Final = {
     "StackMethods": "Methods that read one scope, or several as one.",
     "MemoryMethods": "Methods on one scope, or on the whole memory.",
+    "StackTimelineMethods": "Methods that read the timeline of one scope, or of several as one.",
+    "TimelineMethods": "Methods on the timeline of one scope.",
     "SessionMethods": "Methods on the sessions of one scope.",
     "FactMethods": "Methods on the facts of one scope.",
     "ValueMethods": "Methods on the values of one scope.",
@@ -83,9 +87,10 @@ _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
 
 def _class_of(op: AnyOperation) -> str:
     group, dot, _ = op.name.partition(".")
+    of_stack = "Stack" if op.declared.about == "stack" else ""
     if dot:
-        return _GROUPS[group]
-    return "StackMethods" if op.declared.about == "stack" else "MemoryMethods"
+        return f"{of_stack}{_GROUPS[group]}"
+    return "StackMethods" if of_stack else "MemoryMethods"
 
 
 def _method(op: AnyOperation, imports: dict[str, str]) -> str:
@@ -154,12 +159,13 @@ def typescript() -> str:
     routes = {op.name: route_of(op) for op in operations() if op.declared.http}
     routes = {name: route for name, route in routes.items() if route.answer is not bytes}
     bodies = {route.body.__name__: route.body for route in routes.values() if route.body is not None}
-    wanted = [*dict.fromkeys([*bodies.values(), *(route.answer for route in routes.values())])]
+    answers = [route.answer for route in routes.values() if issubclass(route.answer, msgspec.Struct)]
+    wanted = [*dict.fromkeys([*bodies.values(), *answers])]
     _, components = msgspec.json.schema_components(wanted, ref_template="{name}")
     types_of = [_interface(name, schema, sent=name in bodies) for name, schema in components.items()]
     rows = [
         f"  '{name}': {{ method: '{route.method.upper()}', path: '{route.path}', "
-        f"body: {route.body.__name__ if route.body else 'undefined'}, answer: {route.answer.__name__} }}"
+        f"body: {route.body.__name__ if route.body else 'undefined'}, answer: {_answer(route.answer)} }}"
         for name, route in routes.items()
     ]
     table = (
@@ -168,6 +174,12 @@ def typescript() -> str:
         + "\n}\n"
     )
     return f"// {_NOTE}\n\n" + "\n\n".join([*types_of, table])
+
+
+def _answer(answer: type) -> str:
+    """The name of a struct; an object without fixed fields as it is."""
+    is_named = issubclass(answer, msgspec.Struct)
+    return answer.__name__ if is_named else _in_typescript(msgspec.json.schema(answer))
 
 
 def _interface(name: str, schema: JSON, *, sent: bool) -> str:

@@ -5,7 +5,7 @@ The OpenAPI document is made from these types and those of `results.py`, which t
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -34,13 +34,6 @@ class Operations(msgspec.Struct, frozen=True, kw_only=True):
     operations: list[OperationLine]
 
 
-class EventBody(Body, frozen=True, kw_only=True):
-    """Something that happened."""
-
-    type: str
-    data: dict[str, Any] = {}
-
-
 class ExportBody(Body, frozen=True, kw_only=True):
     """As what it is to be written. Only a `zip` and a `car` hold all scopes and conflict copies; `partial` agrees to what is left out."""
 
@@ -59,32 +52,6 @@ class CodeBody(Body, frozen=True, kw_only=True):
     """The one-time code of `ipfsmem ui`."""
 
     code: str
-
-
-class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a list. `next` is the cursor of what follows; None at the end."""
-
-    next: str | None
-
-
-class EventPage(Page, frozen=True, kw_only=True):
-    """Events, the newest first. `missing` pieces of the timeline are not on this device, or damaged."""
-
-    events: list[dict[str, Any]]
-    missing: int
-
-
-class Day(msgspec.Struct, frozen=True, kw_only=True):
-    """A day (`2026-11-23`) in the time zone that was asked for, and how many events it has."""
-
-    day: str
-    events: int
-
-
-class Days(msgspec.Struct, frozen=True, kw_only=True):
-    """The days on which something happened, the first one first."""
-
-    days: list[Day]
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,11 +17,9 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.memories.memory_records import SEEN_DIGITS
 from ipfsmem.memory import Memory
-from ipfsmem.wording import zone_of
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
-_DAY: Final = {"type": "string", "format": "date"}
 _YES: Final = {"type": "boolean", "default": False}
 _RANK: Final[dict[Right, int]] = {"read": 0, "write": 1, "admin": 2}
 #: Parameters of every route about one scope.
@@ -159,13 +156,6 @@ def _yes(text: str) -> bool:
     return text == "true"
 
 
-def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise UsageError(f"a day is like 2026-04-14, not {text[:40]!a}") from None
-
-
 def _scope_or_nothing(text: str) -> str:
     return check_scope(text) if text else ""
 
@@ -198,23 +188,14 @@ QUERY: Final[dict[str, Parameter]] = {
         "Read these scopes in this order, then the default scope.",
         several=True,
     ),
-    "type": _text("Only entries of this type."),
     "cursor": _text("`next` of the previous page."),
     "limit": Parameter(
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
         _number(1, MAX_PAGE),
         "Maximum number of results.",
     ),
-    "since": Parameter(_DAY, _day, "First day, in the time zone tz, default UTC."),
-    "until": Parameter(_DAY, _day, "Last day, inclusive, as in since."),
-    "tz": Parameter(
-        {"type": "string", "maxLength": 64},
-        zone_of,
-        "Time zone of the days, such as America/Los_Angeles. Default: UTC; for a search of sessions, the time zone of the server.",
-    ),
     "operation": _text("Only operations of this name, such as write; session for all on sessions.", 64),
     "after": _text("Only since: 24h, a day, or a time (RFC 3339).", 64),
-    "everywhere": Parameter(_YES, _yes, "All scopes."),
     "strategy": Parameter(
         {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
         str,

@@ -21,7 +21,6 @@ from ipfsmem import __version__
 from ipfsmem.api import (
     compat_serving,
     derived,
-    happenings,
     metrics,
     page,
     problems,
@@ -65,7 +64,6 @@ MAX_LISTENERS: Final = 64
 MAX_OF_A_TOKEN: Final = 8
 ROUTES: Final = (
     *derived.routes(),
-    *happenings.ROUTES,
     *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )

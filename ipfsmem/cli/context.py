@@ -246,7 +246,7 @@ class CommandContext:
         click.echo(to_json(value))
 
     def emit_open(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        """Print data without fixed fields: events of the timeline, messages of sessions, and the content of a file."""
+        """Print data without fixed fields, such as the content of a file."""
         from ipfsmem.cli.printing import to_json
 
         click.echo(to_json(value))

@@ -30,19 +30,6 @@ def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...
     return given
 
 
-def days_here(since: str | None, until: str | None) -> tuple[str, str] | None:
-    """Return the days in this machine's time zone (`TZ`) from `since` to `until` in words (`wording.moment_of`), both
-    inclusive; None for all. Raises UsageError."""
-    from ipfsmem.device.wall_clock import now_ms
-    from ipfsmem.wording import day_of
-
-    if not since and not until:
-        return None
-    now = now_ms()
-    first = day_of(since, now) if since else "0001-01-01"
-    return first, day_of(until, now) if until else "9999-12-31"
-
-
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     """Return the seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
     if text is None:

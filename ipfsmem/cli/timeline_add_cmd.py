@@ -7,31 +7,21 @@ from typing import Any
 import click
 
 from ipfsmem.canonical import read_json
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.errors import UsageError
+from ipfsmem.operations.timeline import add
 
 
-@cli_command("add", scoped=True)
-@click.argument("kind", metavar="TYPE")
-@click.argument("data", nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]...")
-@click.option("--data", "document", metavar="JSON", help="The data as one JSON object.")
-def command(context: CommandContext, kind: str, data: tuple[str, ...], document: str | None) -> None:
-    """Add an event of TYPE to the timeline and print its id.
-
-    KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).
-    """
-    if data and document is not None:
+def _ask(context: CommandContext, asked: Asked) -> None:
+    pairs, document = asked["pairs"], asked["document"]
+    if pairs and document is not None:
         raise UsageError("KEY=VALUE and --data exclude each other")
-    if not kind.strip():
-        raise UsageError("the type of the event is empty, so nothing was added")
-    found = _object(document) if document is not None else _pairs(data)
-    with context.memory() as memory:
-        event = memory.note(kind, **found)
-    if context.json:
-        context.emit_open(event)
-    else:
-        click.echo(event["id"])
-    context.print_where_scope_went()
+    asked["data"] = _object(document) if document is not None else _pairs(pairs)
+
+
+def _show(context: CommandContext, event: dict[str, Any], asked: Asked) -> None:
+    click.echo(event["id"])
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -63,3 +53,16 @@ def _json(text: str, what: str) -> Any:
         return read_json(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise UsageError(f"{what} is not JSON: {error}") from None
+
+
+command = operation_command(
+    "add",
+    add,
+    _show,
+    ask=_ask,
+    options=(
+        click.Argument(["pairs"], nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]..."),
+        click.Option(["--data", "document"], metavar="JSON", help="The data as one JSON object."),
+    ),
+    notes="It prints its id. KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).",
+)

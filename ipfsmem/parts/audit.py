@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
-    "MemoryTimeline": {"add": "note", "record": "note"},
     "Dreams": {"ask": "dream", "run_due": "dream"},
     "MemoryBundles": {
         "export": "export",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.usage import KIND, MOST, Used, as_name, usage_data, used
-from ipfsmem.parts.timeline import MemoryTimeline
+from ipfsmem.parts.timeline import add_event
 
 if TYPE_CHECKING:
     from ipfsmem.parts.vault_handle import VaultHandle
@@ -23,7 +23,8 @@ def add_use(
 ) -> Used:
     """Record one use in the scope that a scope leads to. Raises UsageError for names, StorageError."""
     data = usage_data(agent, provider, model, input_tokens, output_tokens, cost_usd)
-    return used([MemoryTimeline(opened, scope).add(KIND, **data)])[0]
+    target = opened.scopes.target(scope) if scope else ""
+    return used([add_event(opened, target, KIND, data)])[0]
 
 
 def note_model_use(opened: VaultHandle, scope: str, agent: str, model: str, given: int, said: int) -> None:

@@ -37,6 +37,7 @@ from ipfsmem.operations.forget import Forgotten, forget
 from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.operations.read import read
 from ipfsmem.operations.recall import FoundMoment, Recalled, RecallHit, recall
+from ipfsmem.operations.timeline import add
 from ipfsmem.operations.write import MAX_BODY, write
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.derived import RenderedAnswer, answered, tool
@@ -431,7 +432,7 @@ def _note(desk: ToolContext, given: JSON) -> ToolResult:
         data = {"text": given["text"], **data}
     if not data:
         raise UsageError("nothing to note: pass text, data or both")
-    event = desk.there(given).timeline.add(given["type"], **data)
+    event = add.run(desk.there(given)._view(), {"type": given["type"], "data": data}, "mcp")
     return ToolResult(
         f"Noted at {event['ts']}.", {"id": event["id"], "ts": event["ts"], "type": event["type"]}
     )
@@ -637,22 +638,11 @@ EVERYDAY: Final = (
 )
 
 TIMELINE: Final = (
-    Definition(
-        name="note",
-        title="Note an event",
-        description=(
-            "Add an event to the timeline: something that happened (a release, a decision taken, a task done), with its time. For "
-            "a lasting fact use remember."
-        ),
-        parameters=arguments(
-            "type",
-            type=text("Kind of event, one word of your own, such as decision.", least=1, most=64),
-            text=text("What happened.", least=1, most=20_000),
-            data={"type": "object", "description": "Further fields by name."},
-            scope=SCOPE,
-        ),
-        returns=answer(id=_string, ts=_string, type=_string),
+    tool(
+        add,
         run=_note,
+        further={"text": text("What happened.", least=1, most=20_000)},
+        returns=answer(id=_string, ts=_string, type=_string),
     ),
     tool(context, run=_context),
 )

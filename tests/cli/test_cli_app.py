@@ -317,7 +317,7 @@ def test_s15_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
     text = f"a{UNSEEN}\x1b[31mb\u00e9\u65e5\U0001f600"
     cli.ok("timeline", "add", "said", "--json", f"text={text}")
     result = cli.ok("timeline", "show", "--json")
-    assert text in json.loads(result.out)[0].values()
+    assert text in json.loads(result.out)["events"][0].values()
     assert not set(UNSEEN + "\x1b") & set(result.out) and "\u00e9\u65e5\U0001f600" in result.out
     wrong = cli("read", f"no{UNSEEN}", "--json")
     assert not set(UNSEEN) & set(wrong.out + wrong.err) and wrong.code != 0

@@ -11,7 +11,7 @@ def test_forgotten_and_noted(cli: Cli) -> None:
     cli.ok("forget", "tone", "--reason", "asked for", "--if-match", sha)
     cli.fails(4, "read", "tone")
     cli.fails(4, "forget", "tone")
-    (event,) = cli.ok("timeline", "show", "--json").json
+    (event,) = cli.ok("timeline", "show", "--json").json["events"]
     assert (event["type"], event["key"], event["reason"]) == ("forgot", "tone", "asked for")
     cli.ok("write", "tone", "--body", "again")
     assert cli.ok("read", "tone", "--body").out == "again\n"

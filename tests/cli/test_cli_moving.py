@@ -39,7 +39,7 @@ def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.
     other.ok("init", "--mode", "local")
     other.ok("import", str(folder))
     assert other.ok("read", "tone").out == cli.ok("read", "tone").out
-    assert [e["type"] for e in other.ok("timeline", "show", "--json").json] == ["waved"]
+    assert [e["type"] for e in other.ok("timeline", "show", "--json").json["events"]] == ["waved"]
 
 
 def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:

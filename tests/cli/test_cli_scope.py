@@ -205,7 +205,7 @@ def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
     assert [(row["key"], row["scope"]) for row in rows] == [("self", ""), ("tone", "work")]
     assert cli.ok("list", "--stack", "work").out.splitlines()[1].endswith("\twork")
     events = cli.ok("timeline", "show", "--stack", "work", "--json").json
-    assert [(one["scope"], one["event"]["in"]) for one in events] == [("work", "work")]
+    assert events["scopes"] == ["work"] and [one["in"] for one in events["events"]] == ["work"]
     cli.fails(2, "list", "--stack", "work", "--scope", "work")
     cli.fails(2, "read", "tone", "--stack", "work", "--root", "bafy")
     cli.fails(12, "list", "--stack", "Not A Scope")

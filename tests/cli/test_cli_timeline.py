@@ -8,7 +8,7 @@ from tests.support.cli_lab import Cli
 def test_notes_come_back_in_order(cli: Cli) -> None:
     first = cli.ok("timeline", "add", "waved", "style=quick", "count:=3", 'deep:={"a":[1]}').out.strip()
     cli.ok("timeline", "add", "slept", "--data", '{"hours": 7.5}')
-    events = cli.ok("timeline", "show", "--json").json
+    events = cli.ok("timeline", "show", "--json").json["events"]
     assert [(e["type"], e.get("style"), e.get("count"), e.get("deep"), e.get("hours")) for e in events] == [
         ("waved", "quick", 3, {"a": [1]}, None),
         ("slept", None, None, None, 7.5),
@@ -33,7 +33,7 @@ def test_days_and_limit(cli: Cli) -> None:
     lines = [f'{{"ts":"2026-04-{day}T12:00:00.000Z","type":"day","n":{day}}}' for day in (10, 11, 12, 13)]
     blob = '{"version":"memory/0.1","files":{},"timeline":[' + ",".join(lines) + "]}"
     cli.ok("import", "-", stdin=blob.encode())
-    days = lambda *options: [e["n"] for e in cli.ok("timeline", "show", "--json", *options).json]  # noqa: E731
+    days = lambda *options: [e["n"] for e in cli.ok("timeline", "show", "--json", *options).json["events"]]  # noqa: E731
     assert days() == [10, 11, 12, 13]
     assert days("--since", "2026-04-11", "--until", "2026-04-12") == [11, 12]
     assert days("--since", "2026-04-12") == [12, 13]

@@ -231,7 +231,7 @@ def test_a_field_of_an_event_is_given_once(cli: Cli) -> None:
     cli.fails(2, "timeline", "add", "seen", "place=here", "place:=3")
     assert cli.ok("timeline", "show").out == ""
     cli.ok("timeline", "add", "seen", "place:=[1, 2]")
-    assert cli.ok("timeline", "show", "--json").json[0]["place"] == [1, 2]
+    assert cli.ok("timeline", "show", "--json").json["events"][0]["place"] == [1, 2]
 
 
 def test_what_works_unheard_is_a_command() -> None:

@@ -32,7 +32,9 @@ def test_the_page_is_what_its_commands_print(make_week: ModuleType, tmp_path: Pa
             for device in ("laptop", "desktop")
         )
         assert laptop == desktop and {"till", "flyer", "opening"} <= laptop.keys() and "cash" not in laptop
-        events = [played.ask(device, "timeline", "show", "--json") for device in ("laptop", "desktop")]
+        events = [
+            played.ask(device, "timeline", "show", "--json")["events"] for device in ("laptop", "desktop")
+        ]
         assert events[0] == events[1]
         kinds = [one["type"] for one in events[0]]
         assert (kinds.count("dream"), kinds.count("dream_undone"), kinds.count("usage")) == (4, 2, 2)

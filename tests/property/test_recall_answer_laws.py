@@ -54,7 +54,7 @@ def made(own: list[tuple[str, str]], others: list[str], noted: list[str], told: 
             json.dumps({"version": "memory/0.1", "files": files, "timeline": []}), foreign=True
         )
     for text in noted:
-        memory.timeline.add("note", text=text)
+        memory.note("note", text=text)
     if told:
         memory.sessions.add("talk", [{"role": "user", "content": text} for text in told])
     return memory

@@ -48,6 +48,7 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     "level": _UNKNOWN,
     "format": _UNKNOWN,
     "form": _UNKNOWN,
+    "order": _UNKNOWN,
     "tz": _UNKNOWN,
     "since": _NOT_A_TIME,
     "until": _NOT_A_TIME,
@@ -77,7 +78,6 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     ("fact add", "text"): {"half a character": "a\ud800b", "too long": "x" * 2_001},
     ("fact edit", "text"): {"half a character": "a\ud800b", "too long": "x" * 2_001},
     ("note", "type"): _HALF,
-    ("note", "kind"): _HALF,
     ("cleanup", "older_than"): {"below": 1},
 }  # fmt: skip
 #: Parameters without a row above: names that are looked up and not found, texts that are cut or normalised, paths, secrets, flags, and
@@ -154,6 +154,7 @@ FREE: Final = frozenset(
         "operation",
         "other",
         "out",
+        "pairs",
         "partial",
         "plain_car",
         "plugins",

@@ -69,9 +69,9 @@ ROWS: Final = (
     Op("promote", {"key": KEY, "to": "made"}, "", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
     Op("undo", {}, "undo", "", "", "undo", "undo"),
     # events and sessions
-    Op("timeline", {}, "timeline show", "timeline", "", "timeline.read"),
-    Op("days", {}, "", "days", "", ""),
-    Op("note", {"type": "decision"}, "timeline add", "note", "note", "note", "note", {"python": {"type": None, "kind": "decision"}, "tool": {"text": "It is so."}}),
+    Op("timeline", {}, "timeline show", "timeline_read", "", "timeline.read"),
+    Op("days", {}, "", "timeline_days", "", "timeline.days"),
+    Op("note", {"type": "decision"}, "timeline add", "timeline_add", "note", "timeline.add", "note", {"tool": {"text": "It is so."}}),
     Op("session list", {}, "session list", "sessions_list", "list_sessions", "sessions.list"),
     Op("session create", {"title": "A talk"}, "session create", "sessions_create", "", "sessions.create", "session create"),
     Op("session search", {"query": "boat"}, "session search", "sessions_search", "", "sessions.search", "session search"),

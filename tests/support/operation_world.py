@@ -141,9 +141,8 @@ def by_python(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
         method: Any = place
         for name in op.python.split("."):
             method = getattr(method, name)
-        positional = [args.pop("kind")] if op.python == "note" else []
         args = {name: _sha(place, value) for name, value in args.items()}
-        made = method(*positional, **args)
+        made = method(**args)
         if inspect.isawaitable(made):
             made = asyncio.run(_awaited(made))
         return Answer(True, "", made)

@@ -123,11 +123,11 @@ def test_evening_in_los_angeles_is_of_that_day(tmp_path: Path, machine_in: Calla
         assert [hit.key for hit in memory.recall("walk", since="yesterday").hits] == ["la"]
         assert not memory.recall("walk", since="today").hits
         assert memory.recall("what did I do yesterday", kind="event").moments
-        assert not memory.timeline.read(("2026-11-10", "2026-11-10"))
-        for zone in (None, ZoneInfo("America/Los_Angeles")):
-            assert memory.timeline.read(("2026-11-10", "2026-11-10"), tz=zone) == [event]
-            assert not memory.timeline.read(("2026-11-11", "2026-11-11"), tz=zone)
-        assert memory.stack("").timeline(("2026-11-10", "2026-11-10"), None)[0].event == event
+        assert not memory.timeline.read(since="2026-11-10", until="2026-11-10")
+        for reader in (memory, memory.stack("")):
+            for zone in ("local", "America/Los_Angeles"):
+                assert [*reader.timeline.read(since="2026-11-10", until="2026-11-10", tz=zone)] == [event]
+                assert not reader.timeline.read(since="2026-11-11", until="2026-11-11", tz=zone)
 
 
 def test_morning_in_tokyo_is_of_that_day(tmp_path: Path, machine_in: Callable[[str], None]) -> None:

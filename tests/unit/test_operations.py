@@ -17,7 +17,18 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
-from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Scopes, Sessions, Usage, Values
+from ipfsmem.groups import (
+    Dreams,
+    Facts,
+    Graph,
+    Hidden,
+    MemoryStack,
+    MemoryTimeline,
+    Scopes,
+    Sessions,
+    Usage,
+    Values,
+)
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
@@ -26,12 +37,13 @@ from ipfsmem.tools import toolset
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
 #: Tools that do not return the whole result: its text would cost tokens, and whoever wrote it knows it.
-WITH_LESS = ("remember",)
+WITH_LESS = ("remember", "note")
 each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 
 
 #: The groups of methods.
 GROUPS = {
+    "timeline": MemoryTimeline,
     "sessions": Sessions,
     "facts": Facts,
     "values": Values,

@@ -257,7 +257,7 @@ def test_an_event_may_have_a_field_of_any_name_and_kind(tmp_path: Path) -> None:
     """`kind=3` was taken for the word of the event, which is a parameter of that name, and the event was refused."""
     with Memory.create("alex", "local", home=tmp_path) as memory:
         memory.note("visited", kind=3)
-        memory.timeline.add("visited", kind=[4])
+        memory.note("visited", kind=[4])
         assert [one["kind"] for one in memory.timeline.read()] == [3, [4]]
 
 

@@ -61,6 +61,12 @@ export type RestoreBody = {
   readonly seen?: string | null
 }
 
+/** The arguments of timeline.add. */
+export type TimelineAddBody = {
+  readonly type: string
+  readonly data?: Readonly<Record<string, unknown>> | null
+}
+
 /** The arguments of sessions.search. */
 export type SessionsSearchBody = {
   readonly query: string
@@ -354,6 +360,26 @@ export type RevisionText = {
   readonly key: string
   readonly sha256: string
   readonly text: string
+}
+
+/** All events that match, or a page of them. It is a sequence of its `events`. */
+export type EventPage = {
+  readonly events: readonly (Readonly<Record<string, unknown>>)[]
+  readonly scopes: readonly string[]
+  readonly next: string | null
+  readonly missing: number
+}
+
+/** The days with events, the first day first. It is a sequence of its `days`. */
+export type EventDays = {
+  readonly days: readonly EventDay[]
+  readonly missing: number
+}
+
+/** A day, such as 2026-11-23, in the time zone of the call, and its number of events. */
+export type EventDay = {
+  readonly day: string
+  readonly events: number
 }
 
 /** Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`: the sessions that are left out because they are damaged. */
@@ -833,6 +859,9 @@ export type Operations = {
   'history': { method: 'GET', path: '/v1/memories/{key}/history', body: undefined, answer: History }
   'revision': { method: 'GET', path: '/v1/memories/{key}/history/{sha256}', body: undefined, answer: RevisionText }
   'restore': { method: 'POST', path: '/v1/restore', body: RestoreBody, answer: MemoryRecord }
+  'timeline.read': { method: 'GET', path: '/v1/events', body: undefined, answer: EventPage }
+  'timeline.days': { method: 'GET', path: '/v1/events/days', body: undefined, answer: EventDays }
+  'timeline.add': { method: 'POST', path: '/v1/events', body: TimelineAddBody, answer: Readonly<Record<string, unknown>> }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }

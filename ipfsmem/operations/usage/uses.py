@@ -46,12 +46,7 @@ def zone_from(tz: str | None) -> tzinfo:
 
 def uses_of(view: View, since: str | None, until: str | None, tz: str | None) -> list[Used]:
     """The uses of the scope that a call works on, in order. Raises UsageError."""
-    from ipfsmem.parts.timeline import MemoryTimeline
-    from ipfsmem.wording import day_of
+    from ipfsmem.parts.timeline import days_between, noted
 
-    zone, now = zone_from(tz), view.opened.replica.world.now()
-    days = None
-    if since is not None or until is not None:
-        first = "0001-01-01" if since is None else day_of(since, now, zone)
-        days = first, "9999-12-31" if until is None else day_of(until, now, zone)
-    return used(MemoryTimeline(view.opened, view.scope).read(days, tz=zone))
+    days = days_between(view.opened, since, until, zone_from(tz))
+    return used([one.event for one in noted(view.opened, view.scopes, days)])

@@ -111,7 +111,7 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     """Else the property above would hold of nothing."""
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
-        "history", "conflicts", "days", "scopes_list", "scopes_show", "status", "check", "members", "providers",
+        "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members", "providers",
         "facts_history", "values_history", "dreams_status", "dreams_list", "usage_budgets", "facts_get", "duplicates", "index",
         "settings", "operations",
     }  # fmt: skip

@@ -168,4 +168,4 @@ def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
 def test_u4_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
     first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
     second = make(tmp_path, "work")
-    assert first.vaults.list() == [] and first.timeline.read() == [] and not second.unlisted
+    assert first.vaults.list() == [] and not first.timeline.read() and not second.unlisted

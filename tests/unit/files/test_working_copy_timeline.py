@@ -222,5 +222,5 @@ def test_lines_of_a_damaged_piece_stay_in_the_file(lab: Lab) -> None:
     lab.again()
     lab.memory.note("waved", hand="right")
     lab.look()
-    assert lab.memory.timeline.missing() == 1
+    assert lab.memory.timeline.read().missing == 1
     assert b"left" in lab.files()[FILE] and b"right" in lab.files()[FILE]

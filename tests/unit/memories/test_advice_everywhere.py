@@ -21,7 +21,7 @@ SAID = "The text appears to contain a secret"
 WRITES: dict[str, Callable[[Memory], object]] = {
     "write": lambda memory: memory.write("k", SECRET, description="for the release of the site"),
     "write_text": lambda memory: memory.write_text("k", f"---\nname: K\n---\n{SECRET}".encode()),
-    "note": lambda memory: memory.timeline.add("decision", text=SECRET),
+    "note": lambda memory: memory.timeline.add("decision", {"text": SECRET}),
     "session": lambda memory: memory.sessions.add("talk", [{"role": "user", "content": SECRET}]),
     "fact": lambda memory: memory.facts.add(f"The token is {SECRET}"),
     "graph": lambda memory: memory.graph.add("Ada", "person", [SECRET]),

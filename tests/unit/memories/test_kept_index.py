@@ -189,7 +189,7 @@ def test_the_first_recall_opens_each_text_once(
         for n in range(5):
             memory.write(f"k{n}", f"tea {n}", type="user")
         memory.write(INDEX_KEY, f"Words of tea.\n\n{lists}", type="user")
-        memory.timeline.add("note", text="tea at noon")
+        memory.note("note", text="tea at noon")
         memory.sessions.add("talk", [{"role": "user", "content": "more tea"}])
     read: list[str] = []
     production = search_index.shown_of

@@ -40,7 +40,7 @@ def change(memory: Memory, rng: random.Random, number: int) -> None:
             said = [{"role": "user", "content": f"word {number} {n}"} for n in range(rng.randrange(1, 4))]
             part.sessions.add(session, said)
         case 2:
-            part.timeline.add("note", text=f"event {number}")
+            part.note("note", text=f"event {number}")
         case 3:
             part.write(key, f"text {number}")
         case 4:

@@ -606,7 +606,7 @@ def test_messages_and_events_are_found_by_meaning_once_somebody_asked_for_them(
     """Only memories had vectors, and an answer about messages said that it went by meaning all the same."""
     name(model="hashed-words", base_url=url)
     memory.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "assistant", "content": "Nice!"}])
-    memory.timeline.add("note", text="The roof was mended", speaker="Ana")
+    memory.note("note", text="The roof was mended", speaker="Ana")
     made_all(memory, 3)  # a part of a session is a file too
     assert not [text for text in server.texts if text.startswith(PET)]
     server.texts.clear()
@@ -655,7 +655,7 @@ def test_what_is_forgotten_has_no_vector_from_then_on_whatever_it_was(
     work = memory.scope("work")
     for scope in (memory, work):
         scope.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "user", "content": "Nice!"}])
-        scope.timeline.add("note", text="The roof was mended")
+        scope.note("note", text="The roof was mended")
     memory.sessions.add("other", [{"role": "user", "content": "Something else"}])
     memory.recall("anything", kind="all")
     assert memory.maintenance.reindex().without_vector == 0
@@ -809,7 +809,7 @@ def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_op
         "m", "encrypted-ipfs", home=home, provider=str(tmp_path / "at"), passphrase=False
     ) as memory:
         memory.sessions.add("marmalade", [{"role": "user", "content": PET}])
-        memory.scope("quinces").timeline.add("note", text="The roof was mended")
+        memory.scope("quinces").note("note", text="The roof was mended")
         memory.recall("anything", kind="all")
         assert memory.maintenance.reindex().without_vector == 0
         kept = load_kept(memory.replica)

@@ -16,12 +16,21 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
-from ipfsmem.groups import Dreams, Facts, Graph, Hidden, MemoryStack, Sessions, Usage, Values
+from ipfsmem.groups import (
+    Dreams,
+    Facts,
+    Graph,
+    Hidden,
+    MemoryStack,
+    MemoryTimeline,
+    Sessions,
+    Usage,
+    Values,
+)
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment
-from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.parts.vault_handle import reading_only
 from ipfsmem.published.versions import History
 from ipfsmem.tools import toolset
@@ -65,8 +74,7 @@ OF_STACK: dict[str, Callable[[MemoryStack], Any]] = {
         stack.context("tea milk", layout=layout, max_tokens=50_000)  # type: ignore[arg-type]
         for layout in ("index", "ranked", "full", "turn")
     ],
-    "timeline": lambda stack: stack.timeline(),
-    "timeline_missing": lambda stack: stack.timeline_missing(),
+    "timeline": lambda stack: [stack.timeline.read(), stack.timeline.days()],
 }
 #: Of one scope.
 OF_SCOPE: dict[str, Callable[[Memory], Any]] = {
@@ -97,6 +105,10 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "list": lambda facts: facts.list(),
         "get": lambda facts: [facts.get(one.key) for one in facts.list()] + [facts.get(key) for key in KEYS],
         "history": lambda facts: [facts.history(), *(asked(facts.history, key) for key in KEYS)],
+    },
+    MemoryTimeline: {
+        "read": lambda timeline: timeline.read(),
+        "days": lambda timeline: timeline.days(),
     },
     Values: {
         "list": lambda values: values.list(),
@@ -149,6 +161,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
 #: What changes something.
 WRITING: dict[type, set[str]] = {
     Facts: {"add", "edit", "delete", "restore", "keep", "keeping"},
+    MemoryTimeline: {"add"},
     Values: {"set", "delete", "clear", "sweep", "restore"},
     Hidden: {"add", "bring_back"},
     Graph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
@@ -168,6 +181,7 @@ WRITING: dict[type, set[str]] = {
 #: The part of a memory that each of these is.
 PARTS: dict[type, str] = {
     Facts: "facts",
+    MemoryTimeline: "timeline",
     Values: "values",
     Hidden: "hidden",
     Graph: "graph",
@@ -230,7 +244,6 @@ def public(owner: type) -> set[str]:
 def test_every_operation_that_reads_has_a_row() -> None:
     assert public(MemoryStack) == OF_STACK.keys()
     assert ({"index", "files"} | public(MemoryMethods)) - NOT_READING == OF_SCOPE.keys()
-    assert public(MemoryTimeline) == {"add", "record", "read", "noted", "missing"}
     for part, rows in OF_PARTS.items():
         assert public(part) - WRITING[part] == rows.keys(), part
     with Memory.load("alex", "none") as memory:
@@ -392,6 +405,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
             silent = {
                 Facts: {"history"},
                 Values: {"history"},
+                MemoryTimeline: {"days"},
                 Sessions: {"known", "latest", "seen", "due", "is_here"},
                 Usage: {"budgets"},
                 Dreams: rows.keys() - {"propose", "proposed"},

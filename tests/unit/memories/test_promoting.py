@@ -77,7 +77,7 @@ def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
         shop.promote("theirs", to="shop")
     with pytest.raises(KeyNameError):
         shop.promote("theirs", to="Not A Scope")
-    assert memory.list().memories == () and memory.timeline.read() == []
+    assert memory.list().memories == () and not memory.timeline.read()
 
 
 def test_of_two_devices_that_write_meanwhile_none_loses_its_text(tmp_path: Path) -> None:

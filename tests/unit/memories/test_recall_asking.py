@@ -219,8 +219,8 @@ def test_by_finds_only_what_a_named_speaker_said(memory: Memory) -> None:
             {"role": "assistant", "content": "Tomatoes like the sun"},
         ],
     )
-    memory.timeline.add("said", text="tomatoes again", speaker="Ana Lopez")
-    memory.timeline.add("said", text="tomatoes for Ana", speaker="Ben", to="Ana")
+    memory.note("said", text="tomatoes again", speaker="Ana Lopez")
+    memory.note("said", text="tomatoes for Ana", speaker="Ben", to="Ana")
     memory.write("note", "Ana likes tomatoes")
     said = texts(memory.recall("tomatoes", kind="all", by="ana"))
     assert len(said) == 2 and said[0] != said[1]

@@ -56,7 +56,7 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     assert [(item.key, item.scope) for item in stack.list()] == [("likes", "alex"), ("tone", "work")]
     found = stack.read("likes")
     assert found is not None and (found.scope, found.file.body) == ("alex", "tea")
-    assert [noted.scope for noted in stack.timeline()] == ["work", ""]
+    assert [*stack.timeline.read().scopes] == ["work", ""]
     assert memory.stack("alex", "work").scopes == ["alex", "work", ""] and memory.stack().scopes == [""]
     counts = {one.scope: (one.memories, one.events) for one in memory.status().scopes}
     assert counts == {"": (1, 1), "alex": (1, 0), "work": (1, 1)}

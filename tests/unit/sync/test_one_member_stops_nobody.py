@@ -309,7 +309,7 @@ def test_a_line_that_is_too_long_ends_nobodys_timeline(lab: Lab, line: str) -> N
     lab.settle(a, b)
     for memory in (a, b, lab.restore("new")):
         assert [event["type"] for event in memory.timeline.read()] == ["s", "mine"]
-        assert read_blob(memory.bundles.export()).events == memory.timeline.read()
+        assert read_blob(memory.bundles.export()).events == [*memory.timeline.read()]
 
 
 @pytest.mark.parametrize("comes_back_with", ["the wallet", "other words"])
