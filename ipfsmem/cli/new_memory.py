@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -119,9 +120,15 @@ def memory_request_options(
 
 
 def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | None:
-    """Return the passphrase for the keys of a new device: given, or prompted for. Raises without a required one."""
+    """Return the passphrase for the keys of a new device: given, or prompted for. Raises without a required one, and StorageError,
+    before a person types it, for a wallet file that cannot be read."""
     from ipfsmem.vault.owner import check_protection
+    from ipfsmem.wallet.signers import read_keystore
 
+    keystore = request.wallet.keystore
+    # A pipe can be read only once, so only a file that reading will refuse is read here.
+    if keystore and not os.access(keystore, os.R_OK):
+        read_keystore(keystore)
     if request.unprotected_keys:
         return None
     found = context.passphrase_from_fd_or_environment()

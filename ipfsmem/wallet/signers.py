@@ -94,16 +94,20 @@ class KeystoreSigner(RawKeySigner):
         Raises StorageError when it cannot be read, FormatError or LimitError when it is not a keystore,
         PassphraseError when it does not open.
         """
-        where = Path(path)
-        try:
-            with where.open("rb") as file:
-                data = file.read(MAX_KEYSTORE_BYTES + 1)
-        except OSError as error:
-            raise StorageError(
-                f"keystore {where} cannot be read: {error.strerror}",
-                hint="Check the path and its permissions.",
-            ) from None
-        super().__init__(_open_keystore(data, passphrase, f"keystore {where}"))
+        super().__init__(_open_keystore(read_keystore(path), passphrase, f"keystore {Path(path)}"))
+
+
+def read_keystore(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a keystore file, up to one byte more than a keystore may have. Raises StorageError."""
+    where = Path(path)
+    try:
+        with where.open("rb") as file:
+            return file.read(MAX_KEYSTORE_BYTES + 1)
+    except OSError as error:
+        raise StorageError(
+            f"keystore {where} cannot be read: {error.strerror}",
+            hint="Check the path and its permissions.",
+        ) from None
 
 
 def create_keystore(
