@@ -299,7 +299,8 @@ class _Matrix:
         for name in ("_bytes", "_numbers", "_signs", "_lengths"):
             mine = getattr(self, name)
             if mine is not None:
-                setattr(more, name, numpy.concatenate([mine, getattr(more, name)]))
+                both = [mine, getattr(more, name)]
+                setattr(more, name, numpy.concatenate(both, axis=1 if name == "_signs" else 0))
         return more
 
     def nearest(self, asked: bytes, rows: Sequence[int], least: float, most: int) -> dict[int, float]:
@@ -311,7 +312,9 @@ class _Matrix:
         places = numpy.flatnonzero(wanted >= 0)
         if self._signs is not None and len(places) > _FACTOR * most:
             sign = _packed(numpy.frombuffer(asked, dtype=numpy.int8).reshape(1, -1))
-            apart = numpy.bitwise_count(self._signs ^ sign).sum(axis=1, dtype=numpy.uint16)
+            apart = numpy.zeros(len(self._bytes), dtype=numpy.uint16)
+            for mine, its in zip(self._signs, sign, strict=True):
+                apart += numpy.bitwise_count(mine ^ its)
             places = places[numpy.argpartition(apart[wanted[places]], _FACTOR * most)[: _FACTOR * most]]
             places.sort()
         # Not `@`: that wakes threads for each question, which on a busy machine wait longer for each other than one of them
@@ -345,12 +348,13 @@ class _Matrix:
 
 
 def _packed(numbers: Any) -> Any:
-    """Return the signs of each row, a bit each, in whole words of 64."""
+    """Return the signs of each row, a bit each, in whole words of 64: first the first word of each row."""
     import numpy
 
     bits = numpy.packbits(numbers < 0, axis=1)
     short = -bits.shape[1] % 8
-    return numpy.ascontiguousarray(numpy.pad(bits, ((0, 0), (0, short)))).view(numpy.uint64)
+    words = numpy.ascontiguousarray(numpy.pad(bits, ((0, 0), (0, short)))).view(numpy.uint64)
+    return numpy.ascontiguousarray(words.T)
 
 
 def _cosine(row: bytes, asked: list[int], length: float) -> float:
