@@ -6,7 +6,7 @@ Nothing here is loaded without NumPy, or for a process with a single question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,22 +95,19 @@ class _Arrays:
         there = np.flatnonzero(owners)
         #: The first and the last passage of each entry.
         self.first, self.last = np.arange(beyond), np.arange(beyond)
-        #: The entries that have several, and where in `several` those of each begin.
-        self.long = self.starts = self.several = np.zeros(0, dtype=np.intp)
         self.passage_before, self.passage_after = self.before, self.after
         self.short = self.sizes < SHORT
         if not len(there):
             return
-        self.several = there + beyond
-        self.long, self.starts = np.unique(owners[there], return_index=True)
-        ends = np.append(self.starts[1:], len(there)) - 1
-        self.first[self.long], self.last[self.long] = self.several[self.starts], self.several[ends]
+        long, starts = np.unique(owners[there], return_index=True)
+        ends = np.append(starts[1:], len(there)) - 1
+        self.first[long], self.last[long] = there[starts] + beyond, there[ends] + beyond
         passages = np.arange(beyond + len(owners))
         self.passage_before, self.passage_after = passages - 1, passages + 1
         self.passage_before[:beyond] = self.last[self.before]
         self.passage_after[:beyond] = self.first[self.after]
-        self.passage_before[self.several[self.starts]] = self.last[self.before[self.long]]
-        self.passage_after[self.several[ends]] = self.first[self.after[self.long]]
+        self.passage_before[self.first[long]] = self.last[self.before[long]]
+        self.passage_after[self.last[long]] = self.first[self.after[long]]
         self.short = np.concatenate([self.short, np.array(index.passage_sizes) < SHORT])
 
     def row(self, term: str) -> _PostingArrays:
@@ -189,12 +186,10 @@ class _ArrayRanking:
         self.worths = [row.worth for row in rows]
         self.total = sum(self.worths)
         #: By number of the entry: BM25, and which of the terms it has, and which its header, a bit each.
-        self.scores, self.has = np.zeros(entries), np.zeros(entries, dtype=np.uint64)
-        self.headers = np.zeros(entries, dtype=np.uint64)
-        for bit, row in sorted(enumerate(rows), key=lambda one: -one[1].most):
-            self.scores[row.numbers] += row.shares
-            self.has[row.numbers] |= np.uint64(1 << bit)
-            self.headers[known.headed(wanted[bit])] |= np.uint64(1 << bit)
+        self.scores, self.has = _summed(rows, entries), _marked([row.numbers for row in rows], entries)
+        self.headers = _marked(map(known.headed, wanted), entries)
+        self.passage_rows = [known.passage_row(term) for term in wanted] if index.has_passages else []
+        self.passage_scores = _summed(self.passage_rows, len(known.short))
         self.groups = self._group_scores(wanted)
         self.cut = len(index) > limits.all
         self.only = None
@@ -203,45 +198,53 @@ class _ArrayRanking:
             self.only[list(only)] = True
         having = self.has > 0 if self.only is None else (self.has > 0) & self.only
         best = self._first(np.flatnonzero(having), self.scores)
-        self.top = float(self.scores[best].max(initial=0.0)) or 1.0
-        self.words, self.passage, self.passage_has = self._of_passages(wanted, best)
         self.similar = None
         close = np.fromiter(similar.keys(), np.intp, len(similar))
         if similar:
             self.similar = np.zeros(entries)
             self.similar[close] = _between(np.fromiter(similar.values(), np.float64, len(similar)))
             close = self._first(close, self.similar)
-        self.own = weighed.weights["words"] * self.words
-        weight = weighed.weights["words"]
-        if self.similar is not None:
-            self.own += weighed.weights["meaning"] * self.similar
-            weight += weighed.weights["meaning"]
-        self.own /= weight or 1.0
         self.dated = np.zeros(entries, dtype=bool)
         self.dated[list(asked.dated)] = True
         self.looked = self._look_at(best, close)
-        self.best = self._best_of_groups()
+        #: Of the examined entries and all of their groups: the score of their words, and that of themselves.
+        there, self.words, self.own = self._with_groups(), np.zeros(entries), np.zeros(entries)
+        self.words[there] = self._words_of(there, best)
+        self.own[there] = self._own_of(there)
+        self.best = np.zeros(len(known.group_lengths))
+        np.maximum.at(self.best, known.of[there], self.own[there])
+        self.best[0] = 0.0
         self.top_group = self.groups.max(initial=0.0) or 1.0
 
-    def _of_passages(self, wanted: Sequence[str], best: Any) -> tuple[Any, Any, Any]:
-        """Return the score of the words of each entry and its best passage; that passage; and the terms of each passage."""
-        known, whole = self.known, np.minimum(1.0, self.scores / self.top)
-        if not len(known.several):
-            return whole, known.first, self.has
-        scores, has = np.zeros(len(known.short)), np.zeros(len(known.short), dtype=np.uint64)
-        rows = [known.passage_row(term) for term in wanted]
-        for bit, row in sorted(enumerate(rows), key=lambda one: -one[1].most):
-            scores[row.numbers] += row.shares
-            has[row.numbers] |= np.uint64(1 << bit)
-        of_best, passage = scores[: len(known.of)].copy(), known.first.copy()
-        there = scores[known.several]
-        of_best[known.long] = np.maximum.reduceat(there, known.starts)
-        many = np.diff(np.append(known.starts, len(there)))
-        near = there >= np.repeat(of_best[known.long], many) - ROUNDING
-        places = np.where(near, np.arange(len(there)), len(there))
-        passage[known.long] = known.several[np.minimum.reduceat(places, known.starts)]
-        top = float(of_best[best].max(initial=0.0)) or 1.0
-        return (whole + np.minimum(1.0, of_best / top)) / 2, passage, has
+    def _words_of(self, numbers: Any, best: Any) -> Any:
+        """Return the score of the words of some entries, relative to the `best`."""
+        top = float(self.scores[best].max(initial=0.0)) or 1.0
+        whole = np.minimum(1.0, self.scores[numbers] / top)
+        if not self.known.index.has_passages:
+            return whole
+        top = float(self._best_passages(best)[0].max(initial=0.0)) or 1.0
+        return (whole + np.minimum(1.0, self._best_passages(numbers)[0] / top)) / 2
+
+    def _own_of(self, numbers: Any) -> Any:
+        """Return the score of some entries by themselves."""
+        own, weight = self.weighed.weights["words"] * self.words[numbers], self.weighed.weights["words"]
+        if self.similar is not None:
+            own += self.weighed.weights["meaning"] * self.similar[numbers]
+            weight += self.weighed.weights["meaning"]
+        return own / (weight or 1.0)
+
+    def _best_passages(self, numbers: Any) -> tuple[Any, Any]:
+        """Return the BM25 of the best passage of each of some entries, and that passage: of those that differ only by rounding the
+        first."""
+        first = self.known.first[numbers]
+        many = self.known.last[numbers] - first + 1
+        ends = np.cumsum(many)
+        at = np.arange(many.sum())
+        passages = np.repeat(first - ends + many, many) + at
+        scores = self.passage_scores[passages]
+        best = np.maximum.reduceat(scores, ends - many)
+        near = np.where(scores >= np.repeat(best, many) - ROUNDING, at, len(at))
+        return best, passages[np.minimum.reduceat(near, ends - many)]
 
     def _group_scores(self, wanted: Sequence[str]) -> Any:
         """Return the BM25 of each conversation and day, by its number."""
@@ -298,17 +301,17 @@ class _ArrayRanking:
             looked &= self.only
         return np.flatnonzero(looked)
 
-    def _best_of_groups(self) -> Any:
-        """Return the best own score of an examined entry in each group, by number of the group."""
+    def _with_groups(self) -> Any:
+        """Return the examined entries and all others of their groups."""
         known = self.known
-        found = np.zeros(len(known.group_lengths))
-        there = np.zeros(len(found), dtype=bool)
-        there[known.of[self.looked]] = True
-        there[0] = False
-        if there.any():
-            members = np.flatnonzero(there[known.of])
-            np.maximum.at(found, known.of[members], self.own[members])
-        return found
+        groups = np.zeros(len(known.group_lengths), dtype=bool)
+        groups[known.of[self.looked]] = True
+        groups[0] = False
+        if not groups.any():
+            return self.looked
+        there = groups[known.of]
+        there[self.looked] = True
+        return np.flatnonzero(there)
 
     def _cover(self, has: Any) -> Any:
         """Return the share of the terms in `has`, by weight."""
@@ -321,8 +324,10 @@ class _ArrayRanking:
 
     def _around(self, numbers: Any) -> Any:
         """Return which terms the best passage of each entry has, and those on either side. The unused number 0 has none."""
-        known, has = self.known, self.passage_has
-        middle = self.passage[numbers]
+        known, has, middle = self.known, self.has, numbers
+        if known.index.has_passages:
+            has = _marked([row.numbers for row in self.passage_rows], len(known.short))
+            middle = self._best_passages(numbers)[1]
         around = has[middle]
         for beside in (known.passage_before, known.passage_after):
             near = beside[middle]
@@ -338,13 +343,16 @@ class _ArrayRanking:
         near = (known.before[before], before, after, known.after[after])
         many = sum((one > 0).astype(float) for one in near)
         beside = sum(np.where(one > 0, own[one], 0.0) for one in near) / np.maximum(many, 1.0)
+        has = self.has[numbers]
+        if known.index.has_groups:
+            has = np.where(of > 0, self._around(numbers), has)
         return {
             "words": self.words[numbers],
             "meaning": None if self.similar is None else self.similar[numbers],
             "beside": np.where(many > 0, beside, own[numbers]),
             "answer": np.where(known.marks[before] & QUESTION, own[before], 0.0),
             "best": self.best[of],
-            "cover": self._cover(np.where(of > 0, self._around(numbers), self.has[numbers])),
+            "cover": self._cover(has),
             "group": self.groups[of] / self.top_group,
             "header": self._cover(self.headers[numbers]),
         }
@@ -396,6 +404,22 @@ class _ArrayRanking:
             for number, *values in zip(numbers.tolist(), *rows, strict=True)
         ]
         return best_first(made, limit)
+
+
+def _summed(rows: Sequence[_PostingArrays], size: int) -> Any:
+    """Return the BM25 of each of `size` entries or passages, the terms added as in `ranking`."""
+    scores = np.zeros(size)
+    for row in sorted(rows, key=lambda row: -row.most):
+        scores[row.numbers] += row.shares
+    return scores
+
+
+def _marked(rows: Iterable[Any], size: int) -> Any:
+    """Return which of the rows each of `size` entries or passages is in, a bit each."""
+    has = np.zeros(size, dtype=np.uint64)
+    for bit, numbers in enumerate(rows):
+        has[numbers] |= np.uint64(1 << bit)
+    return has
 
 
 def _between(values: Any) -> Any:
