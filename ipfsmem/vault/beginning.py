@@ -80,7 +80,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
                     hint="Name the provider: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER (in Python: provider=).",
                 )
         elif not self.recovery:
-            raise UsageError("without a wallet or a recovery phrase nothing could bring this vault back")
+            raise UsageError("without a wallet or a recovery phrase nothing could restore this vault")
 
 
 def make_wallet(file: Path, passphrase: str, random: Callable[[int], bytes]) -> RawKeySigner:

@@ -81,7 +81,7 @@ def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str
         await page.click(".item:has-text('high tide')")
         await page.wait_for_selector(".detail h2:has-text('high tide')")
         await page.click("button:has-text('Forget')")
-        await page.click("button:has-text('Forget it on every device')")
+        await page.click("button:has-text('Forget on every device')")
         await page.wait_for_selector(".count:has-text('0 messages')")
 
     opened(tmp_path, url, memory, look)
@@ -150,13 +150,13 @@ def test_what_dreams_did_is_told_and_taken_back_and_where_a_proposal_is_said(
         await page.fill("textarea", "We go by foot.")
         await page.click("button:has-text('Save')")
         await page.wait_for_selector(".memory > .prose")
-        await see(page, "dreams", "button:has-text('Take it back')")
-        await page.click("button:has-text('Take it back')")
+        await see(page, "dreams", "button:has-text('Undo')")
+        await page.click("button:has-text('Undo')")
         await page.wait_for_selector(
-            ".outcome:has-text('1 memory as before'):has-text('Left as it is'):has-text('trip')"
+            ".outcome:has-text('1 memory restored'):has-text('Left as it is'):has-text('trip')"
         )
-        await page.wait_for_selector(".versions .kind:has-text('taken back')")
-        assert await page.locator("button:has-text('Take it back')").count() == 0
+        await page.wait_for_selector(".versions .kind:has-text('undone')")
+        assert await page.locator("button:has-text('Undo')").count() == 0
         assert await faults_of(page) == []
 
     opened(tmp_path, url, memory, look)

@@ -81,7 +81,7 @@ def test_firefox_shows_the_page_writes_and_hears_of_what_others_write(tmp_path: 
             await there(page, ".item", "imported, not approved", "it.click()")
             await there(page, ".messages li", "imported, not approved")
             await there(page, "sessions-view button", "Approve", "it.click()")
-            await there(page, "sessions-view button.danger", "They are my word", "it.click()")
+            await there(page, "sessions-view button.danger", "Approve them", "it.click()")
             await there(page, "sessions-view:not(:has(.warns)) .messages li", "Otters like rain.")
 
     lab.run(ask)

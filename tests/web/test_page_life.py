@@ -87,9 +87,9 @@ def test_sessions_are_read_searched_saved_and_forgotten_as_they_were_shown(tmp_p
         with opener(tmp_path)() as other:
             other.sessions.add("tides", [{"role": "assistant", "content": "At noon."}])
         await page.wait_for_selector(".messages li:has-text('At noon.')")
-        await page.wait_for_selector("button:has-text('Forget it on every device')", state="detached")
+        await page.wait_for_selector("button:has-text('Forget on every device')", state="detached")
         await page.click("button:has-text('Forget')")
-        await page.click("button:has-text('Forget it on every device')")
+        await page.click("button:has-text('Forget on every device')")
         await page.wait_for_selector(".item:has-text('high tide')", state="detached")
         with opener(tmp_path)() as other:
             left = {one.session for one in other.sessions.list()}
@@ -119,12 +119,12 @@ def test_imported_messages_are_marked_and_approved_after_a_question(tmp_path: Pa
         with opener(tmp_path)() as other:
             other.sessions.add("talk", [{"role": "user", "content": "More."}])
         await page.wait_for_selector(".messages li:has-text('More.')")
-        await page.wait_for_selector("button:has-text('They are my word')", state="detached")
+        await page.wait_for_selector("button:has-text('Approve them')", state="detached")
         await page.click("button:has-text('Approve')")
         await page.click("button:has-text('Leave them pending')")
         assert pending() == 2
         await page.click("button:has-text('Approve')")
-        await page.click("button:has-text('They are my word')")
+        await page.click("button:has-text('Approve them')")
         await page.wait_for_selector(":text('imported, not approved')", state="detached")
         assert await page.locator("button:has-text('Approve')").count() == 0
         assert pending() == 0
@@ -157,11 +157,11 @@ def test_imported_messages_are_all_shown_before_they_are_approved(tmp_path: Path
         await page.wait_for_selector(".messages li:has-text('Otter 119.')")
         assert await page.locator(".messages li:has-text('Otter 19.')").count() == 0
         await page.click("button:has-text('Approve')")
-        await page.wait_for_selector("button:has-text('They are my word')")
+        await page.wait_for_selector("button:has-text('Approve them')")
         assert await page.locator(".messages li:has-text('imported, not approved')").count() == 120
         one = ["facts asked", "facts answered", "messages asked", "messages answered"]
         assert asked == one * (len(asked) // 4) and len(asked) >= 8
-        await page.click("button:has-text('They are my word')")
+        await page.click("button:has-text('Approve them')")
         await page.wait_for_selector(":text('imported, not approved')", state="detached")
 
     looked_at(tmp_path, look)
@@ -190,7 +190,7 @@ def test_a_damaged_session_is_named_beside_the_others_and_forgotten(
         await page.wait_for_selector(".list .problem:has-text(\"'torn' differs from the written one\")")
         assert await shown.faults() == []
         await page.click(".list .problem button:has-text('Forget')")
-        await page.click(".list .problem button:has-text('Forget it on every device')")
+        await page.click(".list .problem button:has-text('Forget on every device')")
         await page.wait_for_selector(".list .problem", state="detached")
         with opener(tmp_path)() as other:
             assert [one.session for one in other.sessions.list()] == ["sound"]
@@ -248,9 +248,9 @@ def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
         with opener(tmp_path)() as other:
             assert [key for key in ("ferry_one", "ferry_two") if other.read(key) is None] != []
             other.write("trip", "We go by foot.")
-        await page.click("button:has-text('Take it back')")
+        await page.click("button:has-text('Undo')")
         await page.wait_for_selector(
-            ".outcome:has-text('1 memory as before'):has-text('Left as it is'):has-text('trip')"
+            ".outcome:has-text('1 memory restored'):has-text('Left as it is'):has-text('trip')"
         )
         with opener(tmp_path)() as other:
             trip = other.read("trip")

@@ -150,7 +150,7 @@ def test_what_is_damaged_in_a_saved_page_is_said_and_the_rest_opens(saved: Path,
             at = whole.index(data) + len(data) - 1
             await said(page, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "damaged")
         await said(page, whole[: len(whole) - 10], "damaged")
-        await said(page, b"", "holds no memory")
+        await said(page, b"", "contains no vault")
 
     played(play)
     # A text alone is lost where that is what is damaged; what says where the texts are is needed for all of them.

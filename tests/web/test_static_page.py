@@ -355,7 +355,7 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
         await page.wait_for_selector(".problem:has-text('do not unlock the vault in this browser')")
         await page.fill("unlock-form [name=words]", words_of(memory))
         await page.click("button:has-text('Open with the recovery phrase')")
-        await page.click("button:has-text('Make the passkey now')")
+        await page.click("button:has-text('Create the passkey')")
         await page.wait_for_selector(".things code")
 
         await page.goto(address)  # it was not to stay open
@@ -363,7 +363,7 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
         assert await page.locator(".place").count() == 0  # where it is, this browser keeps
         await page.fill("[name=words]", OTHER_WORDS)
         await page.click("button:has-text('Open with the recovery phrase')")
-        await page.wait_for_selector(".problem:has-text('keeps a memory that these keys do not open')")
+        await page.wait_for_selector(".problem:has-text('these keys do not open the vault in this browser')")
         await page.click("button:has-text('Open with the passkey')")
         await page.click(".row:has-text('Tone')")
         await page.click("button:has-text('Edit')")
@@ -373,7 +373,7 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
         await page.wait_for_selector("text=Everything here is published.")
 
         await page.evaluate("location.hash = '#/browser'")
-        await page.click("button:has-text('Take it away')")
+        await page.click("button:has-text('Remove')")
         await page.wait_for_selector(".things code", state="detached")
         await page.click("button:has-text('Lock now')")
         await page.wait_for_selector("h1:has-text('Open your vault')")

@@ -22,11 +22,11 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
   const damaged: string[] = []
   const read = unlessRefused(() => readCar(car, damaged))
   const [first] = read?.roots ?? []
-  if (read === null || first === undefined) throw new MemoryError('usage', 'this file holds no memory, or its beginning is damaged', ANOTHER)
+  if (read === null || first === undefined) throw new MemoryError('usage', 'this file contains no vault, or its beginning is damaged', ANOTHER)
   const held = new Map(read.blocks)
   const ring = new Blocks()
   for (const [cid, data] of read.blocks) ring.add(cid, data)
-  if (unlessRefused(() => ring.read(first, 'keyring.json')) === null) throw new MemoryError('usage', 'the part of this file that says whom it opens for is not there, or damaged', ANOTHER)
+  if (unlessRefused(() => ring.read(first, 'keyring.json')) === null) throw new MemoryError('usage', 'the key ring in this file is missing or damaged', ANOTHER)
   // Given as a tree, as each block was looked at above.
   const reader = { name: 'this file', tree: async () => read.blocks, blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
   const file: Provider = { name: 'this file', reader, pins: async () => [first] }
@@ -35,7 +35,7 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
     const { verdicts } = await sync(new Replica(device, keeping, world), [file], { root, begin: first })
     if (!verdicts[first]?.startsWith('joined')) throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
   } catch (error) {
-    if (error instanceof Refused && (error.kind === 'none' || error.kind === 'member')) throw new MemoryError('usage', 'these keys do not open this file', 'Are they of another memory, or of another vault of this wallet?')
+    if (error instanceof Refused && (error.kind === 'none' || error.kind === 'member')) throw new MemoryError('usage', 'these keys do not open this file', 'They may open another vault of this wallet.')
     if (error instanceof Refused && error.kind === 'damaged') throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
     throw error
   }

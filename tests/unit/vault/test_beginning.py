@@ -68,7 +68,7 @@ def test_choices_that_fit(fit: Choices) -> None:
         (
             choices(SEALED, "no wallet", recovery=False),
             UsageError,
-            "nothing could bring this vault back",
+            "nothing could restore this vault",
         ),
         (choices(SEALED, "wallet"), ConfigError, "no provider is set"),
         (choices(PUBLIC, "new wallet"), ConfigError, "no provider is set"),

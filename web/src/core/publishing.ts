@@ -52,7 +52,7 @@ export async function makeCommit(signer: Signer, ring: Ring, keyring: Bytes, bod
 }
 
 function needSealing(ring: Ring): EpochKey {
-  need(!ring.plain, 'vault', 'this client reads plain memories, and publishes sealed ones only')
+  need(!ring.plain, 'vault', 'this client only reads plain vaults; it publishes sealed ones')
   const key = ring.sealing
   need(key !== null, 'member', 'no key may seal now, or this device does not have it: an admin must unlock')
   return key

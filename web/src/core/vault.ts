@@ -346,10 +346,10 @@ export class VaultReader {
   async ringOf(tag: Bytes, anchor: Bytes): Promise<Ring> {
     const root = this.follow(anchor)
     const found = root === null ? null : await this.#keyringAt(root)
-    need(found !== null, 'none', 'that memory is not to be found')
-    need(hex(found.file.tag) === hex(tag), 'vault', 'its name leads to another memory')
+    need(found !== null, 'none', 'vault not found')
+    need(hex(found.file.tag) === hex(tag), 'vault', 'its name leads to another vault')
     const first = found.file.open.find(one => one.t === 'member' && one.role === 'admin' && one.anchor === hex(anchor))
-    need(first !== undefined, 'vault', 'its name is none of its anchors')
+    need(first !== undefined, 'vault', 'its name is not one of its anchors')
     return this.#opened(found)
   }
 

@@ -149,7 +149,7 @@ export function secretOfWords(words: string): Bytes {
   const given = words.toLowerCase().split(/[\s\x1c-\x1f\x85]+/).filter(Boolean)
   need(given.length === 24, 'words', `recovery phrase: 24 words required (got ${given.length})`)
   const wrong = given.findIndex(word => !wordlist.includes(word))
-  need(wrong < 0, 'words', `word ${wrong + 1} is none of the list`)
+  need(wrong < 0, 'words', `word ${wrong + 1} is not in the list`)
   try {
     return mnemonicToEntropy(given.join(' '), wordlist)
   } catch {

@@ -53,7 +53,7 @@ export class Dreams {
   /** Write back what a dream replaced, where nobody wrote since, in a write. One event says so. */
   async undo(change: Writing, id: string): Promise<Undoing> {
     const dreamt = this.#all().slice(0, KEPT).find(one => one.id === id && !this.#isUndone(id))
-    if (dreamt === undefined) throw new MemoryError('not found', `there is no dream ${id.slice(0, 60)} to take back`, 'The history of a memory has its older texts.')
+    if (dreamt === undefined) throw new MemoryError('not found', `there is no dream ${id.slice(0, 60)} to undo`, 'The history of a memory has its older texts.')
     const [back, changed, lost]: [string[], string[], string[]] = [[], [], []]
     for (const one of dreamt.done) {
       const name = this.#name(one)

@@ -229,7 +229,7 @@ export class Sessions {
     const [here, pending] = [namesOf(both.here.map(one => one.place)), namesOf(unapprovedOf(both.left))]
     const back = [...namesOf(both.left.map(one => one.place))].filter(one => !here.has(one) && !pending.has(one))
     if (then === null ? back.length > 0 : back.some(one => then.has(one))) {
-      throw new MemoryError('usage', `${key} holds imported messages that nobody approved, as far as is known here, and alone it would bring them back as approved`, 'Bring the later parts of the session back first.')
+      throw new MemoryError('usage', `${key} holds imported messages that nobody approved, as far as is known here, and alone it would restore them as approved`, 'Restore the later parts of the session first.')
     }
   }
 

@@ -34,7 +34,7 @@ export class Writing {
     need(ring !== null, 'none', 'this device has not read its memory yet: sync first')
     const key = ring.sealing
     if (key === null || ring.plain) {
-      throw new MemoryError('member', 'writing is not possible now', ring.plain ? 'This client only reads plain memories.' : 'A device with the wallet must sync once.')
+      throw new MemoryError('member', 'writing is not possible now', ring.plain ? 'This client only reads plain vaults.' : 'A device with the wallet must sync once.')
     }
     this.#key = key
     this.#n = kept.n
@@ -150,7 +150,7 @@ export class Writing {
     const card = this.entry(`c/${scope}`)
     const values = Object.values(card)
     if (values.some(one => one.kind === 'forgotten')) {
-      throw new MemoryError('not found', `the scope ${scope} is forgotten, so nothing can be written there`, 'Bring it back first.')
+      throw new MemoryError('not found', `the scope ${scope} is forgotten, so nothing can be written there`, 'Restore it first.')
     }
     if (values.length === 0) await this.keepBeside(`c/${scope}`, utf8(canonical({ ids: [], into: null, kind: 'workspace', title: scope, v: 1 })))
   }
@@ -191,7 +191,7 @@ export class Writing {
     const { device, ring } = this.replica
     const kept = Object.entries(this.entry(name)).filter(([dot]) => !replaces.includes(dot))
     if (kept.filter(([dot]) => dot.startsWith(device.id)).length >= MOST_DOTS) {
-      throw new MemoryError('limit', `${readName(name).ctx} has four texts of this device that do not know of each other`, 'Settle the conflict first.')
+      throw new MemoryError('limit', `${readName(name).ctx} has four texts of this device that do not know of each other`, 'Resolve the conflict first.')
     }
     const dot = `${device.id}-${++this.#n}`
     const s = base64url(await device.signer.sign(valueMessage(name, dot, value, (ring as NonNullable<typeof ring>).tag)))

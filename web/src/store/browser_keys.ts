@@ -127,7 +127,7 @@ export async function openDevice(db: Database, opener: Opener, how: { label: str
   let takeBack: DeviceKeys['takeBack'] = null
   if (seeds === null) {
     if ((await hasDevice(db)) && (await isKept(db))) {
-      throw new MemoryError('locked', 'this browser keeps a memory that these keys do not open', 'Use the wallet, words or passkey that opened it here before.')
+      throw new MemoryError('locked', 'these keys do not open the vault in this browser', 'Use the wallet, words or passkey that opened it here before.')
     }
     const before = new Map<string, unknown>()
     for (const name of await db.getAllKeys('keys')) before.set(name, await db.get('keys', name))
@@ -157,7 +157,7 @@ async function stayUnlocked(db: Database, keys: Usable): Promise<void> {
 /** Let another opener open this device too, such as a passkey. `by`: one that opens it now. */
 export async function addOpener(db: Database, by: Opener, added: Opener, world: World): Promise<void> {
   const seeds = await unwrap(db, by)
-  if (seeds === null) throw new MemoryError('locked', 'these keys do not open the memory in this browser', 'Use the wallet, words or passkey that opened it here before.')
+  if (seeds === null) throw new MemoryError('locked', 'these keys do not open the vault in this browser', 'Use the wallet, words or passkey that opened it here before.')
   await wrap(db, added, seeds, world)
   const again = await unwrap(db, added)
   need(again !== null && sameSecret(seeds, again), 'open', 'the wrapped keys cannot be decrypted')
@@ -172,7 +172,7 @@ export async function forgetDevice(db: Database): Promise<void> {
 /** The device is locked from the next opening on. Refused where nothing would open it again, as in a browser that was let in without the wallet. */
 export async function lock(db: Database): Promise<void> {
   if ((await openersOf(db)).length === 0 && (await hasDevice(db))) {
-    throw new MemoryError('usage', 'not locked: this browser was added without a wallet, a recovery phrase or a passkey, so none of them could unlock its data', 'To take the memory off this browser, sync, then delete what it keeps of this page in its settings.')
+    throw new MemoryError('usage', 'not locked: this browser was added without a wallet, a recovery phrase or a passkey, so none of them could unlock its data', 'To remove the vault from this browser, sync, then delete the data of this page in its settings.')
   }
   await db.delete('keys', STAYING)
 }

@@ -29,7 +29,7 @@ export type BeginHow = {
 
 /** Make a new memory on this device, durable when this is done. A sync publishes it, with the keys that this gives. */
 export async function begin(replica: Replica, providers: readonly Provider[], { root, recovery }: BeginHow): Promise<RootKeys> {
-  if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet or a recovery phrase nothing could bring this vault back')
+  if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet or a recovery phrase nothing could restore this vault')
   if (root !== null && root.check === null) throw new MemoryError('usage', 'a recovery phrase cannot be the first key of a vault', 'Pass a wallet, or no wallet and the recovery phrase.')
   if (recovery !== null && recovery.check !== null) throw new MemoryError('usage', 'the keys of the recovery phrase are not derived from words')
   const { device, world } = replica
@@ -37,7 +37,7 @@ export async function begin(replica: Replica, providers: readonly Provider[], { 
   const first = root ?? (await keysOfSecret({ secret: world.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 }))
   return replica.keeping.exclusively('sync', async () => {
     await replica.keeping.exclusively('write', () => replica.refresh())
-    if (replica.ring !== null) throw new MemoryError('usage', 'this browser keeps a memory already', 'Open it, or make the new one under another name.')
+    if (replica.ring !== null) throw new MemoryError('usage', 'this browser has a vault already', 'Open it, or make the new one under another name.')
     if (isWallet) await checkNone(replica, providers, first)
     const tag = vaultTag(first.admin, false)
     const since = nextClock(replica.kept.clock, world.now())
@@ -63,7 +63,7 @@ const founderOf = (keys: RootKeys, label: string, kind: Founder['kind']): Founde
 /** That these keys have no memory at these providers, all of which answered. */
 async function checkNone(replica: Replica, providers: readonly Provider[], root: RootKeys): Promise<void> {
   if (!providers.some(one => one.keeper !== undefined) || !providers.some(one => one.names !== undefined)) {
-    throw new MemoryError('provider', 'no provider is named that keeps a memory and its names, so nobody can say whether this wallet has one already', 'Name one, with its token.')
+    throw new MemoryError('provider', 'no provider of blocks and names is configured, so this wallet may have a vault already', 'Name one, with its token.')
   }
   const run = new Run(replica, providers, { root })
   try {
@@ -73,5 +73,5 @@ async function checkNone(replica: Replica, providers: readonly Provider[], root:
     if (run.silent.size > 0) throw new MemoryError('provider', `nothing was made: ${[...run.silent].join(', ')} did not answer completely, and may hold the vault of this wallet`, 'Try again when all answer.')
     return
   }
-  throw new MemoryError('usage', 'this wallet has a memory there already, so no second one was made', 'Open it; or sign for another vault or key number.')
+  throw new MemoryError('usage', 'this wallet has a vault there already, so no second one was made', 'Open it; or sign for another vault or key number.')
 }

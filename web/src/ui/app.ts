@@ -201,7 +201,7 @@ export class MemoryApp extends LitElement {
     const ended = refusal.status === 401
     const typed = ended ? this.#drafts.texts() : []
     return html`<main class="shut">${sign(locked ? LOCK : refusal.status === 0 ? PLUG : DOOR)}
-      <h1>${locked ? 'Locked' : refusal.status === 0 ? 'Not reached' : ended ? 'Open it from your terminal' : 'It does not open'}</h1>
+      <h1>${locked ? 'Locked' : refusal.status === 0 ? 'No connection' : ended ? 'Open it from your terminal' : 'Cannot open'}</h1>
       <p>${ended && refusal.kind !== 'CodeError' ? 'The ipfsmem ui that opened this page has ended. Run it again, and paste its link here.' : refusal.hint || sentence(refusal.message)}</p>${ended ? html`<pre>ipfsmem ui</pre>
         <form class="again" @submit=${this.#again}><input aria-label="The link that ipfsmem ui printed" placeholder="http://127.0.0.1:8790/#code=…" autocomplete="off" spellcheck="false"><button>Open</button></form>` : nothing}
       ${typed.length ? html`<section class="typed" aria-label="Unsaved text"><p>Your unsaved text stays in this tab until then.</p>

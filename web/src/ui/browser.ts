@@ -89,8 +89,8 @@ export class BrowserView extends View {
   #passkey(): TemplateResult | typeof nothing {
     if (this.own.passkey === null) return nothing
     return html`<h3>Passkeys</h3><p class="faint">A passkey opens the vault in this browser instead of the wallet or the recovery phrase. No other device knows it.</p>
-      <ul class="things">${this.passkeys.map(id => html`<li class="line"><code>${id.slice(0, 12)}…</code><button class="quiet" @click=${() => void this.#drop(id)}>Take it away</button></li>`)}</ul>
-      ${this.make !== null ? html`<button class="main" @click=${() => void this.#makePasskey()} ?disabled=${this.busy}>Make the passkey now</button>`
+      <ul class="things">${this.passkeys.map(id => html`<li class="line"><code>${id.slice(0, 12)}…</code><button class="quiet" @click=${() => void this.#drop(id)}>Remove</button></li>`)}</ul>
+      ${this.make !== null ? html`<button class="main" @click=${() => void this.#makePasskey()} ?disabled=${this.busy}>Create the passkey</button>`
       : this.proving ? html`<p>First prove that this vault is yours.</p><unlock-form .take=${async (root: RootKeys) => { this.make = await this.own.passkey!(root) }}></unlock-form>`
       : html`<button @click=${() => (this.proving = true)}>Add a passkey</button>`}`
   }

@@ -45,7 +45,7 @@ export class ContextView extends View {
         <label class="inline">At most<input type="number" min="200" max="200000" step="100" .value=${String(this.tokens)} @change=${(event: Event) => { this.tokens = Math.max(200, Number((event.target as HTMLInputElement).value) || 2000); void this.#load() }}> tokens</label>
         <select aria-label="Layout" @change=${(event: Event) => { this.layout = (event.target as HTMLSelectElement).value; void this.#load() }}>${LAYOUTS.map(([value, words]) => html`<option value=${value} ?selected=${value === this.layout}>${words}</option>`)}</select>
       </div>${this.problem()}
-      ${made === null ? nothing : html`<p class="count" role="status"><strong>${many(made.tokens, 'token')}</strong> (${share} % of the room) · ${many(made.shown.length, 'memory', 'memories')} with text · ${made.listed} named${made.leftOut ? ` · ${made.leftOut} had no room in the index` : ''}</p>
+      ${made === null ? nothing : html`<p class="count" role="status"><strong>${many(made.tokens, 'token')}</strong> (${share} % of the limit) · ${many(made.shown.length, 'memory', 'memories')} with text · ${made.listed} in the index${made.leftOut ? ` · ${made.leftOut} did not fit in the index` : ''}</p>
         <meter class="room" min="0" max=${this.tokens} value=${made.tokens} aria-label="Tokens that are used"></meter>
         ${made.secrets.length ? html`<div class="problem" role="alert"><strong>It seems to contain a secret.</strong> ${made.secrets.join('; ')}</div>` : nothing}
         ${made.skipped.length ? html`<p class="faint">Fit the question and had no room: ${made.skipped.join(', ')}</p>` : nothing}

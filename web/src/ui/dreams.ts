@@ -106,9 +106,9 @@ export class DreamsView extends View {
   #past(): TemplateResult | typeof nothing {
     if (!this.past.length) return this.life.dreaming ? nothing : empty('No dream has changed anything', 'Changes that a dream makes on any of your devices appear here.')
     const scope = this.place.scope
-    return html`<h3>${this.life.dreaming ? 'Dreams of this device' : 'What was done'}</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} ${one.undone ? html`<span class="kind">taken back</span> ` : nothing}<span class="faint" dir="auto">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} deleted, by ${one.by}${one.on ? `, on ${one.on}` : ''}</span>${this.#changed(one.keys ?? [])}</div>
+    return html`<h3>${this.life.dreaming ? 'Dreams of this device' : 'Applied dreams'}</h3><ul class="versions">${this.past.map(one => html`<li><div>${moment(one.at)} ${one.undone ? html`<span class="kind">undone</span> ` : nothing}<span class="faint" dir="auto">${many(one.written, 'memory', 'memories')} changed, ${one.removed.toLocaleString()} deleted, by ${one.by}${one.on ? `, on ${one.on}` : ''}</span>${this.#changed(one.keys ?? [])}</div>
       ${one.undone ? nothing : one.back === 0 ? html`<span class="faint">It cannot be undone here</span>`
-      : this.mayWrite ? html`<button ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.dreams.undoDream(scope, one.id), done => `Taken back: ${many(done.changed, 'memory', 'memories')} as before.`)}>Take it back</button>` : nothing}</li>`)}</ul>`
+      : this.mayWrite ? html`<button ?disabled=${this.acting} @click=${() => void this.#do(() => this.life.dreams.undoDream(scope, one.id), done => `Undone: ${many(done.changed, 'memory', 'memories')} restored.`)}>Undo</button>` : nothing}</li>`)}</ul>`
   }
 
   #changed(keys: readonly string[]): TemplateResult | typeof nothing {
@@ -122,7 +122,7 @@ export class DreamsView extends View {
     if (state === null) return ''
     const last = state.worked ? `Last done ${moment(state.worked)}.` : ''
     const failed = state.failed ? `The last one failed ${moment(state.failed)} (${state.failure}).` : ''
-    const itself = state.enabled && state.chosen ? `It starts automatically${state.waitsFor ? `, but not yet: ${state.waitsFor}` : ' when it is time'}.` : ''
+    const itself = state.enabled && state.chosen ? `It starts automatically${state.waitsFor ? `, but not yet: ${state.waitsFor}` : ' when it is due'}.` : ''
     return [last, failed, itself].filter(Boolean).join(' ')
   }
 

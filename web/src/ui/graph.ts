@@ -55,7 +55,7 @@ export class GraphView extends View {
     return html`<figure class="picture"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label=${words}>${shapes}
       ${spots.map(one => svg`<a href=${link(one.key)} aria-label=${`${one.name}, ${one.kind}`} aria-current=${one.key === this.chosen ? 'true' : nothing} class=${one.key === this.chosen ? 'spot chosen' : 'spot'}>
         <circle cx=${one.x} cy=${one.y} r=${one.key === this.chosen ? 11 : 8}></circle>${named(one)}</a>`)}</svg>
-      ${left || graph.more ? html`<figcaption class="faint">${left ? `${many(left, 'entity', 'entities')} more had no room in the picture` : 'There is more than the picture shows'}.</figcaption>` : nothing}</figure>`
+      ${left || graph.more ? html`<figcaption class="faint">${left ? `${many(left, 'entity', 'entities')} more did not fit in the picture` : 'There is more than the picture shows'}.</figcaption>` : nothing}</figure>`
   }
 
   #relations(graph: Graph): TemplateResult {

@@ -194,9 +194,9 @@ export class LocalClient implements MemoryClient {
     const { memories, notFetched, unpublished } = await this.status()
     const found: Finding[] = []
     const say = (text: string, hint: string): void => void found.push({ level: 'warning', text, hint })
-    if (notFetched > 0) say(`${notFetched} of ${memories} memories are known and their texts are not here`, 'A sync asks for them again.')
+    if (notFetched > 0) say(`the texts of ${notFetched} of ${memories} memories are not fetched`, 'A sync asks for them again.')
     if (unpublished && this.how.right !== 'read') say('unsynced changes are on this device only', 'Sync, or save the unsynced changes as a file.')
-    if ((await this.how.persisted()) === false) say('this browser may drop what it keeps here when it runs short of space', 'Allow it to keep data, and sync often.')
+    if ((await this.how.persisted()) === false) say('this browser may delete the data of this page when it runs out of space', 'Allow it to keep data, and sync often.')
     if (found.length === 0) found.push({ level: 'ok', text: `all ${memories} memories are here and open`, hint: '' })
     return found
   }
@@ -205,7 +205,7 @@ export class LocalClient implements MemoryClient {
     try {
       const report = await asked(() => this.memory.sync())
       this.#notices = report.notices.map(one => one.text)
-      const done = [report.joined ? 'something came from others' : '', report.published ? 'published' : ''].filter(Boolean).join(', ')
+      const done = [report.joined ? 'received changes' : '', report.published ? 'published' : ''].filter(Boolean).join(', ')
       const said = [...(done === '' ? [] : [done]), ...this.#notices]
       return (said.length > 0 ? said : ['Everything is up to date']).map(sentence).join(' ')
     } catch (error) {

@@ -272,7 +272,7 @@ export class MemoryDetail extends View {
         <div><strong>${one.sha256 === null ? 'Forgotten' : moment(one.at)}</strong> <span class="faint">${one.by}${one.now === 'shown' ? ' · shown now' : one.now === 'beside' ? ' · in conflict' : ''}</span></div>
         ${one.sha256 !== null && one.now !== 'shown' ? html`<div class="actions">
           <button @click=${() => void this.#show(one.sha256!)} aria-expanded=${this.past?.sha256 === one.sha256}>Look</button>
-          ${this.mayWrite ? html`<button @click=${() => void this.#restore(one.sha256!)}>Bring back</button>` : nothing}</div>` : nothing}
+          ${this.mayWrite ? html`<button @click=${() => void this.#restore(one.sha256!)}>Restore</button>` : nothing}</div>` : nothing}
         ${this.past !== null && this.past.sha256 === one.sha256 ? html`<pre dir="auto" tabindex="0" aria-label="The text of that revision; differences from the current text are marked">${this.shown === null ? this.past.text : marked(this.past.text, others([this.shown.text]))}</pre>` : nothing}
       </li>`)}</ol>`
   }

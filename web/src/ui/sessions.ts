@@ -114,7 +114,7 @@ export class SessionsView extends View {
 
   /** The question and the answer that approves, which is there once all messages are. */
   #question(): TemplateResult {
-    if (!this.older) return html`<p>Read them first. Approved messages are your own words on every device, which agents follow; that cannot be undone.</p><button class="danger" @click=${() => void this.#approve()} ?disabled=${this.acting}>They are my word</button>`
+    if (!this.older) return html`<p>Read them first. Agents follow approved messages as your own words, on every device; that cannot be undone.</p><button class="danger" @click=${() => void this.#approve()} ?disabled=${this.acting}>Approve them</button>`
     return this.busy ? html`<p>Loading all messages…</p>` : html`<p>This page shows ${many(MOST, 'message')} of a session, and this one has more. Save it to read all, and approve them with <code>ipfsmem approve --session</code>.</p>`
   }
 
@@ -127,7 +127,7 @@ export class SessionsView extends View {
   /** What is damaged, beside the others: nothing else would say that it is missing. */
   #damaged(): readonly TemplateResult[] {
     return this.torn.map(one => html`<div class="problem" role="alert"><span dir="auto">${one.detail}.</span>
-      ${!this.mayWrite ? nothing : this.asking === one.session ? html`<button class="danger" @click=${() => void this.#forgetTorn(one)} ?disabled=${this.acting}>Forget it on every device</button><button @click=${() => (this.asking = '')}>Keep it</button>`
+      ${!this.mayWrite ? nothing : this.asking === one.session ? html`<button class="danger" @click=${() => void this.#forgetTorn(one)} ?disabled=${this.acting}>Forget on every device</button><button @click=${() => (this.asking = '')}>Keep it</button>`
       : html`<button @click=${() => (this.asking = one.session)}>Forget</button>`}</div>`)
   }
 
@@ -155,7 +155,7 @@ export class SessionsView extends View {
     if (facts === null) return html`<div class="memory" aria-busy=${this.busy}>${back}${this.problem()}</div>`
     return html`<article class="memory" aria-busy=${this.busy}>${back}<div class="bar"><h2 dir="auto">${facts.title}</h2><div class="actions">
         <button @click=${() => void this.#save('markdown')}>Save as Markdown</button><button @click=${() => void this.#save('json')}>As JSON</button>
-        ${!this.mayWrite ? nothing : this.sure ? html`<button class="danger" @click=${() => void this.#forget()} ?disabled=${this.acting}>Forget it on every device</button><button @click=${() => (this.sure = false)}>Keep it</button>`
+        ${!this.mayWrite ? nothing : this.sure ? html`<button class="danger" @click=${() => void this.#forget()} ?disabled=${this.acting}>Forget on every device</button><button @click=${() => (this.sure = false)}>Keep it</button>`
         : html`<button @click=${() => (this.sure = true)}>Forget</button>`}</div></div>
       ${this.problem()}${this.#pending(facts)}
       <dl class="facts"><div><dt>Session</dt><dd>${facts.session}</dd></div><div><dt>Holds</dt><dd>${many(facts.messages, 'message')}, about ${many(facts.tokens, 'token')}</dd></div>

@@ -54,7 +54,7 @@ export class UsageView extends View {
     const sum = totals.reduce((all, one) => ({ name: '', uses: all.uses + one.uses, input: all.input + one.input, output: all.output + one.output, cost: all.cost + one.cost }))
     const cells = (one: Total): TemplateResult => html`<td>${one.uses.toLocaleString()}</td><td>${one.input.toLocaleString()}</td><td>${one.output.toLocaleString()}</td><td>${dollars(one.cost)}</td>`
     return html`<div class="table" tabindex="0" role="region" aria-label="Usage"><table><thead><tr><th scope="col">${BYS.find(([by]) => by === this.by)![1]}</th><th scope="col">Uses</th><th scope="col">Tokens in</th><th scope="col">Tokens out</th><th scope="col">US dollars</th><th scope="col"><span class="unseen">Share</span></th></tr></thead>
-      <tbody>${totals.map(one => html`<tr><th scope="row" dir="auto">${one.name || '(not said)'}</th>${cells(one)}<td><meter min="0" max=${most} value=${one.cost} aria-label=${`Cost of ${one.name || 'an unknown model'}, relative to the others`}></meter></td></tr>`)}</tbody>
+      <tbody>${totals.map(one => html`<tr><th scope="row" dir="auto">${one.name || '(unknown)'}</th>${cells(one)}<td><meter min="0" max=${most} value=${one.cost} aria-label=${`Cost of ${one.name || 'an unknown model'}, relative to the others`}></meter></td></tr>`)}</tbody>
       <tfoot><tr><th scope="row">${many(totals.length, 'row')}</th>${cells(sum)}<td></td></tr></tfoot></table></div>`
   }
 

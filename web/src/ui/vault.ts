@@ -105,7 +105,7 @@ export class VaultView extends View {
         ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem --vault ${state.namespace} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is stored only on this disk. For a vault that syncs with your other devices: <code>ipfsmem init --vault NEW</code></p>`}
       <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Check this device’s copy.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
       ${this.findings === null ? nothing : this.#findings(this.findings)}
-      <h3>Export</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device with a provider publishes it with ipfsmem sync --car.' : ''}</p>
+      <h3>Export</h3><p class="faint">Files are plain text, even from an encrypted vault: store them where only you can read them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device with a provider publishes it with ipfsmem sync --car.' : ''}</p>
       <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>
       ${this.lacks === null ? nothing : this.#asked(this.lacks.format, this.lacks.said)}`}
     </section>`
@@ -117,7 +117,7 @@ const MODES: Readonly<Record<string, readonly [string, string]>> = {
   'encrypted-ipfs': ['Encrypted', 'on this device and at the providers'],
   ipfs: ['Public', 'anyone can read the published data'],
   local: ['Local', 'plain files on this disk'],
-  none: ['Passing', 'gone with this process']
+  none: ['In memory', 'lost when this process ends']
 }
 
 /** What kinds of member are called, and what they may do. */
@@ -131,5 +131,5 @@ function memberSaid(one: Member): string {
 
 function worst(findings: readonly Finding[]): string {
   const wrong = findings.filter(one => one.level !== 'ok').length
-  return wrong === 0 ? 'No problems found.' : `${many(wrong, 'thing')} to look at.`
+  return wrong === 0 ? 'No problems found.' : `${many(wrong, 'finding')} to review.`
 }

@@ -50,7 +50,7 @@ async function ask<T>(provider: EthereumProvider, method: string, params: readon
     return (await provider.request({ method, params })) as T
   } catch (error) {
     const { code, message } = error as { code?: unknown; message?: unknown }
-    if (code === 4001) throw new MemoryError('usage', 'the wallet was asked and the answer was no', 'Nothing was created or changed. Try again when you are ready.')
+    if (code === 4001) throw new MemoryError('usage', 'the wallet refused the request', 'Nothing was created or changed. Try again when you are ready.')
     throw new MemoryError('usage', `the wallet could not do it: ${typeof message === 'string' ? message.slice(0, 200) : 'it did not say why'}`)
   }
 }
