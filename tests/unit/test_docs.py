@@ -151,7 +151,7 @@ def test_every_module_on_the_plan_is_there() -> None:
 
 
 def test_the_drawing_has_the_floors_that_are_enforced() -> None:
-    drawing = re.search(r"## Floors.*?```\n(.*?)```", ARCHITECTURE, re.S)
+    drawing = re.search(r"## Layers.*?```\n(.*?)```", ARCHITECTURE, re.S)
     assert drawing
     floor = floors().FLOOR
     drawn: dict[str, int] = {}
