@@ -16,7 +16,7 @@ from ipfsmem.results import (
 )
 from ipfsmem.sync.report import SyncReport
 
-#: Default and maximum memories of a page.
+#: Default and maximum number of entries of a page.
 PAGE: Final = 100
 MAX_PAGE: Final = 1_000
 
@@ -25,24 +25,25 @@ Right = Literal["read", "write", "admin"]
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a caller sends; a field that is not known is refused."""
+    """The body of a request; unknown fields are refused."""
 
 
 class Operations(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done, the newest first."""
+    """Operations on this device, newest first."""
 
     operations: list[OperationLine]
 
 
 class ExportBody(Body, frozen=True, kw_only=True):
-    """As what it is to be written. Only a `zip` and a `car` hold all scopes and conflict copies; `partial` agrees to what is left out."""
+    """The format of an export. Only `zip` and `car` hold all scopes and conflict copies; `partial`: accept an incomplete
+    export."""
 
     format: Literal["blob", "zip", "car"] = "zip"
     partial: bool = False
 
 
 class ScopeBody(Body, frozen=True, kw_only=True):
-    """What people call a scope, and of a new one what it is for."""
+    """The title of a scope, and the kind of a new one."""
 
     title: str | None = None
     kind: Literal["user", "workspace", "agent"] = "workspace"
@@ -55,26 +56,27 @@ class CodeBody(Body, frozen=True, kw_only=True):
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the memory is published."""
+    """The providers to which the vault is published."""
 
     providers: list[ProviderInfo]
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sync did. `exit_code`: what the command ends with for the same; 0 when all that was asked was done."""
+    """The result of a sync. `exit_code`: that of the command; 0 if the sync was complete."""
 
     report: SyncReport
     exit_code: int
 
 
 class TakenIn(Imported, frozen=True, kw_only=True):
-    """What an import did. `exit_code`: what the command ends with for the same; 0 when nothing was left out."""
+    """The result of an import. `exit_code`: that of the command; 0 if nothing was left out."""
 
     exit_code: int
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory of this server. `locked`: its keys are, so nothing of it can be asked; `until`: when they will be, in milliseconds."""
+    """A vault of this server. `locked`: its keys are locked, so nothing can be read; `until`: when they lock, in milliseconds
+    since 1970 UTC."""
 
     namespace: str
     locked: bool
@@ -82,7 +84,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Namespaces(msgspec.Struct, frozen=True, kw_only=True):
-    """The memories of this server that the caller may ask, and what the caller may do; `scopes` None: in all of them."""
+    """The vaults of this server that the caller can use, and the caller's right and scopes; `scopes` None: all scopes."""
 
     namespaces: list[Served]
     right: Right
@@ -91,14 +93,15 @@ class Namespaces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A token for as long as this server runs, and the memory that it opens."""
+    """A token that is valid until this server ends, and the vault that it opens."""
 
     token: str
     namespace: str
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """An error, by RFC 9457. `kind` is a name of docs/ERRORS.md or docs/HTTP.md, `hint` what to do next, `exit_code` a command's for the same."""
+    """An error, as in RFC 9457. `kind`: its name in docs/ERRORS.md or docs/HTTP.md, `hint`: the next step, `exit_code`: that of
+    the command."""
 
     type: str
     title: str

@@ -28,11 +28,11 @@ KEPT: Final = 2_000
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that changed. `memory`: a text under a key, `gone` where none is shown any more; `timeline`: events of a UTC day;
-    `session`: one of the sessions; `scope`: a name of one; `sight`: what is out of sight on this device; `dream`: what one proposed,
-    or can be undone here; `sync`: how far one is, and when it has `ended` with which `exit_code` (0: all was done) and why, in `said`, of which
-    each line is for a person; `locked`: whether the keys are; `reset`: look at everything again, for not all is
-    known that changed."""
+    """A change. `memory`: the text of a key, `gone` if none is shown any more; `timeline`: events of a UTC day; `session`: a
+    session; `scope`: the card of a scope; `sight`: the memories hidden on this device; `dream`: a proposal, or a dream that
+    can be undone here; `sync`: its progress, and once it has `ended` its `exit_code` (0: complete) and the reasons in
+    `said`, one line each, for a person; `locked`: whether the keys are locked; `reset`: read everything again, since some
+    changes are unknown."""
 
     what: Literal["memory", "timeline", "session", "scope", "sight", "dream", "sync", "locked", "reset"]
     scope: str = ""

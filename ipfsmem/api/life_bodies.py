@@ -1,4 +1,4 @@
-"""The body and the answer of routes of upkeep."""
+"""The request body and the answer of the maintenance routes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipfsmem.results import SettingShown
 
 
 class CleanupBody(Body, frozen=True, kw_only=True):
-    """How old what goes is at least, in seconds: an hour or more. `dry_run`: only say what would."""
+    """Minimum age in seconds of deleted leftovers: at least an hour. `dry_run`: only list them."""
 
     older_than: Annotated[float, msgspec.Meta(ge=3600)]
     dry_run: bool = False

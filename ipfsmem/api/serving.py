@@ -1,6 +1,7 @@
-"""The HTTP API as an application: who is answered, how a request becomes a call of a route, and how its answer goes out.
+"""The HTTP API as an application: authentication, the call of a route for a request, and its answer.
 
-It decides nothing that `Memory` decides. Work on a memory is done in a thread, one call at a time, so the event loop never waits for it.
+It decides nothing that `Memory` decides. Work on a vault is done in a thread, one call at a time, so the event loop never waits
+for it.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ from ipfsmem.memory import Memory
 from ipfsmem.parts.audit import acting_as, collecting, hearing
 from ipfsmem.parts.vault_handle import reading_only
 
-#: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
+#: Maximum seconds for the body of a request, and between two keep-alive comments in a stream of changes.
 BODY_TIME: Final = 30.0
 ALIVE_EVERY: Final = 15.0
-#: Seconds between two looks whether the token of a stream of changes was revoked.
+#: Seconds between two checks whether the token of a stream of changes was revoked.
 LOOK_EVERY: Final = 0.5
-#: Streams of changes of one server, and of one token that a command made.
+#: Maximum number of change streams of one server, and of one stored token.
 MAX_LISTENERS: Final = 64
 MAX_OF_A_TOKEN: Final = 8
 ROUTES: Final = (
@@ -67,9 +68,9 @@ ROUTES: Final = (
     *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )
-#: Bytes of a body that another program sends.
+#: Maximum bytes of a request body in another program's API.
 _MOST_OF_A_PROGRAM: Final = 4 * 1024 * 1024
-#: Why somebody is not answered, by status: these are of this face, no command ends with them.
+#: The kind of a refusal by status; only HTTP has these, no command ends with them.
 _REFUSALS: Final = {401: "TokenError", 403: "OriginError", 421: "HostError"}
 _KNOWN: Final = web.RequestKey("known", Known)
 _EVENTS: Final = "text/event-stream"
@@ -78,7 +79,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Api:
-    """Memories behind HTTP."""
+    """Vaults served over HTTP."""
 
     def __init__(
         self,
@@ -92,9 +93,9 @@ class Api:
         program: str = "",
         workspace: str = "",
     ) -> None:
-        """The first of `served` is the one that is asked when none is named. `read_only`: nobody changes anything. `files`: the page. `told`:
-        a hint as it is told to who asked a namespace and a scope, so that a command in it reaches these. `sync`: keep them in sync.
-        `program`: another one whose routes are answered too; `workspace`: the scope that it means where it names none."""
+        """Without a named vault, the first of `served` is used. `read_only`: refuse all writes. `files`: the page. `told`:
+        adapts a hint to the namespace and scope of a request, so that a command in it reaches these. `sync`: keep the vaults
+        in sync. `program`: another program whose routes are served too; `workspace`: its default scope."""
         self._served = {one.namespace: one for one in served}
         self._doors = doors
         self._read_only = read_only
@@ -104,11 +105,11 @@ class Api:
         self._program = program
         self._workspace = workspace
         self._metrics = metrics.Metrics()
-        #: Streams that are open, by the hash of a kept token.
+        #: Number of open streams, by the hash of a stored token.
         self._streams = Counter[str]()
 
     def app(self) -> web.Application:
-        """The application. It drops the keys of a memory soon after somebody locked it."""
+        """Return the application. It drops the keys of a vault soon after a user locks it."""
         app = web.Application(middlewares=[self._guard], client_max_size=max(one.most for one in ROUTES))
         app[TRUSTED] = lambda request: (
             self._doors.who(request.headers.getall("Authorization", [])) is not None
@@ -138,7 +139,7 @@ class Api:
         app.cleanup_ctx.append(self._looking)
         return app
 
-    # -- before and around every handler ---------------------------------------------------------------------
+    # -- before and after every handler ------------------------------------------------------------------------
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -178,7 +179,7 @@ class Api:
             return _problem(self._hinted(request, problems.of_error(error)))
 
     def _hinted(self, request: web.Request, problem: Problem) -> Problem:
-        """A problem whose hint names what was asked."""
+        """Return the problem with its hint adapted to the namespace and scope of the request."""
         if not problem.hint:
             return problem
         known = request.get(_KNOWN)
@@ -199,7 +200,7 @@ class Api:
     # -- calls -----------------------------------------------------------------------------------------------
 
     def _memory(self, request: web.Request, asked: str | None) -> ServedMemory:
-        """The memory that a request is about. Raises NotFoundError for one that this token does not open."""
+        """Return the vault of a request. Raises NotFoundError for one that its token does not open."""
         known = request[_KNOWN]
         name = asked or known.namespace or next(iter(self._served))
         if name not in self._served or known.namespace not in (None, name):
@@ -207,7 +208,8 @@ class Api:
         return self._served[name]
 
     def _caller(self, known: Known, served: ServedMemory, whole: Memory) -> Caller:
-        """What the token of a request is for; asked while the memory is open. Raises Refused when it opens nothing."""
+        """Return the rights of a request's token, checked while the vault is open. Raises Refused for a token that opens
+        nothing."""
         if known.caller is not None:
             return known.caller
         meant = served.tokens.meant(known.digest, whole.replica)
@@ -276,7 +278,7 @@ class Api:
         try:
             made = await (served.beside(work) if route.beside else served.on(work, known.digest))
         finally:
-            if route.right != "read":  # one that failed halfway may have written too
+            if route.right != "read":  # a call that failed halfway may have written too
                 served.wrote()
         return _with_notes(_answer(made), better=better, outdated=doubts)
 
@@ -284,14 +286,14 @@ class Api:
         return _json({"status": "ok", "version": __version__})
 
     def _is_open(self, request: web.Request) -> bool:
-        """Whether a request is answered without a token: for the page, or a sign of life of another program's server."""
+        """Tell whether a request needs no token: for the page, or the health check of another program's server."""
         health = compat_serving.PROGRAMS[self._program].health if self._program else ""
         if health and (request.method, request.path) == ("GET", health):
             return True
         return self._files is not None and page.is_open(request.method, request.path)
 
     async def _of_program(self, route: HttpRoute, request: web.Request) -> web.StreamResponse:
-        """A call of another program."""
+        """Answer a call in another program's API."""
         known, program = request[_KNOWN], compat_serving.PROGRAMS[self._program]
         served = self._memory(request, None)
         if self._read_only and route.right != "read":
@@ -378,7 +380,7 @@ class Api:
         return found
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
-        """A stream of server-sent events; it ends when the token is revoked."""
+        """Stream changes as server-sent events; the stream ends when its token is revoked."""
         known = request[_KNOWN]
         query = read_query(list(request.query.items()), ("namespace", "cursor"))
         served = self._memory(request, query.get("namespace"))
@@ -388,8 +390,8 @@ class Api:
 
     @contextlib.contextmanager
     def _one_more_listens(self, known: Known) -> Iterator[None]:
-        """A place among the streams, taken before anything is waited for. Raises Refused where there is none: a token that was made for one
-        program takes few, so that it keeps nobody else from hearing of changes."""
+        """Count one more stream, before anything is waited for. Raises Refused at a limit: a stored token has a low one, so
+        that its program cannot use up the streams of all others."""
         of_token = self._streams[known.digest] if known.digest else 0
         if self._metrics.listeners >= MAX_LISTENERS or of_token >= MAX_OF_A_TOKEN:
             raise Refused(problems.said(503, "LimitError", "too many listen already", exit_code=5))
@@ -446,7 +448,7 @@ class Api:
                             await heard.wait()
                     heard.clear()
         except ConnectionError:
-            pass  # it is gone
+            pass  # the client disconnected
         return stream
 
 
@@ -476,7 +478,7 @@ async def _bytes(request: web.Request, most: int) -> bytes:
 
 
 async def _json_body(request: web.Request, form: Any, most: int) -> Any:
-    """The body of a request. Raises UsageError, Refused."""
+    """Return the parsed body of a request. Raises UsageError, Refused."""
     data = await _bytes(request, most)
     try:
         return read_json(data, form)
@@ -488,7 +490,7 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
 
 
 def _has_half(data: bytes) -> bool:
-    """Whether a text in JSON contains a lone surrogate, which the decoder reports as truncated data."""
+    """Tell whether a JSON text contains a lone surrogate, which the decoder reports as truncated data."""
     try:
         json.dumps(json.loads(data), ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -499,14 +501,14 @@ def _has_half(data: bytes) -> bool:
 
 
 def _with_notes(answer: web.Response, **notes: list[str]) -> web.Response:
-    """The same answer; where it is an object of JSON, with those of these lists that say something: what could be `better` about what was
-    written, and why it may be `outdated`."""
+    """Add the non-empty lists to an answer that is a JSON object: `better`, advice on the written text, and `outdated`, why the
+    answer may be out of date."""
     said = {name: texts for name, texts in notes.items() if texts}
     if said and answer.content_type == "application/json" and isinstance(answer.body, bytes):
         try:
             value = read_json(answer.body)
         except (msgspec.DecodeError, RecursionError):
-            return answer  # nested too deep to be read again: what was written is told all the same
+            return answer  # nested too deep to be parsed again: answer without notes
         if isinstance(value, dict):
             answer.body = msgspec.json.encode({**value, **said})
     return answer

@@ -1,4 +1,4 @@
-"""The routes about scopes, members, providers, and the memory as a whole: its state, what goes in and out of it, and syncs."""
+"""Routes of scopes, members, providers and the whole vault: its state, export, import and sync."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS: Final = {
 
 
 def _named(call: Call) -> str:
-    """The scope in the path. Raises KeyNameError, Refused."""
+    """Return the scope in the path. Raises KeyNameError, Refused."""
     scope = check_scope(call.query["name"])
     call.caller.require_scopes([scope])
     return scope
@@ -80,7 +80,7 @@ def _providers(call: Call) -> Providers:
 
 
 def _part(call: Call) -> Memory:
-    """One scope where one is named, else everything, which takes a token for everything. Raises Refused."""
+    """Return the named scope, else the whole vault, which requires a token for all scopes. Raises Refused."""
     if call.scope:
         return call.memory
     call.caller.require_all_scopes()
@@ -120,7 +120,7 @@ def _sync(call: Call) -> Synced:
 
 
 def not_found(what: str) -> NotFoundError:
-    """For a namespace that is not served, or that the caller may not ask."""
+    """Return the error for a namespace that is not served, or that the caller may not read."""
     return NotFoundError(f"this server has no memory {what[:64]!a} for this token")
 
 

@@ -1,4 +1,4 @@
-"""Authorship of a text: the reader's own, or somebody else's (format section 5.2).
+"""Authorship of a text: the reader's own, or another person's (format section 5.2).
 
 A value is the reader's own when both its signer and the device in `author` belong to the reader's person.
 Authorship changes neither view, digest nor root.

@@ -1,7 +1,7 @@
 """Entry names, parsed and built only here (format section 5).
 
 The first part and the number of parts tell entries apart, never a prefix: a scope may be called `o`, `s` or
-like a key. The nameless scope is "".
+like a key. The default scope is "".
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def segment_entry(day: str, dev: str, i: int, scope: str = "") -> str:
 
 
 def card_entry(scope: str) -> str:
-    """Return the entry name of a scope's card. Raises KeyNameError for the nameless scope."""
+    """Return the entry name of a scope's card. Raises KeyNameError for the default scope."""
     return f"c/{check_scope(scope)}"
 
 

@@ -66,7 +66,7 @@ def _known_day(use: Use, today: int) -> Use:
 
 
 class AccessCounts:
-    """The uses of one vault, as this device counts them."""
+    """The uses of one vault on this device."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica

@@ -53,7 +53,7 @@ def make_directory(path: Path) -> None:
 
 
 def new_name(path: Path | str) -> str:
-    """Return a random path next to `path` for a temporary file, so that nobody can have put a file or link there."""
+    """Return a random path next to `path` for a temporary file, so that no file or link can be there already."""
     where = Path(path)
     return str(where.with_name(f".{where.name}.{os.urandom(8).hex()}.tmp"))
 
@@ -93,7 +93,7 @@ class StagedFile:
                 raise
 
     def put(self, *, durable: bool = True) -> None:
-        """Replace the file by these bytes. `durable` False: a power failure may bring back the old file. Raises StorageError."""
+        """Replace the file by these bytes. `durable` False: a power failure may restore the old file. Raises StorageError."""
         with storage_errors(self._path, "write"):
             try:
                 retry_while_held_open(lambda: self._temporary.replace(self._path))
@@ -133,7 +133,7 @@ def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> 
 
 
 def read_file(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
-    """Return the bytes of a regular file, None if there is none. Symbolic links are refused.
+    """Return the bytes of a regular file, None if absent. Symbolic links are refused.
 
     `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
     """

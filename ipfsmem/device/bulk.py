@@ -47,7 +47,7 @@ def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
 
 
 def first_failing(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
-    """Return the first item for which `test` is false, None if there is none. `test` runs in threads as in `parallel_map`."""
+    """Return the first item for which `test` is false, None if absent. `test` runs in threads as in `parallel_map`."""
     found = _in_threads(lambda chunk: _first_failure(test, chunk), items)
     with contextlib.closing(found):
         return next((item for item in found if item is not None), None)

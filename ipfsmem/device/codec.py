@@ -169,7 +169,7 @@ class SealedCodec:
 
     @property
     def ek(self) -> str:
-        """Id of the epoch key that seals, "" if there is none."""
+        """Id of the epoch key that seals, "" if absent."""
         return self._sealing.epoch_key.id if self._sealing else ""
 
     def sealers(self, ek: str) -> list[Sealer]:

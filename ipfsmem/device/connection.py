@@ -158,10 +158,8 @@ class Connection(sqlite3.Connection):
                     super().close()
 
     def explained(self, error: Exception) -> IpfsmemError:
-        """Return an error of SQLite on this connection as ours.
-
-        A file counts as damaged only after another process found it damaged too.
-        """
+        """Return an error of SQLite on this connection as ours. A file is reported as damaged only after another process found
+        it damaged too."""
         if self._given_up is not None:
             return self._given_up
         found = explained(self.path, error)
@@ -201,7 +199,7 @@ class Connection(sqlite3.Connection):
         return self.own_cursor().executemany(*args)
 
     def rows_where(self, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
-        """Return the rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
+        """Return the rows of `query`, in which `{}` is a placeholder for `keys`: "SELECT ... WHERE name IN ({})"."""
         wanted = list(keys)
         rows: list[tuple[Any, ...]] = []
         for start in range(0, len(wanted), _AT_ONCE):

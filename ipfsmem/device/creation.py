@@ -54,7 +54,7 @@ def mark_as_memory(replica: Replica) -> None:
         return
     try:
         write_config(replica.folder, replica.config)
-    except BaseException:  # the file may exist all the same, and nobody saw the recovery phrase
+    except BaseException:  # the file may exist all the same, and the recovery phrase was not shown
         with contextlib.suppress(OSError):
             (replica.folder / CONFIG_FILE).unlink()
         raise

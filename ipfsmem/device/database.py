@@ -169,7 +169,7 @@ class Database:
 
     def replaced(self) -> str:
         """Return how the file at this path, or its log, differs from the one open here (restored from a backup, moved or
-        deleted), so that writes would go where nobody looks for them; "" if it does not."""
+        deleted), so that writes would be lost; "" if it does not."""
         if self._gone:
             return self._gone
         for path, file in self._files.items():
@@ -312,7 +312,7 @@ class Database:
         self.connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
 
     def shrink(self) -> None:
-        """Return the space of deleted rows to the disk, a little in each transaction, so that nobody waits long for one."""
+        """Return the space of deleted rows to the disk, a little in each transaction, so that no process waits long for one."""
         while self.connection.execute("PRAGMA freelist_count").fetchone()[0]:
             with self.transaction():
                 before = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
@@ -332,7 +332,7 @@ class Database:
         return int(pages) * int(size)
 
     def compact(self) -> None:
-        """Rewrite the file without free space, while nobody else writes. Temporarily needs twice its size on the disk. Raises
+        """Rewrite the file without free space, while no one else writes. Temporarily needs twice its size on the disk. Raises
         StorageError before anything is written if the file is damaged or the disk lacks that space; LockedError."""
         with self.lock:
             found = self.verdict()
@@ -406,7 +406,8 @@ class Database:
             self._order_is_checked = True
 
     def is_sound(self, digest: bytes, data: object) -> bool:
-        """Return whether the content of a block's row has the block's digest. If not, the block counts as missing from now on."""
+        """Return whether the content of a block's row has the block's digest. If not, the block is treated as missing from now
+        on."""
         if isinstance(data, bytes) and sha256(data).digest() == digest:
             self._bad.discard(digest)
             return True

@@ -28,7 +28,8 @@ KEPT = 8
 
 
 class Proposed(msgspec.Struct, frozen=True, kw_only=True):
-    """A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: what made it."""
+    """A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: the model, or the rules,
+    that made it."""
 
     id: str
     scope: str
@@ -39,7 +40,7 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     looked_at: int
     left: int
     seen: dict[str, tuple[str, ...]]
-    #: Input and output of a model in tokens as its endpoint counts them, and how many of its calls were refused.
+    #: Input and output of a model in tokens, as reported by its endpoint, and the number of its refused calls.
     tokens: int = 0
     refused: int = 0
 
@@ -89,7 +90,7 @@ _dreams = msgspec.json.Decoder(list[_DreamtRow])
 
 
 def keep_proposal(replica: Replica, proposed: Proposed) -> None:
-    """Store the proposal of a scope in place of the one before (inside a transaction)."""
+    """Store the proposal of a scope, replacing the last one (inside a transaction)."""
     let_go_of_proposal(replica, proposed.scope)
     replica.db.set_meta(
         _place(replica, proposed.scope), replica.codec.seal_row(msgspec.json.encode(proposed))

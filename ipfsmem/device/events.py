@@ -41,7 +41,7 @@ def timestamp(ms: int) -> str:
 
 
 class Timeline:
-    """Reads and appends the events of one scope of a replica, by default of the nameless one.
+    """Reads and appends the events of one scope of a replica, by default the default scope.
 
     A device numbers its events across all scopes; the same id in two scopes is two events (format section 1.4).
     """

@@ -192,7 +192,7 @@ def _kept_id(home: Path) -> str:
 
 
 def _keep_new_id(path: Path) -> None:
-    """Write a new id, in place of one that was copied from elsewhere."""
+    """Write a new id, replacing one that was copied from elsewhere."""
     import tempfile
 
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

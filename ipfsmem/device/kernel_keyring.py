@@ -65,7 +65,7 @@ def put(name: str, secret: bytes, seconds: int) -> None:
 
 
 def read(name: str) -> bytes | None:
-    """Return the secret of a name, None if there is none (any more). Raises OSError where there is no such keyring."""
+    """Return the secret of a name, None if absent. Raises OSError where there is no such keyring."""
     import ctypes
 
     try:

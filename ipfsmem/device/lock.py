@@ -179,7 +179,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 def _is_file_at(fd: int, path: Path) -> bool:
     """Return whether the locked file is still the one at `path`. Its last holder may have deleted it, and the lock on a deleted
-    file excludes nobody."""
+    file excludes no process."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
     except FileNotFoundError:

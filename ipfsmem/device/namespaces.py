@@ -70,11 +70,9 @@ def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
 
 
 def memories_in(folder: Path) -> str:
-    """Return in words which vaults of this program a folder holds: one vault, or a home with several; "" for none.
-
-    Only the folder and its direct entries are examined. Other programs have a `state.db` too, so it counts only next to the keys
-    of a device. Raises OSError.
-    """
+    """Describe the vaults of this program in a folder: one vault, or a home with several; "" for none. Only the folder and its
+    direct entries are examined. Other programs have a `state.db` too, so it is recognised only next to the keys of a device.
+    Raises OSError."""
     if (folder / CONFIG_FILE).exists() or ((folder / DATABASE).exists() and (folder / KEY_FILE).exists()):
         return "a memory itself"
     return "the vaults of this device" if next(folder.glob(f"*/{CONFIG_FILE}"), None) is not None else ""

@@ -1,4 +1,4 @@
-"""Which folders of this device belong to which project of a vault, as a person connected them.
+"""The folders of this device that a person connected to projects of a vault.
 
 One sealed row that never leaves this device: a sealed vault has nothing of it in the clear, except the copies of programs'
 settings that `connect` keeps in `.agents/`; those of Claude Code name its projects. The ids of a folder are read in
@@ -34,7 +34,7 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     ids: tuple[ProjectId, ...] = ()
     #: The memory folders that programs keep for it, as they were attached, by program.
     adopted: dict[str, str] = {}
-    #: The memory folders that programs keep for it since it was moved, by program, which nobody confirmed yet.
+    #: The memory folders that programs keep for it since it was moved, by program, not confirmed yet.
     unagreed: dict[str, str] = {}
     #: Whether connecting wrote the id into its repository's configuration.
     wrote_id: bool = False
@@ -42,7 +42,7 @@ class ProjectFolder(msgspec.Struct, frozen=True):
 
 class _ProjectRow(msgspec.Struct):
     folders: list[ProjectFolder]
-    #: Folders in which an agent's program asked for memories and that nobody connected, the newest last.
+    #: Folders in which an agent's program asked for memories and that are not connected, the newest last.
     seen: list[str]
     #: Programs whose projects are connected when they begin, at a person's request.
     follow: list[str] = []
@@ -57,7 +57,7 @@ def connected_folders(replica: Replica) -> list[ProjectFolder]:
 
 
 def unconnected_folders(replica: Replica) -> list[str]:
-    """Return the folders in which an agent's program asked for memories and that nobody connected."""
+    """Return the folders in which an agent's program asked for memories and that are not connected."""
     return _read(replica).seen
 
 
@@ -98,7 +98,7 @@ def drop_folder(replica: Replica, folder: ProjectFolder) -> None:
 
 
 def note_unconnected(replica: Replica, path: str) -> None:
-    """Remember that an agent works in a folder that nobody connected. Writes only what is new."""
+    """Remember that an agent works in a folder that is not connected. Writes only what is new."""
     if path in _read(replica).seen:
         return
     with replica.transaction():

@@ -22,7 +22,7 @@ from ipfsmem.errors import FormatError, StorageError
 
 #: Version of the content of these files; increase it when the program changes it.
 VERSION: Final = 19
-#: Earlier versions' name for the index of the nameless scope.
+#: Earlier versions' name for the index of the default scope.
 _EARLIER: Final = "recall.image"
 #: What is stored: the words of a stack of scopes, the headers of a scope, or its graph.
 Kind = Literal["words", "heads", "graph"]
@@ -67,11 +67,13 @@ def save_image(
     kind: Kind = "words",
     holds: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Put what is kept of a kind for a stack of scopes in the place of the one before. Gives whether it is there now: not in mode `none`, in a
-    memory that was opened to be read only, without keys, or where it does not hold any more. Raises StorageError.
+    """Store an index of a kind for a stack of scopes, replacing the last one. Returns whether it is stored: not in mode `none`,
+    in a vault that was opened read-only, without keys, or when `holds` is false. Raises StorageError.
 
-    `holds`: whether nothing went of what it was made of, asked inside `reading` once all of it lies beside its place: what is forgotten
-    before that is seen there, and who forgets later removes it. So it is not put there inside `reading`, where no other process is seen."""
+    `holds`: whether everything that the index was made of still exists, called inside `reading` once the whole file is written
+    under its temporary name. A memory forgotten before that is noticed here; a later forget removes the index. So do not call
+    this inside `reading`, where no other process is seen.
+    """
     path = image_path(replica, stack, kind)
     with replica.db.lock:
         blind = replica.db.connection.in_transaction
@@ -102,7 +104,7 @@ def save_image(
 def load_image(
     replica: Replica, stack: str = "", *, kind: Kind = "words", first: bool = False
 ) -> RecallImage | None:
-    """Return the stored index of a kind for a stack of scopes; None if there is none, or if it does not open and is removed.
+    """Return the stored index of a kind for a stack of scopes; None if absent, or if it does not open and is removed.
     `first`: without index and moments, which are not opened."""
     path = image_path(replica, stack, kind)
     try:
@@ -117,7 +119,7 @@ def remove_images(replica: Replica, *, begun: bool = True) -> None:
     """Remove all stored indexes; `begun`: also those being written, or left half written by a killed process. An index that
     cannot be removed does not open either, or does not match its state."""
     if not replica.read_only:
-        # One that is put in its place just now is found there once it is not found here any more.
+        # An index that is renamed meanwhile is found under its own name, once it is not found under the temporary one.
         for path in _begun(replica) if begun else ():
             _remove(path)
         for path, _ in images(replica):
@@ -125,12 +127,12 @@ def remove_images(replica: Replica, *, begun: bool = True) -> None:
 
 
 def _begun(replica: Replica) -> list[Path]:
-    """Return indexes that are not in place yet, named by `atomic_files.new_name`."""
+    """Return indexes that still have their temporary name (`atomic_files.new_name`)."""
     return [] if replica.folder is None else [*replica.folder.glob(".recall*.image.*.tmp")]
 
 
 def image_notice(replica: Replica) -> str:
-    """Return a notice about stored indexes that do not open, for a person; "" if there is none."""
+    """Return a notice about stored indexes that do not open, for a person; "" if absent."""
     for path, _ in images(replica):
         if not _is_ours(path, _kind_of(path)):
             continue  # another version of the program uses it

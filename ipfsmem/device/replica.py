@@ -1,6 +1,7 @@
 """One open vault on this device: its folder, configuration, secrets, database and state.
 
-What a write replaces, what is published and what a ring means is decided elsewhere. Clock and randomness are passed in.
+What a write replaces, the content of a published version and the meaning of a ring are decided elsewhere. Clock and randomness
+are passed in.
 """
 
 from __future__ import annotations
@@ -82,14 +83,14 @@ class Replica:
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
         #: The hidden texts, as `device/hidden.py` read them; None until then, and when they may have changed on the disk.
         self.known_hidden: KnownHidden | None = None
-        #: Looks at the session of a part that a transaction is about to change; what it returns is called at the end
+        #: Checks the session of a part that a transaction is about to change; its result is called at the end
         #: (`memories/part_guard.py`).
         self.watch_part: Callable[[Writing, str], Callable[[], None] | None] | None = None
         #: Messages to the user about values that joins left out because of a limit, since this vault was opened.
         self.left_out: list[str] = []
         #: Messages about data that could not be read from the damaged database of which this is a copy.
         self.lost: tuple[str, ...] = ()
-        #: The ids that surely belong to this person if the ring that would name them was lost; otherwise None.
+        #: If the ring that would name them was lost: the ids that surely belong to this person; otherwise None.
         self.own_without_ring: frozenset[str] | None = None
         #: Why this vault is read-only, in words; "" if it may be written.
         self.read_only = ""
@@ -106,7 +107,7 @@ class Replica:
 
     @property
     def first_device(self) -> Device:
-        """This device with the keys of its key file, whatever id it took since."""
+        """This device with the keys of its key file, whatever id it has taken since."""
         return self._first_device
 
     @property
@@ -280,7 +281,7 @@ class Replica:
 
 
 def read_config(folder: Path) -> NamespaceConfig | None:
-    """Return the configuration of the vault in `folder`, None if there is none."""
+    """Return the configuration of the vault in `folder`, None if absent."""
     data = read_file(folder / CONFIG_FILE, 64 * 1024)
     return None if data is None else parse_namespace(data, folder / CONFIG_FILE)
 

@@ -1,6 +1,6 @@
 """The user's runtime directory, which Linux empties when the user logs out, and our folder in it.
 
-Used only if it is a directory of this user that nobody else may enter, as its content is trusted as this user's.
+Used only if it is a directory of this user that no one else may enter, as its content is trusted as this user's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def made_runtime_folder() -> Path:
 
 
 def is_ours(folder: Path) -> bool:
-    """Return whether a folder is a directory (not a link) of this user that nobody else may enter."""
+    """Return whether a folder is a directory (not a link) of this user that no one else may enter."""
     return not _what_is_wrong(folder)
 
 

@@ -1,4 +1,4 @@
-"""Scopes in the state of one replica: which exist, which are forgotten, and what is deleted with a forgotten one (format 5.1).
+"""Scopes in the state of one replica: which exist, which are forgotten, and what a forgotten one deletes (format 5.1).
 
 A scope begins with its first write, which creates its card; forgetting is recorded there. The operations on scopes are in
 `memories.scopes`.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def scope_forgotten(store: StateStore, scope: str) -> bool:
-    """Return whether a scope is forgotten. The nameless scope never is."""
+    """Return whether a scope is forgotten. The default scope never is."""
     return bool(scope) and is_forgotten(store.entry(card_entry(scope)))
 
 
@@ -48,9 +48,7 @@ def read_card(store: StateStore, scope: str, entry: Entry) -> Card | None:
 
 def put_card(change: Writing, token: str, card: Card) -> None:
     """Write the card of a scope. It replaces all siblings, except those that hold ids for which the new card has no room.
-
-    Raises FormatError for a card that breaks a rule, LimitError if there is no room for its ids at all.
-    """
+    Raises FormatError for a card that breaks a rule, LimitError if its ids do not fit at all."""
     name = card_entry(token)
     entry = change.entry(name)
     found: dict[str, Card] = {}
@@ -143,5 +141,5 @@ def own_scopes(replica: Replica) -> set[str]:
 
 
 def live_scopes(store: StateStore) -> Iterator[str]:
-    """Yield the tokens of the scopes that are not forgotten, sorted, without the nameless one."""
+    """Yield the tokens of the scopes that are not forgotten, sorted, without the default scope."""
     return (scope for scope, entry in known_scopes(store).items() if not is_forgotten(entry))

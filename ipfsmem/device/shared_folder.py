@@ -179,7 +179,7 @@ class SharedFolder:
             inside.replace(name, inside, new)
 
     def set_aside(self, name: str) -> None:
-        """Rename a folder or a link in the place of a file, see `_set_aside`; an empty folder is removed."""
+        """Rename a folder or link at the path of a file, see `_set_aside`; an empty folder is removed."""
         with self.opened() as inside:
             _set_aside(inside, name)
 

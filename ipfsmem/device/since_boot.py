@@ -1,4 +1,4 @@
-"""A clock that nobody can set: milliseconds since the machine started, sleep included, and the id of that start."""
+"""A clock that cannot be set: milliseconds since the machine started, sleep included, and the id of that start."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The causal state of one memory on this device: a tree of entries, a journal of the changes since, and bodies.
+"""The causal state of one vault on this device: a tree of entries, a journal of the changes since, and bodies.
 
-A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each
-changed entry. The store does not decide what a write replaces or a join keeps: it stores what it is given, and shows
-only what is on disk. Its codec seals whatever must not be readable there.
+A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each changed entry.
+The store does not decide what a write replaces or a join keeps: it stores its input, and shows only the state on disk. Its
+codec seals whatever must not be readable there.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class StateStore:
-    """The entries, counters and bodies of one memory."""
+    """The entries, counters and bodies of one vault."""
 
     def __init__(self, db: Database, codec: Codec) -> None:
         self.db = db
@@ -253,13 +253,13 @@ class StateStore:
         return True
 
     def raw(self, name: str) -> bytes | None:
-        """Return the canonical JSON of an entry, None if there is none."""
+        """Return the canonical JSON of an entry, None if absent."""
         if name in self._overlay:
             return self._overlay[name]
         return self._tree.get(name)
 
     def entry(self, name: str) -> Entry:
-        """Return the siblings of an entry; empty if there is none."""
+        """Return the siblings of an entry; empty if absent."""
         text = self.raw(name)
         return {} if text is None else decode_entry(name, text)
 

@@ -38,7 +38,7 @@ def put(name: str, secret: bytes) -> None:
 
 
 def read(name: str) -> bytes | None:
-    """Return the secret of a name, None if there is none. Raises UsageError, StorageError."""
+    """Return the secret of a name, None if absent. Raises UsageError, StorageError."""
     text = _asked(lambda store: store.get_password(_SERVICE, name))
     if not isinstance(text, str):
         return None

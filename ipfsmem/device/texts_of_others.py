@@ -36,8 +36,8 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
 
 
 def settle_persons(replica: Replica) -> None:
-    """Rebuild the rows after a ring was joined if a device turns out to belong to another person than before (inside a
-    transaction). Usually this compares a few ids."""
+    """Rebuild the rows after a ring was joined that assigns a device to another person than before (inside a transaction).
+    Usually this compares a few ids."""
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     stored = replica.db.get_meta(meta.STRANGERS)
     known = stored.decode().split() if stored else []
@@ -97,9 +97,7 @@ def _kept_entry(store: StateStore, name: str, row: bytes) -> Entry:
 
 def author_of_text(replica: Replica, entry: Entry, body: str) -> str:
     """Return the author of the text with the hash `body`, as far as this device has seen it; "" if it is not another person's.
-
-    `entry`: the entry that it is written to. If an own value has the same body too, it counts as own.
-    """
+    `entry`: the entry that it is written to. If an own value has the same body too, the text is own."""
     whose = held_texts.whose(replica.db.connection, mark(replica, body))
     return "" if whose is None or _own_has(replica, entry, body) else whose
 

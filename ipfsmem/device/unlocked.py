@@ -1,11 +1,11 @@
 """The keys of a device that its user unlocked for a time, so that a hook or a tool call needs no passphrase.
 
-They are the three keys of the key file, never a root, recovery phrase or passphrase, wrapped (XChaCha20-Poly1305) under a random
-key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the kernel's keyring of this user,
-elsewhere in the system's: one half alone reveals nothing, and the end of either ends both. The wrapping includes the expiry, and
-is bound to the folder, the key file and the user, so a copy of the vault, or one with a changed passphrase, does not open. Times
-are also by the clock that nobody can set, so setting the other back extends nothing. The path in the wrapped half is in the
-clear, to find the remains of a vault that was moved away.
+They are the three keys of the key file, never a root, recovery phrase or passphrase, wrapped (XChaCha20-Poly1305) under a
+random key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the kernel's keyring of this
+user, elsewhere in the system's: one half alone reveals nothing, and the end of either ends both. The wrapping includes the
+expiry, and is bound to the folder, the key file and the user, so a copy of the vault, or one with a changed passphrase, does
+not open. Times are also measured by a clock that cannot be set, so setting the other back extends nothing. The path in the
+wrapped half is in the clear, to find the remains of a vault that was moved away.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class UnlockedKeys(msgspec.Struct, frozen=True):
 
 
 class NotHeld(msgspec.Struct, frozen=True):
-    """No keys are unlocked. `why`: why a wrapped file was rejected, in words; "" if there is none."""
+    """No keys are unlocked. `why`: why a wrapped file was rejected, in words; "" if absent."""
 
     why: str = ""
 
@@ -279,7 +279,7 @@ UNLOCK_HINT: Final = "Unlock them again with: ipfsmem unlock. Or enter the passp
 
 
 def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
-    """Return what is wrapped for this vault, or why nothing is."""
+    """Return the keys wrapped for this vault, or why there are none."""
     try:
         path = runtime_folder() / _name(folder)
         read = _read_own(path)
@@ -316,7 +316,8 @@ class _Parts(msgspec.Struct, frozen=True):
     wrapped: bytes
 
     def opened(self, folder: Path, key: bytes) -> _UnlockedRecord | None:
-        """Return what is wrapped for a vault, None if it was made for another vault, an earlier state of it, or with another key."""
+        """Return the keys wrapped for a vault; None if they were wrapped for another vault, an earlier state of it, or with
+        another key."""
         nonce, sealed = self.wrapped[:_NONCE], self.wrapped[_NONCE:]
         try:
             plain = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
@@ -343,7 +344,7 @@ def _parts(data: bytes) -> _Parts | None:
 
 
 def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
-    """Read a file of this user that nobody else may read, in a folder of the same kind. Raises OSError, StorageError."""
+    """Read a file of this user that no one else may read, in a folder of the same kind. Raises OSError, StorageError."""
     if not path.parent.exists():
         raise FileNotFoundError
     if not is_ours(path.parent):
@@ -359,7 +360,7 @@ def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
 
 
 def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
-    """Remove an ended unlock; not while somebody unlocks, and nothing that somebody unlocked meanwhile."""
+    """Remove an ended unlock; not during an unlock, and nothing that was unlocked meanwhile."""
     with (
         contextlib.suppress(OSError, LockedError, StorageError, UsageError),
         file_lock(folder / "lock", wait=0),
@@ -370,7 +371,7 @@ def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
 
 
 def _remove_halves_made(path: Path) -> None:
-    """Remove the partial files of killed processes. Nobody writes now: the caller has the lock."""
+    """Remove the partial files of killed processes. No process writes now: the caller has the lock."""
     for begun in path.parent.glob(f".{path.name}.*.tmp"):
         with contextlib.suppress(OSError):
             begun.unlink()
@@ -413,7 +414,7 @@ def _key_name(path: Path) -> str:
 
 
 def _of_folder(folder: Path) -> bytes:
-    """Return the identity of this folder at this path. A copy of it is another one, elsewhere or in its place."""
+    """Return the identity of this folder at this path. A copy of it differs, elsewhere or at the same path."""
     where = folder.resolve()
     try:
         found = where.stat()

@@ -1,4 +1,4 @@
-"""The clock of this machine, which somebody may set: the default of `Environment`."""
+"""The clock of this machine, which can be set: the default of `Environment`."""
 
 from __future__ import annotations
 

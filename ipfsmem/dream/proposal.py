@@ -1,6 +1,6 @@
-"""The input of a dream, and its proposal: memories and changes of them as values.
+"""The input of a dream and its proposal: memories, and changes of them, as values.
 
-A step is applied whole or not at all. How it is applied is decided elsewhere.
+A step is applied whole or not at all. `memories/dreams.py` applies it.
 """
 
 from __future__ import annotations
@@ -11,36 +11,37 @@ import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile
 
-#: Maximum changes of one dream: more than a person reviews.
+#: Maximum number of changes of one dream: more than a person reviews.
 MOST_CHANGES = 200
-#: Findings that a dream lists for a person and leaves alone: a link to nothing, a line of another program's index that leads
-#: nowhere, two memories with nearly the same content, two that may contradict each other, one that has faded.
+#: Kinds of findings that a dream lists for a person and does not change: a link to a missing memory, a line of another
+#: program's index with a missing target, two memories with nearly the same content, two that may contradict each other, one
+#: that has faded.
 Kind = Literal["broken-link", "stale-line", "alike", "contradiction", "faded"]
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory as a dream sees it."""
+    """One memory as input of a dream."""
 
     key: str
     file: MemoryFile
-    #: Its worth independent of a question, 0 to 1 (`recall/priority.py`).
+    #: Its priority independent of a question, 0 to 1 (`recall/priority.py`).
     priority: float = 0.5
-    #: Whether its last valid day is over.
+    #: Whether its last day of validity is past.
     expired: bool = False
-    #: Why it is unknown whether that day is over, in words; then it is not expired.
+    #: Why that is unknown, in words; then it is not expired.
     doubtful: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A new text for a memory; None: it is to be forgotten."""
+    """A new text for a memory; None: forget it."""
 
     key: str
     text: str | None = None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes that belong together, and why, in one sentence. `reads`: the memories that it goes by; when one of these is another by
-    then, the step is not done. `asks`: only a person does it, who was shown it."""
+    """Changes that are applied together, and the reason in one sentence. `reads`: the memories that it is based on; if one of
+    them changed since, the step is skipped. `asks`: it is applied only by a person who was shown it."""
 
     why: str
     changes: tuple[Change, ...]
@@ -49,12 +50,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All memories that it is based on or changes."""
+        """Return all memories that it is based on or changes."""
         return tuple(dict.fromkeys((*(one.key for one in self.changes), *self.reads)))
 
 
 class DreamFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something for a person to look at. `other` is a memory, or what a link names."""
+    """A finding for a person to review. `other`: a memory, or the target of a link."""
 
     kind: Kind
     key: str
@@ -63,7 +64,7 @@ class DreamFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a dream. `left`: the number of further changes, which the next dream has."""
+    """The result of a dream. `left`: number of further changes, left for the next dream."""
 
     steps: tuple[Step, ...] = ()
     found: tuple[DreamFinding, ...] = ()
@@ -72,5 +73,5 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> int:
-        """How many memories would be changed or forgotten."""
+        """Return the number of memories that would be changed or forgotten."""
         return sum(len(step.changes) for step in self.steps)

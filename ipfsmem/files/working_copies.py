@@ -35,8 +35,8 @@ FRESH = 1.0
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
-    """One working copy, for people: `state` is "ok", "paused" or "not there", `note` says why; `remarks` are about the place
-    where it lies."""
+    """One linked folder, for people: `state` is "ok", "paused" or "not there", `note` says why; `remarks` are about its
+    location."""
 
     path: str
     scope: str

@@ -68,7 +68,7 @@ Dreamer = Callable[[list[Note], Progress], Proposal]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done of a proposal. `id` is "" when nothing was: then no event says so either."""
+    """The result of applying a proposal. `id` is "" if nothing was applied; then no event records it."""
 
     id: str
     scope: str
@@ -84,7 +84,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undoing(msgspec.Struct, frozen=True, kw_only=True):
-    """What undoing a dream came to."""
+    """The result of undoing a dream."""
 
     id: str
     scope: str

@@ -18,8 +18,8 @@ MEANT: Final = 0.9
 
 
 class Duplicate(msgspec.Struct, frozen=True):
-    """Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of their
-    different words that both have, 0 to 1. Or `meaning`: by the model by which recall goes they mean nearly the same, and
+    """Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of
+    their different words that both have, 0 to 1. Or `meaning`: nearly the same meaning by the embedding model of recall, and
     `similarity` is the cosine of their vectors."""
 
     key: str

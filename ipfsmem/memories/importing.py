@@ -49,8 +49,8 @@ _NO_PRUNING: Final = "Fix it, or import without pruning."
 
 
 class ImportContents(msgspec.Struct, frozen=True):
-    """What there is to be taken in, all of it read: memories, further texts of these (conflict copies, texts behind a forget, others'
-    word), wishes to forget, events, in how many scopes, and the day of the newest of all as it says of itself ("" where nothing does)."""
+    """The content of an import, fully read: its numbers of memories, further texts of these (conflict copies, texts behind a
+    forget, texts of others), forgets, events and scopes, and the latest day that one of them states ("" if none does)."""
 
     scopes: int = 0
     memories: int = 0
@@ -61,12 +61,12 @@ class ImportContents(msgspec.Struct, frozen=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """The result of an import, or with `dry_run` its preview, and what was `found`. `problems` say what was left out and why, `skipped`
-    names files beside the notes that are no notes.
+    """The result of an import, or with `dry_run` its preview, and the content that was `found`. `problems`: what was left out,
+    and why; `skipped`: names of other files next to the notes.
 
-    `still_others`: texts that were here already as texts of others, which no import makes own ones. `still_forgotten`: texts of
-    memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the nameless one)
-    if several scopes were imported. `key`: the key of the text if it was a single one.
+    `still_others`: texts that exist here as texts of others, which no import makes own ones. `still_forgotten`: texts of
+    memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the default
+    scope) if several scopes were imported. `key`: the key of the text if it was a single one.
     """
 
     added: int = 0

@@ -44,8 +44,8 @@ def place_of(scope: str, key: str) -> str:
 
 
 class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole
-    reading) replaces this text and no other."""
+    """One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that is given one of them (or
+    the whole record) replaces this text and no other."""
 
     key: str
     #: Its scope; "" is the nameless one.

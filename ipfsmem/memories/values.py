@@ -29,9 +29,9 @@ list_ = list  # `Values.list` hides the builtin inside the class
 
 
 class KeyValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds
-    since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other; `conflicts`: the
-    files of texts beside it that could not be merged, as for any memory."""
+    """A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in
+    milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: makes a write replace this value and no other;
+    `conflicts`: the files of alternatives that could not be merged, as for any memory."""
 
     key: str
     value: Any

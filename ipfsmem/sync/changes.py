@@ -23,8 +23,7 @@ MOST_CHANGES: Final = 100
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """Keys of added, changed and removed memories by scope ("" is the nameless one), sorted, and the number
-    of further ones."""
+    """Keys of added, changed and removed memories by scope ("" is the default scope), sorted, and the number of further ones."""
 
     added: Mapping[str, tuple[str, ...]] = {}
     changed: Mapping[str, tuple[str, ...]] = {}

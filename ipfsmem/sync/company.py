@@ -69,7 +69,7 @@ WAITED: Final = 5.0
 LONGEST: Final = 3600.0
 #: Seconds between two checks of a running call.
 _STEP: Final = 0.05
-#: A pin name that nobody uses.
+#: A pin name that is never used.
 _NOBODYS: Final = "ipfsmem-nobody"
 #: Optional methods of providers, as coroutines: those that answer soon, and all.
 _SOON: Final = tuple(one.__name__ for one in (Listing.listing, Repair.missing_blocks, Raw.read_stored))
@@ -255,7 +255,7 @@ class Member:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether it takes part and has nothing to do."""
+        """Tell whether it takes part and is idle."""
         return self._calls == 0 and not self.late and self.gone is None
 
     def leave_out(self, why: ProviderError, *, paused_until: int = 0, cause: str = "") -> None:
@@ -332,7 +332,7 @@ class Member:
         return await self._ask(lambda: self._provider.get_name(name), self._name_call())
 
     async def close(self) -> None:
-        """Do nothing: whoever opened the provider closes it."""
+        """Do nothing: the opener of the provider closes it."""
 
     async def _commit_group(self) -> None:
         """See `GroupCommit.commit_group`. All bytes of the group are sent now."""
@@ -371,7 +371,7 @@ class Member:
         except Exception as error:
             ours = isinstance(error, IpfsmemError) or error is call.source_error
             if ours or not self._company.is_company:
-                raise  # of the blocks being sent; or nobody else needs this sync
+                raise  # of the blocks being sent; or no one else needs this sync
             # Without its message, which may repeat a request with a token.
             text = f"{self.name} failed with an unexpected error: {type(error).__name__}"
             raise ProviderUnavailable(text) from error

@@ -68,7 +68,7 @@ def add_hold(replica: Replica, found: MassDelete) -> None:
 
     The authors of the lost texts decide which guards share a bound: the largest deletes stay, then the
     oldest. Each author is bounded separately, and a root stays while one of them has room for it: so false
-    alarms about own texts, however many, displace nobody else's guard, nor does one become an own guard by
+    alarms about own texts, however many, displace no one else's guard, nor does one become an own guard by
     what else was deleted with it.
     """
     for root in found.roots:
@@ -235,7 +235,7 @@ def describe_holds(run: SyncContext, elsewhere: Iterable[str], dropped: frozense
 
 
 async def drop_guard_pins(run: SyncContext, provider: Provider, dropped: frozenset[str]) -> None:
-    """Remove these guards at a provider, whoever set them: the user confirmed the deletes."""
+    """Remove these guards at a provider, whichever device set them: the user confirmed the deletes."""
     if not dropped or not keeps_holds(provider):
         return
     for root, pin in (await holds_at(run, provider)).items():

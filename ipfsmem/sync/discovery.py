@@ -50,7 +50,7 @@ MAX_NAMES = MAX_FAMILIES * (1 + MAX_SUCCESSORS)
 _BY_RING: Final = (MembershipError, OpenError, SignatureError)
 #: Approximate maximum of unnamed keys kept in one sync: more than any honest vault has.
 _MOST_UNNAMED: Final = 65_536
-#: The source shown in reports for a root that the user wrote down, in place of a name.
+#: The source shown in reports for a root that the user wrote down, instead of a name.
 _GIVEN: Final = "the given version"
 
 

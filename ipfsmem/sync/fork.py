@@ -106,7 +106,7 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
 
 
 def lacks_what_moves(replica: Replica, changes: Iterable[EntryDifference], devices: Set[str]) -> bool:
-    """Tell whether joining a fork of `devices` would move lines, or texts without room, that are not local."""
+    """Tell whether joining a fork of `devices` would move lines, or texts that do not fit, that are not local."""
     own = replica.device.id
     for change in changes:
         ours = replica.store.entry(change.name)

@@ -167,7 +167,7 @@ def _tell_of_damaged(work: JoinWork) -> None:
 
 
 def _tell_of_copies(work: JoinWork) -> None:
-    """Report held heads of second copies, and texts without room, once each, however many versions a device signed."""
+    """Report held heads of second copies, and texts that do not fit, once each, however many versions a device signed."""
     for devices, roots in work.held.items():
         more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
         work.run.notices.say(

@@ -173,7 +173,7 @@ async def _not_there(run: SyncContext, target: Provider, wanted: list[CID]) -> l
 
 
 async def _send_what_lacks(run: SyncContext, target: Provider, roots: list[CID], absent: list[CID]) -> None:
-    """Resend what is absent: a move was interrupted or lost something."""
+    """Resend missing blocks: a move was interrupted or lost something."""
     for start in range(0, len(absent) if target.capabilities.partial_car else 0, _READ_AT_ONCE):
         part = absent[start : start + _READ_AT_ONCE]
         here = read_blocks(run.replica.db, [cid.digest for cid in part])

@@ -20,7 +20,7 @@ from ipfsmem.sync.report import UNLOCK
 
 
 async def keep_own_id(work: JoinWork) -> None:
-    """Ensure that nobody else uses this device's id, or take a new one."""
+    """Ensure that no one else uses this device's id, or take a new one."""
     run, stranger = work.run, work.admitted.stranger
     mine = ipns_name(run.replica.device.sign_public)
     if stranger is not None or run.replica.was_moved() or next_number(run.replica) > MAX_INT:

@@ -118,7 +118,7 @@ class SyncReport(msgspec.Struct):
     adopted: bool = False
     heads_joined: int = 0
     entries_changed: int = 0
-    #: Their number by scope; "" is the nameless one.
+    #: Their number by scope; "" is the default scope.
     changed_in: dict[str, int] = msgspec.field(default_factory=dict)
     #: The user's names of the devices whose changes were joined.
     sources: list[str] = msgspec.field(default_factory=list)

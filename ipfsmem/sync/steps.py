@@ -102,7 +102,7 @@ class Joined(msgspec.Struct, frozen=True):
         """Return the number of roots that may hold missing data when no head with content was joined whole, else 0.
 
         Those are the unreadable roots; and if no head was joined at all also the refused ones, since one may
-        be a true head under a folder that somebody else made.
+        be a true head under a folder that someone else made.
         """
         if self.with_content:
             return 0

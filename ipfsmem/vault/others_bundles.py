@@ -1,4 +1,4 @@
-"""Read a bundle that somebody else published in the clear: by CID, by IPNS name, or from a web server.
+"""Read a bundle that someone else published in the clear: by CID, by IPNS name, or from a web server.
 
 Ours of mode `ipfs` and the original's layout (`manifest.json` next to `memory/*.md`) are both a folder of
 Markdown files and a timeline. Content from a CID is checked against it; its author is unknown, so it is never

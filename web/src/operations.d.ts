@@ -195,7 +195,7 @@ export type MemorySummary = {
   readonly fetched: boolean
 }
 
-/** One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole reading) replaces this text and no other. */
+/** One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that is given one of them (or the whole record) replaces this text and no other. */
 export type MemoryRecord = {
   readonly key: string
   readonly scope: string
@@ -278,7 +278,7 @@ export type Duplicates = {
   readonly duplicates: readonly Duplicate[]
 }
 
-/** Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of their different words that both have, 0 to 1. Or `meaning`: by the model by which recall goes they mean nearly the same, and `similarity` is the cosine of their vectors. */
+/** Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of their different words that both have, 0 to 1. Or `meaning`: nearly the same meaning by the embedding model of recall, and `similarity` is the cosine of their vectors. */
 export type Duplicate = {
   readonly key: string
   readonly scope: string
@@ -568,7 +568,7 @@ export type ValuePage = {
   readonly next: string | null
 }
 
-/** A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other; `conflicts`: the files of texts beside it that could not be merged, as for any memory. */
+/** A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: makes a write replace this value and no other; `conflicts`: the files of alternatives that could not be merged, as for any memory. */
 export type KeyValue = {
   readonly key: string
   readonly value: unknown
@@ -683,7 +683,7 @@ export type DreamRun = {
   readonly exit_code: number
 }
 
-/** A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: what made it. */
+/** A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: the model, or the rules, that made it. */
 export type Proposed = {
   readonly id: string
   readonly scope: string
@@ -698,7 +698,7 @@ export type Proposed = {
   readonly refused: number
 }
 
-/** Changes that belong together, and why, in one sentence. `reads`: the memories that it goes by; when one of these is another by then, the step is not done. `asks`: only a person does it, who was shown it. */
+/** Changes that are applied together, and the reason in one sentence. `reads`: the memories that it is based on; if one of them changed since, the step is skipped. `asks`: it is applied only by a person who was shown it. */
 export type Step = {
   readonly why: string
   readonly changes: readonly Change[]
@@ -706,13 +706,13 @@ export type Step = {
   readonly asks: boolean
 }
 
-/** A new text for a memory; None: it is to be forgotten. */
+/** A new text for a memory; None: forget it. */
 export type Change = {
   readonly key: string
   readonly text: string | null
 }
 
-/** Something for a person to look at. `other` is a memory, or what a link names. */
+/** A finding for a person to review. `other`: a memory, or the target of a link. */
 export type DreamFinding = {
   readonly kind: 'alike' | 'broken-link' | 'contradiction' | 'faded' | 'stale-line'
   readonly key: string
@@ -720,7 +720,7 @@ export type DreamFinding = {
   readonly detail: string
 }
 
-/** What was done of a proposal. `id` is "" when nothing was: then no event says so either. */
+/** The result of applying a proposal. `id` is "" if nothing was applied; then no event records it. */
 export type Outcome = {
   readonly id: string
   readonly scope: string
@@ -746,7 +746,7 @@ export type DreamLine = {
   readonly removed: number
 }
 
-/** What undoing a dream came to. */
+/** The result of undoing a dream. */
 export type Undoing = {
   readonly id: string
   readonly scope: string

@@ -17,7 +17,7 @@ def any_known(db: Connection) -> bool:
 
 
 def get(db: Connection, mark: bytes) -> list[str] | None:
-    """Return the authors of the text; None if nobody overwrote another's."""
+    """Return the authors of the text; None if no device overwrote another's."""
     row = db.execute("SELECT by FROM authors WHERE mark=?", (mark,)).fetchone()
     return row[0].split() if row is not None else None
 

@@ -15,7 +15,7 @@ Folder = tuple[bytes, int]
 
 
 def get(db: Connection, path: str) -> Folder | None:
-    """Return the folder or file at a path, None if there is none. StorageError for a damaged row."""
+    """Return the folder or file at a path, None if absent. StorageError for a damaged row."""
     row = db.execute("SELECT cid, size FROM folders WHERE path=?", (path,)).fetchone()
     if row is None:
         return None

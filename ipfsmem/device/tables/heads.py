@@ -53,7 +53,7 @@ def count(db: Connection) -> int:
 
 
 def last_number(db: Connection, device: str) -> int:
-    """Return the greatest number of a device's commits among the known heads; 0 if there is none."""
+    """Return the greatest number of a device's commits among the known heads; 0 if absent."""
     return db.execute("SELECT max(c) FROM heads WHERE device=?", (device,)).fetchone()[0] or 0
 
 

@@ -33,7 +33,7 @@ LAST_CHANGE: Final = "last-change"
 #: Prefix of the names of the last proposal of a dream; "/" and a keyed hash of the scope follow. That of a version with a single
 #: proposal has the bare name. Sealed JSON.
 DREAM_PROPOSED: Final = "dream proposed"
-#: Results of the last few dreams, sealed JSON; empty if there are none.
+#: Results of the last few dreams, sealed JSON; empty if absent.
 DREAMS: Final = "dreams"
 #: "1": automatic dreams are enabled for this vault on this device.
 DREAMING: Final = "dreaming"
@@ -41,12 +41,12 @@ DREAMING: Final = "dreaming"
 STRANGERS: Final = "strangers"
 #: Keyed hashes, 8 bytes each, of the texts imported from other programs.
 IMPORTED: Final = "imported"
-#: "1": a recovery phrase was shown on a terminal, and nobody typed some of its words back.
+#: "1": a recovery phrase was shown on a terminal, and not confirmed by typing some of its words.
 UNCONFIRMED_WORDS: Final = "unconfirmed words"
 #: "1": linked folders exist, so a missing folder is not simply created.
 WORKING_COPIES: Final = "working-copies"
 #: Prefix of the names of lists of keys with times, ms; the id of a linked folder follows, from which their texts were read then.
-#: A key leaves the list when its MEMORY.md is updated. Sealed JSON, empty if there are none.
+#: A key leaves the list when its MEMORY.md is updated. Sealed JSON, empty if absent.
 TAKEN_IN: Final = "taken-in/"
 #: Marks of texts that looked like a secret and were reported or allowed, sealed JSON.
 KNOWN_SECRETS: Final = "known secrets"
@@ -86,7 +86,7 @@ ROOT: Final = "root"
 SENDING: Final = "sending"
 #: This device's last commit and its root, sealed JSON.
 COMMIT: Final = "commit"
-#: The root whose tree has everything that this device has of the state, as text; empty if there is none.
+#: The root whose tree has everything that this device has of the state, as text; empty if absent.
 WHOLE: Final = "whole"
 #: When the objects were last counted by the state (milliseconds since 1970 UTC, decimal digits).
 COUNTED: Final = "counted"
@@ -142,7 +142,7 @@ _COPY: Final = "copy of "
 
 
 def get(db: Connection, name: str) -> bytes | None:
-    """Return one value, None if there is none. DatabaseDamagedError if neither it nor its copy has its checksum."""
+    """Return one value, None if absent. DatabaseDamagedError if neither it nor its copy has its checksum."""
     stands = False
     for place in _places(name):
         row = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()

@@ -22,7 +22,7 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 def get(db: Connection, prefix: str) -> NodeRow | None:
-    """Return the node at a prefix ("" for the top), None if there is none. In a damaged file its values may have any type."""
+    """Return the node at a prefix ("" for the top), None if absent. In a damaged file its values may have any type."""
     row = db.execute(f"SELECT {_COLUMNS} FROM nodes WHERE prefix=?", (prefix,)).fetchone()  # noqa: S608
     return NodeRow(*row) if row is not None else None
 

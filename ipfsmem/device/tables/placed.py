@@ -29,7 +29,7 @@ def put(db: Connection, row: PlacedRow) -> None:
 
 
 def get(db: Connection, provider: str, root: str) -> PlacedRow | None:
-    """Return the row of a root at a provider, None if there is none."""
+    """Return the row of a root at a provider, None if absent."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND root=?",  # noqa: S608
         (provider, root),

@@ -11,7 +11,7 @@ from ipfsmem.device.connection import Connection, blob
 
 
 def get(db: Connection, provider: str) -> bytes | None:
-    """Return the row of a provider; None if there is none, b"" for a damaged one."""
+    """Return the row of a provider; None if absent, b"" for a damaged one."""
     row = db.execute("SELECT row FROM presence WHERE provider=?", (provider,)).fetchone()
     return None if row is None else blob(row[0]) or b""
 

@@ -12,7 +12,7 @@ class RowCipher(Protocol):
     """Hides rows under a key of this device. A plain vault has none."""
 
     def mark(self, *parts: object) -> bytes:
-        """Return a keyed hash of these values, 16 bytes: equal for equal values, and nobody else can make or guess it."""
+        """Return a keyed hash of these values, 16 bytes: equal for equal values, and no one else can make or guess it."""
         ...
 
     def seal_row(self, row: bytes) -> bytes:

@@ -31,7 +31,7 @@ def rows(db: Connection, mark: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def last(db: Connection, mark: bytes) -> tuple[int, bytes] | None:
-    """Return number and row of the last of a session; None if there is none."""
+    """Return number and row of the last of a session; None if absent."""
     found: tuple[int, bytes] | None = db.execute(
         "SELECT n, row FROM sessions_here WHERE mark=? ORDER BY n DESC LIMIT 1", (mark,)
     ).fetchone()

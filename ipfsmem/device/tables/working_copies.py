@@ -33,7 +33,7 @@ class LinkedFolder(msgspec.Struct, frozen=True, array_like=True):
     timeline: bool
     #: The key of the code in the names of files set aside.
     secret: bytes
-    #: SHA-256 of the `.git/HEAD` under which the files were last read; empty if there is none.
+    #: SHA-256 of the `.git/HEAD` under which the files were last read; empty if absent.
     head: bytes = b""
     #: Why the folder is neither read nor written; empty while it is not paused.
     paused: str = ""
