@@ -1,4 +1,4 @@
-/** What the bundler makes of a worker: the address of its script; and that it takes style sheets. */
+/** Modules that the bundler provides: the address of a worker's script, and imported style sheets. */
 declare module '*?worker&url' {
   const url: string
   export default url

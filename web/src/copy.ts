@@ -1,4 +1,4 @@
-/** A published version out of a CAR, read in this page alone: nobody is asked, and nothing is kept when the page is closed. */
+/** A published version from a CAR, read in this page only: no request is sent, and nothing is stored when the page is closed. */
 
 import { type Bytes, Refused, unlessRefused } from './core/bytes.ts'
 import { Blocks } from './core/blocks.ts'
@@ -12,12 +12,15 @@ import { VolatileKeeping } from './store/keeping.ts'
 import type { Provider } from './sync/provider.ts'
 import { sync } from './sync/syncing.ts'
 
-/** `damaged`: how many of its blocks are not what they were; what stood in them is missing. */
+/** `damaged`: number of its blocks that do not match their CID; their contents are missing. */
 export type OpenedCopy = { readonly memory: Memory; readonly root: string; readonly damaged: number }
 
 const ANOTHER = 'Use another copy of this file, or one of an earlier day.'
 
-/** Open the version in a CAR with the keys of its wallet or words. `MemoryError` where they do not open it, or too much of it is damaged. */
+/**
+ * Open the version in a CAR with the keys of its wallet or recovery phrase. `MemoryError` if they do not open it, or too much of it is
+ * damaged.
+ */
 export async function openCopy(car: Bytes, root: RootKeys, world: World = theWorld): Promise<OpenedCopy> {
   const damaged: string[] = []
   const read = unlessRefused(() => readCar(car, damaged))
@@ -27,7 +30,7 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
   const ring = new Blocks()
   for (const [cid, data] of read.blocks) ring.add(cid, data)
   if (unlessRefused(() => ring.read(first, 'keyring.json')) === null) throw new MemoryError('usage', 'the key ring in this file is missing or damaged', ANOTHER)
-  // Given as a tree, as each block was looked at above.
+  // Passed as a tree, since each block was checked above.
   const reader = { name: 'this file', tree: async () => read.blocks, blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
   const file: Provider = { name: 'this file', reader, pins: async () => [first] }
   const [device, keeping] = [await volatileDevice(world, 'this page'), new VolatileKeeping()]

@@ -11,7 +11,7 @@ export { addOpener, hasDevice, lock, type Opener, openersOf, openerOfPasskey, op
 export { BrowserKeeping, openDatabase } from './store/idb.ts'
 export { type Keeping, VolatileKeeping } from './store/keeping.ts'
 export { gateway, router } from './sync/gateways.ts'
-/** A shared folder's files by path as a provider that is only read; loaded where one is asked for. */
+/** A shared folder's files by path as a read-only provider; its module is loaded on first use. */
 export const folderProvider = async (name: string, files: ReadonlyMap<string, Uint8Array>): Promise<Provider> => (await import('./sync/folder.ts')).folderProvider(name, files)
 export { peer } from './sync/peer.ts'
 export type { BeginHow } from './sync/beginning.ts'

@@ -1,8 +1,8 @@
 /**
- * An open memory: what an app or a page calls. The words are those of every other face of ipfsmem.
+ * An open vault: the interface for apps and pages, with the names of every other interface of ipfsmem.
  *
- * It only translates: what is shown says `device/shown`, what a write replaces says `device/writing`, what a sync does `sync/`, and
- * what a text means `core/`. It touches no page; where it is kept, how it asks, its keys, time and chance are passed in.
+ * It only translates: `device/shown` decides what is shown, `device/writing` what a write replaces, `sync/` what a sync does, and `core/`
+ * what a text means. It uses no DOM; storage, requests, keys, time and randomness are passed in.
  */
 
 import { BLOB_VERSION, type Text, writeBlob } from './core/blob.ts'
@@ -49,17 +49,20 @@ export type Opening = {
   readonly keeping: Keeping
   readonly providers?: readonly Provider[]
   readonly world?: World
-  /** The wallet's keys or those of recovery words: needed where this device does not belong to the memory yet. */
+  /** The keys of the wallet or of a recovery phrase: required if this device is not a member yet. */
   readonly root?: RootKeys | null
-  /** Where a memory is found that lets this device in by its request. */
+  /** Where to find a vault that adds this device by its request. */
   readonly pointer?: Pointer | null
-  /** Hears the steps of a first sync. */
+  /** Called with each step of a first sync. */
   readonly progress?: (step: string) => void
-  /** Given the memory where it can be read before what a first sync brought is kept, which goes on when this is done. Writes wait until it is kept. */
+  /**
+   * Called with the vault once the result of a first sync can be read and before it is stored; storing starts when the promise resolves.
+   * Writes wait until it is stored.
+   */
   readonly shown?: (memory: Memory) => Promise<void>
 }
 
-/** A memory that is to be made. */
+/** A vault to create. */
 export type Founding = Pick<Opening, 'device' | 'keeping' | 'providers' | 'world'> & BeginHow
 
 export class Memory {
@@ -70,7 +73,7 @@ export class Memory {
   #told = -1
   readonly #look: Shown
   readonly #finding: Finding
-  /** The first sync: until it is done nothing is written here. */
+  /** The first sync: writes wait for its end. */
   #first: Promise<unknown> = Promise.resolve()
 
   private constructor(replica: Replica, providers: readonly Provider[]) {
@@ -81,12 +84,12 @@ export class Memory {
     this.#stop = replica.keeping.listen(() => void this.#refresh())
   }
 
-  /** Open what this device keeps; where it keeps nothing yet, the memory of these keys is looked for and this device let in. */
+  /** Open the vault stored on this device; without one, find the vault of these keys and enrol this device. */
   static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
     await Promise.all([memory.#finding.load(), keeping.exclusively('write', () => memory.#replica.refresh())])
     const { ring, entries } = memory.#replica
-    // All of it is about to be listed: what can be opened beside this thread is.
+    // The whole list is about to be shown: open objects in other threads where possible.
     if (ring !== null && world.beside !== undefined) await memory.#replica.openAhead(ring, entries)
     if (ring === null || root !== null) {
       const how = { root, pointer, ...(progress ? { progress } : {}), ...(shown ? { shown: () => shown(memory) } : {}) }
@@ -96,10 +99,13 @@ export class Memory {
     return memory
   }
 
-  /** Make a new memory, of which this device is the first: of a wallet that signed twice, of recovery words, or of both. It is published where there are providers. */
+  /**
+   * Create a vault with this device as the first one: of a wallet that signed twice, of a recovery phrase, or of both. It is published if
+   * providers are given.
+   */
   static async create({ device, keeping, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
-    // Loaded where a memory is made, and by nobody else.
+    // Loaded only when a vault is created.
     const [{ begin }] = await Promise.all([import('./sync/beginning.ts'), memory.#finding.load()])
     const first = await begin(memory.#replica, providers, { root, recovery })
     await memory.sync({ root: first })
@@ -120,7 +126,7 @@ export class Memory {
     this.#heard.clear()
   }
 
-  /** Hear of every change; -> how to stop. It is told that something changed, and asks again for what it shows. */
+  /** Subscribe to changes; returns the function that unsubscribes. A change has no content: read again what is shown. */
   subscribe(heard: (change: Change) => void): () => void {
     this.#heard.add(heard)
     return () => void this.#heard.delete(heard)
@@ -128,56 +134,58 @@ export class Memory {
 
   // --- reading ---
 
-  /** One memory as it is shown; null when there is none. `counts`: it was used by this, so that it fades later. */
+  /** Return one memory as it is shown; null if absent. `counts`: record the read as a use, which slows fading. */
   read(key: string, { scope = '', counts = true }: { scope?: Scopes; counts?: boolean } = {}): Reading | null {
     const found = this.#look.read(key, this.#look.stack(scope))
     if (counts && found !== null) this.#look.replica.count([entryName(key, found.scope)])
     return found
   }
 
-  /** All memories that are shown, by key: of a scope with what turned out to be it, of several, or of all, each by itself (`scope: null`). */
+  /**
+   * List the shown memories, by key: of a scope with the scopes that redirect to it, of several scopes, or of each scope (`scope: null`).
+   */
   list({ scope = '', ...filters }: { scope?: Scopes | null; type?: string; tag?: string; since?: string; sessions?: boolean } = {}): Listed[] {
     return this.#look.list(scope === null ? null : this.#look.stack(scope), filters)
   }
 
-  /** The memories that fit a question, the best first. Scores say something beside each other only. */
+  /** Return the memories that match a query, best first. Scores compare only within one result. */
   recall(query: string | null, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
     if (query !== null) needText('query', query)
     return this.#finding.recall(query, this.#look.stack(scope), how)
   }
 
-  /** The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. */
+  /** Return the rank of one memory for a query and the parts of its score, or why it is not found. */
   why(key: string, query: string, { scope = '' }: { scope?: Scopes } = {}): Why {
     needText('query', query)
     return this.#finding.why(key, query, this.#look.stack(scope))
   }
 
   /**
-   * What a model is given: the index of the own memories of a scope and of the default scope, and with a query the texts that match
-   * it; fenced, never more than `maxTokens`. `preview`: a person only looks at it, so nothing counts as used.
+   * Return the context for a model: the index of the own memories of a scope and of the default scope, and with a query the matching texts;
+   * fenced, at most `maxTokens`. `preview`: a person looks at it, so no use is recorded.
    */
   context({ scope = '', query = null, preview = false, ...how }: BlockHow & { scope?: Scopes; query?: string | null; preview?: boolean } = {}): ContextBlock {
     if (query !== null) needText('query', query)
     return this.#finding.context(scope, query, how, preview)
   }
 
-  /** List the revisions of a memory, as far as this device finds them, the newest first. */
+  /** List the revisions of a memory that this device finds, newest first. */
   async history(key: string, { scope = '' }: { scope?: string } = {}): Promise<History> {
     return (await import('./device/past.ts')).historyOf(this.#look, key, scope)
   }
 
-  /** A text of the past, whole. */
+  /** Return an earlier text in full. */
   async past(key: string, which: Past, { scope = '' }: { scope?: string } = {}): Promise<string> {
     const { pastText } = await import('./device/past.ts')
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(pastText(this.#look, key, scope, which).data)
   }
 
-  /** Memories with texts that are not shown. */
+  /** List the memories with alternatives. */
   conflicts({ scope = null }: { scope?: string | null } = {}): Conflict[] {
     return this.#look.conflicts(scope)
   }
 
-  /** Events in order; of a scope with what turned out to be it, of days between two dates (both included), of one type. */
+  /** Return events in order: of a scope with the scopes that redirect to it, of days between two dates (inclusive), of one type. */
   timeline({ scope = '', from, to, type }: { scope?: Scopes; from?: string; to?: string; type?: string } = {}): TimelineEvent[] {
     const day = (event: TimelineEvent): string => new Date(instant(event.ts) ?? 0).toISOString().slice(0, 10)
     const scopes = this.#look.stack(scope).filter(one => !this.#look.isForgotten(one))
@@ -186,7 +194,7 @@ export class Memory {
     )
   }
 
-  /** The scopes that have a card and are not forgotten. */
+  /** List the scopes that have a card and are not forgotten. */
   scopes(): Scope[] {
     return this.#look.scopes()
   }
@@ -198,7 +206,7 @@ export class Memory {
     return all.map(({ id, label, kind, role }) => ({ id, label, kind, role, mine: isMine(id), thisDevice: id === device.id, heard: heard.get(id) ?? null }))
   }
 
-  /** How this memory is here. `unpublished`: something of it is where no other device finds it. */
+  /** Return the state of this vault here. `unpublished`: some changes are on this device only. */
   async status(): Promise<Status> {
     const { kept, device } = this.#replica
     const all = this.list({ scope: null, sessions: true })
@@ -215,7 +223,7 @@ export class Memory {
     }
   }
 
-  /** Where it is read and kept, and what each place can do. */
+  /** List the providers, each with its capabilities. */
   places(): { readonly name: string; readonly can: readonly string[] }[] {
     return this.#providers.map(({ name, reader, keeper, names }) => ({
       name,
@@ -223,10 +231,10 @@ export class Memory {
     }))
   }
 
-  /** MEMORY.md of a scope: the index that an agent loads, with nothing that is others' word. */
+  /** Return the MEMORY.md of a scope: the index that an agent loads, without texts of others. */
   index({ scope = '' } = {}): string {
     checkScope(scope)
-    // What stands behind a forget is no conflict, and of two copies that would share a name only one has a file.
+    // A text hidden by a forget is not a conflict; of two copies with one file name, only one has a file.
     const copies = this.conflicts({ scope }).flatMap(one => (one.forgotten ? [] : one.copies.filter(copy => copy.own && splitConflictName(copy.file) !== null)))
     return renderIndex(
       this.#look.list([scope]).filter(one => one.own).map(({ key, name, description, type }) => ({ key, name: name === key ? '' : name, description, type })),
@@ -236,34 +244,43 @@ export class Memory {
 
   // --- sessions ---
 
-  /** The kept conversations of a scope, the last written to first; at most `limit`, and how many are older. Those that never leave another device are not here. */
+  /**
+   * List the stored sessions of a scope, last written first: at most `limit`, and the number of older ones. Sessions stored on one other
+   * device only are not included.
+   */
   async sessions({ scope = '', limit }: { scope?: string; limit?: number } = {}): Promise<{ sessions: SessionLine[]; older: number }> {
     return (await this.#sessions(scope)).list(limit)
   }
 
-  /** One conversation with its `last` messages, 100 where nobody says it; null when there is none. */
+  /** Return one session with its `last` messages (default 100); null if absent. */
   async session(session: string, { scope = '', last = 100 } = {}): Promise<Session | null> {
     return (await this.#sessions(scope)).read(session, last)
   }
 
-  /** The messages that fit a question, the best first. */
+  /** Return the messages that match a query, best first. */
   async searchSessions(query: string, { scope = '', limit = 10 } = {}): Promise<SessionHit[]> {
     return (await this.#sessions(scope)).search(query, limit)
   }
 
-  /** All of a conversation for people to read, or its messages as programs wrote them, as JSON. */
+  /** Return a whole session as Markdown, or its messages in their original form as JSON. */
   async exportSession(session: string, { scope = '', format = 'markdown' as 'markdown' | 'json' } = {}): Promise<string> {
     const text = (await this.#sessions(scope)).text(session, format)
     if (text === null) throw new MemoryError('not found', `there is no session ${session.slice(0, 60)}`)
     return text
   }
 
-  /** A person's word that the imported messages of a session are their own from now on; how many they were. Never to be called for a model. `seen`: as it was read. */
+  /**
+   * Approve the imported messages of a session as the person's own; returns their number. Never call it for a model. `seen`: of the read
+   * session.
+   */
   async approveSession(session: string, { scope = '', seen }: { scope?: string; seen?: string } = {}): Promise<number> {
     return this.#written(async change => (await this.#sessions(scope)).approve(change, session, seen))
   }
 
-  /** Forget a conversation on every device; with `seen` only as it was then. False when there is none. What another device adds at the same time begins it anew. */
+  /**
+   * Forget a session on every device; with `seen`, only if it is unchanged. False if absent. Messages that another device adds concurrently
+   * start it again.
+   */
   async deleteSession(session: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: string } = {}): Promise<boolean> {
     await this.#sessions(scope)
     return this.#written(async change => (await this.#sessions(scope)).forget(change, session, reason, seen))
@@ -271,13 +288,13 @@ export class Memory {
 
   // --- graph ---
 
-  /** What was made as an entity and what is related, by key; or what has all of some `words`. */
+  /** List the created and the related entities, by key; or those that contain all `words`. */
   async entities({ scope = '', ...how }: { scope?: string; words?: string; kind?: string; limit?: number } = {}): Promise<Node[]> {
     const { entitiesIn, graphOf } = await import('./device/graph.ts')
     return entitiesIn(graphOf(this.#look, this.#look.stack(this.#led(scope))), how)
   }
 
-  /** Entities and the relations among them: all, or what is at most `depth` relations away from an `entity`, the nearest first. */
+  /** Return entities and the relations among them: all, or those at most `depth` relations away from an `entity`, nearest first. */
   async graph({ scope = '', ...how }: { scope?: string; entity?: string; depth?: number; limit?: number } = {}): Promise<GraphPart> {
     const { graphOf, partOf } = await import('./device/graph.ts')
     return partOf(graphOf(this.#look, this.#look.stack(this.#led(scope))), how)
@@ -285,7 +302,7 @@ export class Memory {
 
   // --- dreams ---
 
-  /** What dreams did, on whatever device of this person, the last first. What one only proposes is on the device that dreamed. */
+  /** List the dreams of all devices of this person, last first. A proposal is only on the device that made it. */
   async dreams({ scope = '' } = {}): Promise<Dream[]> {
     const { Dreams } = await import('./device/dreams.ts')
     return new Dreams(this.#look, this.#led(scope)).list()
@@ -299,7 +316,10 @@ export class Memory {
 
   // --- writing ---
 
-  /** Write a memory; durable when this is done. What is not given (null is not given) stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. The text may stand among the fields: `write(key, { body, name, type })`. */
+  /**
+   * Write a memory; durable when the promise resolves. Omitted (or null) fields keep their shown values. Returns the memory as shown. A
+   * write to a scope that redirects goes to its target. The text may be among the fields: `write(key, { body, name, type })`.
+   */
   async write(key: string, first?: string | null | (WriteHow & { readonly body?: string }), second: WriteHow = {}): Promise<Reading> {
     if (first !== undefined && first !== null && typeof first !== 'string') needObject('body', first, "write(key, 'text', { name, type }), or write(key, { body, name, type }).")
     needObject('the options of write', second)
@@ -332,7 +352,7 @@ export class Memory {
     return this.#shown(key, scope)
   }
 
-  /** Write the whole file, header and all, exactly this text. */
+  /** Write exactly this text as the whole file, header included. */
   async writeText(key: string, text: string, how: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
     needText('text', text)
     const scope = this.#target(key, how.scope)
@@ -345,7 +365,7 @@ export class Memory {
     return this.#shown(key, scope)
   }
 
-  /** Forget a memory on every device, what is written there at once included; with `seen` only what that was. False when there is none. */
+  /** Forget a memory on every device, including concurrent writes; with `seen`, only if it is unchanged. False if absent. */
   async forget(key: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: Seen } = {}): Promise<boolean> {
     needText('reason', reason)
     const name = entryName(key, scope)
@@ -363,7 +383,7 @@ export class Memory {
     })
   }
 
-  /** Resolve a conflict: `text`, a whole file, replaces all that `seen` names, and nothing else; without one what was shown stays, be it a forget. */
+  /** Resolve a conflict: `text`, a whole file, replaces exactly what `seen` names; without it, the shown state stays, even a forget. */
   async resolve(key: string, text: string | null, { scope = '', seen }: { scope?: string; seen: Seen }): Promise<Reading | null> {
     if (text !== null) needText('text', text)
     const name = entryName(key, scope)
@@ -385,7 +405,7 @@ export class Memory {
     return this.#look.readIn(key, scope)
   }
 
-  /** Bring a text of the past back, whose word it is as it was then. It replaces what `seen` was ([]: nothing is shown), else what is shown now, or the forget. */
+  /** Restore an earlier text, with its author. It replaces `seen` ([]: nothing is shown), else the shown text, or the forget. */
   async restore(key: string, which: Past, { scope = '', seen }: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
     const name = entryName(key, scope)
     const { textToRestore } = await import('./device/past.ts')
@@ -401,7 +421,7 @@ export class Memory {
     return this.#shown(key, scope)
   }
 
-  /** A person's word that a text of others is their own from now on: the copy `file`, or '' for the one that is shown. Never to be called for a model. */
+  /** Approve a pending text as the person's own: the copy `file`, or '' for the shown one. Never call it for a model. */
   async promote(key: string, file: string, { scope = '' } = {}): Promise<Reading> {
     entryName(key, scope)
     const { promote } = await import('./device/promoting.ts')
@@ -409,7 +429,7 @@ export class Memory {
     return this.#shown(key, scope)
   }
 
-  /** Put an own text of a scope into another one and, unless `keep`, forget it here. What stands there is replaced only where `ifMatch` is its SHA-256. */
+  /** Move an own text to another scope, or copy it with `keep`. A text there is replaced only if `ifMatch` is its SHA-256. */
   async promoteTo(key: string, to: string, { scope = '', seen, ...how }: { scope?: string; seen?: Seen } & PromoteHow = {}): Promise<Reading> {
     const there = this.#led(to)
     const { promoteTo } = await import('./device/promoting.ts')
@@ -425,9 +445,9 @@ export class Memory {
     return this.#written(change => change.note(type, data, scope))
   }
 
-  // --- out and in ---
+  // --- export and import ---
 
-  /** One scope as one JSON text (`memory/0.1`), for any other program. */
+  /** Export one scope as one JSON text (`memory/0.1`), for any other program. */
   export({ scope = '' } = {}): string {
     const files = new Map<string, string>()
     const others: Text[] = []
@@ -441,7 +461,10 @@ export class Memory {
     return writeBlob(files, this.#look.events(scope), this.index({ scope }), others)
   }
 
-  /** Take in such a text, or the object that it is as JSON. `merge`: what is here stays shown, and other texts come beside it; `replace`: the incoming text supersedes it. */
+  /**
+   * Import such a text, or the object that it encodes. `merge`: keep the shown texts and add different ones as alternatives; `replace`: the
+   * imported texts supersede them.
+   */
   async import(given: string | object, { scope = '', strategy = 'merge' as Strategy } = {}): Promise<Imported> {
     if (typeof given !== 'string') needObject('the export', given, 'Give what export() returned, or that text as an object.')
     needOneOf('strategy', strategy, STRATEGIES)
@@ -453,14 +476,17 @@ export class Memory {
     return taking.done()
   }
 
-  /** All scopes, or one, as plain files by path: what `ipfsmem export` writes as a folder and `ipfsmem import` takes. What is not on this device is left out. */
+  /**
+   * Export all scopes, or one, as plain files by path: the folder that `ipfsmem export` writes and `ipfsmem import` accepts. Texts that are
+   * not on this device are left out.
+   */
   async exportFiles({ scope = null }: { scope?: string | null } = {}): Promise<Record<string, string>> {
     return (await import('./device/all_scopes.ts')).filesOf(this.#look, scope, one => this.index({ scope: one }))
   }
 
   /**
-   * Take in such a tree. Each scope becomes the one of its token, unless `maps` says otherwise; one that is here takes a person's word in
-   * `maps`, or `same`: that the whole is a backup of this memory. All is decided before anything is written.
+   * Import such a tree. A scope goes to the scope of the same token, unless `maps` names another; if that exists here, the person must
+   * confirm it by `maps`, or by `same`: the tree is a backup of this vault. Everything is decided before anything is written.
    */
   async importFiles(files: Readonly<Record<string, string>>, { strategy = 'merge', ...said }: { strategy?: Strategy } & Pick<Assigning, 'maps' | 'same'> = {}): Promise<Imported> {
     needTexts('files', files)
@@ -470,7 +496,7 @@ export class Memory {
 
   // --- sync ---
 
-  /** Bring what others wrote here, and what was written here to the providers. */
+  /** Pull, merge and publish. */
   async sync(how: SyncHow = {}): Promise<SyncReport> {
     await this.#first
     return this.#synced(this.#providers, how)
@@ -484,10 +510,13 @@ export class Memory {
     }
   }
 
-  /** Everything of this device as a CAR, for where nothing can be sent to: another device takes it in (`ipfsmem sync --car FILE`). Null before the first sync. */
+  /**
+   * Return everything of this device as a CAR, for another device to import (`ipfsmem sync --car FILE`) when no provider accepts uploads.
+   * Null before the first sync.
+   */
   async outbox(): Promise<{ root: string; car: Bytes } | null> {
     const { kept, device } = this.#replica
-    // What was written since is in no version yet; one is made, and nobody is asked for that.
+    // Writes since the last version are in none yet; make one without any request.
     if (kept.n > (kept.seen[device.id]?.n ?? 0)) await this.#synced([], {})
     const root = this.#replica.kept.commit?.root
     if (root === undefined) return null
@@ -496,7 +525,7 @@ export class Memory {
     return { root, car: writeCar({ roots: [root], blocks: all }) }
   }
 
-  /** What this device shows to be let in (a QR code, or text to copy), with six words to compare; no secret is in it. */
+  /** Return this device's request to be added (for a QR code, or as text), with six words to compare. It contains no secret. */
   static async request(device: Device, pointer: Pointer): Promise<{ text: string; words: string[] }> {
     const [{ enrolleeOf, enrolmentRequest, fingerprint }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
     const tag = fromHex(pointer.vault, 16)
@@ -504,12 +533,12 @@ export class Memory {
     return { text: `${REQUEST}${base64url(enrolmentRequest(tag, one))}`, words: fingerprint(tag, one.sign, one.box, wordlist) }
   }
 
-  /** Where another device finds this memory: what it needs to ask to be let in. No secret is in it. */
+  /** Return what another device needs to find this vault and request to be added. It contains no secret. */
   pointer(): Pointer {
     return { vault: hex(this.#ring.tag), anchor: this.#replica.kept.anchor }
   }
 
-  /** What a request says, and the six words that its device shows too. */
+  /** Return the label in a request, and the six words that its device shows too. */
   async asked(text: string): Promise<{ label: string; words: string[] }> {
     const ring = this.#ring
     const [{ fingerprint, readRequest }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
@@ -517,7 +546,7 @@ export class Memory {
     return { label: one.label, words: fingerprint(ring.tag, one.sign, one.box, wordlist) }
   }
 
-  /** Let a device in that showed this request, after a person compared the words. `root`: the wallet's keys, or those of the words. */
+  /** Add the device of this request, after a person compared the words. `root`: the keys of the wallet or of a recovery phrase. */
   async letIn(text: string, root: RootKeys): Promise<SyncReport> {
     const ring = this.#ring
     const { readRequest } = await import('./core/enrolling.ts')
@@ -525,7 +554,7 @@ export class Memory {
     return this.sync({ root, enrollee: { ...one, anchor: null } })
   }
 
-  // --- inside ---
+  // --- internal ---
 
   get #ring(): Ring {
     const { ring } = this.#replica
@@ -538,7 +567,7 @@ export class Memory {
     return new AllSessions(this.#look, this.#look.stack(this.#led(scope)))
   }
 
-  /** Refuses to take the mark of imported messages away, or to approve them, by writing (`data`) or forgetting (null) a part of a session alone. */
+  /** Refuse to remove the mark of imported messages, or to approve them, by writing (`data`) or forgetting (null) one part of a session. */
   async #checkPart(key: string, scope: string, data: Bytes | null): Promise<void> {
     if (!key.startsWith('session-')) return
     const { Sessions } = await import('./device/sessions.ts')
@@ -547,13 +576,13 @@ export class Memory {
     if (data !== null) there.needNoApproval({ key, data, isBeside: false })
   }
 
-  /** The scope that is meant by one that may have turned out to be another. */
+  /** Return the scope to which a scope redirects. */
   #led(scope: string): string {
     checkScope(scope)
     return this.#look.target(scope)
   }
 
-  /** Where a write goes that is meant for a scope. A text that is shown there from below is no part of it, and stays where it is. */
+  /** Return the scope for a write. A text shown there from a scope that redirects to it is not part of it, and stays where it is. */
   #target(key: string, scope = ''): string {
     entryName(key, scope)
     return this.#look.target(scope)
@@ -564,7 +593,7 @@ export class Memory {
     return view.own ? view.dots : []
   }
 
-  /** The dots that a write replaces; without `seen` those of what is shown now and own, for a text of others was given to nobody. */
+  /** Return the dots that a write replaces; without `seen`, those of the shown own text, since a pending text was shown to no agent. */
   #dots(key: string, scope: string, seen: Seen | undefined): Token {
     const name = entryName(key, scope)
     if (seen === undefined) return this.#ownDots(name)
@@ -579,7 +608,7 @@ export class Memory {
     throw new MemoryError('changed', `${key} changed since it was read`, 'Read it again.')
   }
 
-  /** The text behind what a writer has seen, and the dots that its write replaces. */
+  /** Return the text that a writer has seen, and the dots that its write replaces. */
   #before(change: Writing, key: string, scope: string, seen: Seen | undefined): { shown: Bytes | null; dots: Token } {
     const name = entryName(key, scope)
     const below = this.#below(key, scope, seen)
@@ -605,7 +634,7 @@ export class Memory {
     return { shown: textOf(this.#replica.viewOfSome(name, some)), dots }
   }
 
-  /** The text that a reader of a scope is shown under a key of which nothing stands there, from the scopes that turned out to be it. */
+  /** Return the text shown under an absent key, from the scopes that redirect to this one. */
   #below(key: string, scope: string, seen: Seen | undefined): Reading | null {
     const stack = scope === '' ? [] : this.#look.stack(scope).slice(1)
     if (stack.length === 0 || Object.keys(this.#replica.entry(entryName(key, scope))).length > 0) return null
@@ -664,7 +693,7 @@ export class Memory {
 export { BLOB_VERSION }
 
 const REQUEST = 'ipfsmem:request:'
-/** The list of words, loaded where a device is let in. */
+/** The word list, loaded when a device is added. */
 const WORDS = () => import('@scure/bip39/wordlists/english.js')
 
 function requestBytes(text: string): Bytes {
@@ -679,7 +708,7 @@ const replaced = (name: string): MemoryError => new MemoryError('changed', `the 
 
 const STRATEGIES: readonly Strategy[] = ['merge', 'replace']
 
-/** The fields of the header that a writer gives. */
+/** Return the header fields that a writer passes. */
 function givenIn(how: WriteHow): Map<string, string> {
   needTexts('the options of write', { name: how.name, description: how.description, type: how.type, scope: how.scope })
   if (how.fields !== undefined) needTexts('fields', how.fields)
@@ -688,13 +717,13 @@ function givenIn(how: WriteHow): Map<string, string> {
   return new Map(Object.entries({ ...named, ...how.fields }).filter((one): one is [string, string] => one[1] !== undefined))
 }
 
-/** Refuse what cannot be a memory. */
+/** Refuse an invalid memory. */
 function checkBody(key: string, data: Bytes): void {
   if (data.length > MOST_FILE) throw new MemoryError('limit', `${key} would have ${data.length} bytes, at most ${MOST_FILE} are allowed`, 'Split it into two memories.')
   parseFile(data)
 }
 
-/** A file with some fields set, or taken away where the new value is empty; the very same one when nothing changes. */
+/** Return a file with some fields set, or removed where the new value is empty; the same object if nothing changes. */
 function withFields(file: MemoryFile, changes: ReadonlyMap<string, string>, body: string): MemoryFile {
   const fields = new Map(file.fields)
   for (const [name, value] of changes) {

@@ -1,4 +1,4 @@
-/** A memory opened in this browser in one call: its keys, where it is kept, and its providers by what people write of them. */
+/** Open a vault in this browser in one call: its keys, its storage, and its providers from their specs. */
 
 import type { RootKeys } from './core/wallet.ts'
 import { theWorld, type World } from './device/device.ts'
@@ -16,7 +16,10 @@ import type { Pointer } from './sync/syncing.ts'
 
 export type { Spec }
 
-/** `peer:https://...` and `pinata` keep what is sent, where there is a token; `gateway:https://...` is read, `routing:https://...` tells and takes names. */
+/**
+ * `peer:https://...` and `pinata` store uploads, with a token; `gateway:https://...` is read, `routing:https://...` resolves and stores
+ * names.
+ */
 export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const { at, token = null } = typeof spec === 'string' ? { at: spec } : spec
   if (at === 'pinata') {
@@ -26,7 +29,7 @@ export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const [, kind, url] = /^(peer|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
   if (url === undefined) throw new MemoryError('usage', `unknown provider ${at}`, 'For instance peer:https://example.org, gateway:https://..., routing:https://...')
   if (kind === 'peer' && token !== null) return peer(url, token, fetch)
-  // Without a token a peer lets pages of other origins read as they read a gateway and a router.
+  // Without a token, a peer lets pages of other origins read it like a gateway and a router.
   if (kind === 'peer') return readOnly(at, gateway(url, fetch), router(url, fetch))
   return kind === 'gateway' ? gateway(url, fetch) : router(url, fetch)
 }
@@ -34,43 +37,46 @@ export function providerOf(spec: Spec, fetch: Fetch): Provider {
 const readOnly = (name: string, { reader }: Provider, { names }: Provider): Provider => ({ name, ...(reader ? { reader: { ...reader, name } } : {}), ...(names ? { names: { ...names, name } } : {}) })
 
 export type OpenHow = {
-  /** Which memory of this origin; its own database. */
+  /** Name of the vault in this origin; each has its own database. */
   readonly name?: string
-  /** Null: the places that this browser keeps. */
+  /** Null: the providers stored in this browser. */
   readonly at?: readonly Spec[] | null
-  /** Keep `at` here with its tokens, sealed, for the next opening. */
+  /** Store `at` here, sealed with its tokens, for the next opening. */
   readonly keepAt?: boolean
-  /** The wallet's keys or those of recovery words. */
+  /** The keys of the wallet or of a recovery phrase. */
   readonly root?: RootKeys | null
   /** A passkey that wraps this browser's keys. */
   readonly passkey?: Opener | null
   /** Keep the keys usable here until `lock`. */
   readonly stay?: boolean
-  /** What people call this browser. */
+  /** Label of this browser. */
   readonly label?: string
   readonly pointer?: Pointer | null
-  /** Make a new memory, of `root` (or without a wallet) and these words' keys, in place of looking for one. Its words are shown to the person before: `newRecoveryWords`. */
+  /**
+   * Create a vault of `root` (or without a wallet) and the keys of this recovery phrase, instead of looking for one. Show its words to the
+   * person first: `newRecoveryWords`.
+   */
   readonly create?: { readonly recovery: RootKeys | null } | null
   readonly world?: World
 }
 
-/** A memory that is open here, and the places that this browser keeps for it. */
+/** An open vault, and the providers stored for it in this browser. */
 export type Opened = { readonly memory: Memory; readonly places: () => Promise<readonly Spec[]>; readonly setPlaces: (places: readonly Spec[]) => Promise<void> }
 
 const asProviders = (places: readonly Spec[]): Provider[] => places.map(one => providerOf(one, (url, init) => fetch(url, init)))
 
-/** Open the memory in this browser. `MemoryError` of kind `locked` where a wallet, words or a passkey is needed. */
+/** Open the vault in this browser. `MemoryError` of kind `locked` if a wallet, recovery phrase or passkey is required. */
 export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWithPlaces(how)).memory
 
 /**
- * What this browser shows a device that has the wallet, to be let in; no secret is in it. Its keys are made for that, and stay usable here,
- * as nothing else would open them. `pointer`: of the memory.
+ * Return the request of this browser to be added by a device that has the wallet; it contains no secret. This creates its keys, which stay
+ * usable here, since nothing else would open them. `pointer`: of the vault.
  */
 export async function requestEntry({ name = 'default', label = 'browser', pointer, world = theWorld }: { name?: string; label?: string; pointer: Pointer; world?: World }): Promise<{ text: string; words: string[] }> {
   const db = await openDatabase(name)
   const keeping = new BrowserKeeping(db, name)
   try {
-    // Not while the keys of a device that is about to find its memory look as if they were left over.
+    // Not while another tab opens its vault: its keys would look like leftovers.
     const device = await keeping.exclusively('open', async () => (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device)
     return await Memory.request(device, pointer)
   } finally {
@@ -78,10 +84,10 @@ export async function requestEntry({ name = 'default', label = 'browser', pointe
   }
 }
 
-/** Who hears of an opening while it goes on: its steps, and the memory as soon as it can be read (`Opening.shown`). */
+/** Callbacks during an opening: its steps, and the vault once it can be read (`Opening.shown`). */
 export type Hearing = { readonly progress?: (step: string) => void; readonly shown?: (opened: Opened) => Promise<void> }
 
-/** The same, with a way to its places. */
+/** The same, with access to its providers. */
 export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing = {}): Promise<Opened> {
   const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, create = null, world = theWorld } = how
   const db = await openDatabase(name)
@@ -91,10 +97,10 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
     const opener = root !== null ? openerOfRoot(root) : create?.recovery != null ? openerOfRoot(create.recovery) : passkey
     const staying = opener === null ? await unlockedDevice(db, world) : null
     if (staying === null && opener === null) throw new MemoryError('locked', 'this vault is locked', 'Unlock it with the wallet, the recovery phrase or the passkey.')
-    // One tab at a time, so that no other takes the keys of a device that is about to find its memory for left over.
+    // One tab at a time, so that no other takes the keys of a device that is being opened for leftovers.
     return await keeping.exclusively('open', async () => {
       const { device, takeBack } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, takeBack: null }
-      // Until the memory is kept, the places are those that it is opened with; what is set before waits for that.
+      // Until the vault is stored, the providers are those that it is opened with; setting others waits for that.
       let before = at !== null && keepAt ? at : null
       let kept: Promise<unknown> = Promise.resolve()
       const places = async (): Promise<readonly Spec[]> => before ?? keptPlaces(db, device.rows)
@@ -109,7 +115,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
       })
       const load = async (): Promise<Memory> => {
         const providers = given ?? asProviders(await places())
-        // Who has been let in needs no root again; the first time it enrols this browser.
+        // A device that was added needs no root again; the first time, the root enrols this browser.
         const what = { device, keeping, providers, world }
         const telling = { ...(progress ? { progress } : {}), ...(shown ? { shown: (memory: Memory) => shown(openedAs(memory)) } : {}) }
         const memory = create === null ? await Memory.load({ ...what, ...telling, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
@@ -122,7 +128,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
         kept = loading
         return openedAs(await loading)
       } catch (error) {
-        // Keys that led to no memory, as those of a wrong passphrase, must not keep the right ones out; who was told where it is may wait to be let in.
+        // Keys without a vault, as after a wrong passphrase, must not block the right ones; a browser with a pointer may wait to be added.
         if (takeBack !== null && pointer === null && !(await isKept(db))) await takeBack()
         throw error
       }

@@ -1,4 +1,4 @@
-/** Where a memory is found, as one text that another device reads: public keys and addresses, and no secret. */
+/** A pointer to a vault, as text for another device: public keys and addresses, no secret. */
 
 import { base64url, fields, fromBase64url, fromUtf8, isHex, need, parseCanonical, unlessRefused, utf8, canonical } from './core/bytes.ts'
 import { MemoryError } from './device/errors.ts'
@@ -8,12 +8,12 @@ const START = 'ipfsmem:memory:'
 const MOST = 4096
 const MOST_PLACES = 16
 
-/** A memory, and places where it may be found, without tokens. */
+/** A vault, and providers that may have it, without tokens. */
 export type Whereabouts = Pointer & { readonly at: readonly string[] }
 
 export const textOfPointer = ({ vault, anchor, at }: Whereabouts): string => START + base64url(utf8(canonical({ anchor, at, v: 1, vault })))
 
-/** `MemoryError` where it is none. */
+/** `MemoryError` for anything else. */
 export function pointerOf(text: string): Whereabouts {
   const given = text.trim()
   const found = unlessRefused(() => {

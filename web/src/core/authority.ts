@@ -1,19 +1,19 @@
-/** What the statements of a ring say: members, who is out, which key seals, and whose a member is (FORMAT.md 4). */
+/** The meaning of a ring's statements: members, revoked ids, the key that seals, and the person of each member (FORMAT.md 4). */
 
 import { byCodePoints, compare, fromHex, greatest } from './bytes.ts'
 import { idOf } from './curves.ts'
 import { byHash, goneBy, isEnrolment, isHeir, ofKind, pairsOf, targetOf } from './drop_rules.ts'
 import { type Epoch, type Member, ROLES, type Revoke, type Role, type Statement } from './statements.ts'
 
-/** Epochs further ahead of the roots' do not count. */
+/** Epochs further ahead of the roots' are ignored. */
 const REACH = 65_536
 
 export type RingMember = Member & {
-  /** The id of the enrolment that it came with. */
+  /** The id of the enrolment with which it came. */
   readonly family: string
 }
 
-/** How near to a root who let somebody in stands (0 a root, 1 an admin, 2 nobody that is known), and which admins. */
+/** The rank of the nearest member that admitted it (0 a root, 1 an admin, 2 unknown), and the admins. */
 export type LetIn = readonly [rank: number, admins: string]
 
 export class Authority {
@@ -22,14 +22,14 @@ export class Authority {
   /** Names of all epoch keys that may be used to read. */
   readonly names: ReadonlySet<string>
   readonly revoked: ReadonlySet<string>
-  /** Ids that every new epoch must call out. */
+  /** Ids that every new epoch must exclude. */
   readonly asked: ReadonlySet<string>
-  /** (admin, id) of who is out by admins' words alone. */
+  /** (admin, id) of ids removed only by admins. */
   readonly putOut: readonly (readonly [admin: string, id: string])[]
   readonly members: ReadonlyMap<string, RingMember>
   readonly families: ReadonlyMap<string, string>
   readonly nextEpoch: number
-  /** The number and name of the key that seals now. */
+  /** Number and name of the key that seals now. */
   readonly seals: readonly [epoch: number, ek: string] | null
   /** Signing keys of each id. */
   readonly keysOf: ReadonlyMap<string, readonly string[]>
@@ -89,7 +89,7 @@ export class Authority {
     return [rank, rank === 1 ? [...new Set(admins)].sort(byCodePoints).join(' ') : '']
   }
 
-  /** Anchor keys of roots and of whom they let in, the first root's first. */
+  /** Anchor keys of roots and of the members that they admitted, the first root's first. */
   anchors(): string[] {
     const all = [...this.members.values()].filter(one => one.anchor !== null && this.roots.includes(one.by))
     return [...all.filter(one => one.sign === this.first), ...all.filter(one => one.sign !== this.first)].map(one => one.anchor as string)
@@ -98,7 +98,10 @@ export class Authority {
 
 type IsRoot = (key: string) => boolean
 
-/** Who was put out by admins' words, as long as no root revoked them without letting that stand: their own first, then what they passed on. */
+/**
+ * The ids removed by admins, unless roots revoked these without keeping that: the admins' own removals first, then those that they passed
+ * on.
+ */
 function putOut(epochs: readonly Epoch[], revokes: readonly Revoke[], counting: readonly Revoke[], isRoot: IsRoot): [string, string][] {
   const ended = new Set(revokes.filter(one => isRoot(one.by)).map(targetOf))
   const lasting = (one: Epoch): [string, string][] => pairsOf(one).filter(([admin]) => !ended.has(admin))
@@ -140,7 +143,7 @@ function membersOf(
   return out
 }
 
-/** The family of each id: by enrolment, by membership, by being revoked, by a revoke's word, by claim. The first counts. */
+/** The family of each id: by enrolment, membership, being revoked, naming in a revoke, or claim, in this order. */
 function familiesOf(
   enrolments: readonly Member[],
   heirs: readonly Member[],
@@ -180,12 +183,12 @@ function ranksOf(rootIds: ReadonlySet<string>, enrolments: readonly Member[], re
   return out
 }
 
-/** Whose an id is; who is nobody's is not in it. */
+/** The person of each id; ids without a person are absent. */
 function personsOf(families: ReadonlyMap<string, string>, enrolments: readonly Member[], revokes: readonly Revoke[], isRoot: IsRoot): Map<string, string> {
   const given = new Map<string, Set<string>>()
   for (const one of enrolments.filter(one => isRoot(one.by))) given.set(one.person, (given.get(one.person) ?? new Set()).add(one.id))
   const out = new Map<string, string>()
-  /** Of whom roots revoked: the enrolments that said it are dropped. */
+  /** Ids revoked by roots: enrolments by them are dropped. */
   const final = new Map<string, string>()
   const byRoots = revokes.filter(one => isRoot(one.by) && !isRoot(one.sign)).sort((a, b) => byCodePoints(b.person, a.person))
   for (const one of byRoots) final.set(targetOf(one), one.person)

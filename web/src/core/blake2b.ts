@@ -1,7 +1,8 @@
 /**
- * BLAKE2b (RFC 7693), with a key or without: by it every sealed object names its nonce (FORMAT.md 3), and a sealed box has its own.
+ * BLAKE2b (RFC 7693), keyed or not: it derives the nonce of every sealed object (FORMAT.md 3), and that of a sealed box.
  *
- * Written out, as a loop over an array of its words takes two and a half times as long, and a memory of thousands is opened by it. The judges of the seals compare it with noble's.
+ * Unrolled, since a loop over an array of words takes two and a half times as long, and opening a vault of thousands depends on it. The
+ * tests compare it with noble's.
  */
 
 import type { Bytes } from './bytes.ts'
@@ -9,11 +10,11 @@ import type { Bytes } from './bytes.ts'
 const BLOCK = 128
 const TOP = 2 ** 32
 const IV = Int32Array.of(0xf3bcc908, 0x6a09e667, 0x84caa73b, 0xbb67ae85, 0xfe94f82b, 0x3c6ef372, 0x5f1d36f1, 0xa54ff53a, 0xade682d1, 0x510e527f, 0x2b3e6c1f, 0x9b05688c, 0xfb41bd6b, 0x1f83d9ab, 0x137e2179, 0x5be0cd19)
-/** Of each round the order of the words of a block; each has two halves. */
+/** The order of a block's words in each round, in two halves. */
 const ORDER = Uint8Array.from('0123456789abcdefea489fd61c02b753b8c052fdae3671947931dcbe265a40f8905724afe1bc683d2c6a0b834d75fe19c51fed4a0763928bdb7ec13950f4862a6fe9b308c2d714a5a2847615fb9e3cd00123456789abcdefea489fd61c02b753', digit => 2 * Number.parseInt(digit, 16))
 const IS_LITTLE = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1
 
-/** Words as they stand in bytes, on machines that hold them the other way round. */
+/** Swap the bytes of words on big-endian machines. */
 function turned<T extends Int32Array | Uint32Array>(words: T): T {
   if (IS_LITTLE) return words
   const view = new DataView(words.buffer)
@@ -21,7 +22,7 @@ function turned<T extends Int32Array | Uint32Array>(words: T): T {
   return words
 }
 
-/** `size` bytes of the hash of the parts one after another. `key`: of at most 64 bytes, none where it is empty. */
+/** Return `size` bytes of the hash of the concatenated parts. `key`: at most 64 bytes, empty for none. */
 export function blake2b(key: Bytes, size: number, ...parts: readonly Bytes[]): Bytes {
   let at = key.length > 0 ? BLOCK : 0
   const length = at + parts.reduce((sum, part) => sum + part.length, 0)
@@ -39,7 +40,7 @@ export function blake2b(key: Bytes, size: number, ...parts: readonly Bytes[]): B
   return new Uint8Array(turned(state).buffer, 0, size)
 }
 
-/** One block from `from` on. `read`: how many bytes have been read with it; `last`: -1 for the last one, else 0. */
+/** Compress one block at `from`. `read`: bytes read including it; `last`: -1 for the last block, else 0. */
 function mix(h: Int32Array, m: Uint32Array, from: number, read: number, last: number): void {
   const [s, o] = [ORDER, from / 4]
   let [t, w, x] = [0, 0, 0]

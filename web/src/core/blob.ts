@@ -1,4 +1,4 @@
-/** The portable blob `memory/0.1`: the memory of one scope as one JSON text, written (FORMAT.md 1.5). */
+/** The portable blob `memory/0.1`: one scope as one JSON text, written (FORMAT.md 1.5). */
 
 import { byCodePoints, hex, need, sha256 } from './bytes.ts'
 import { conflictName, fileName } from './keys.ts'
@@ -9,7 +9,7 @@ export const BLOB_VERSION = 'memory/0.1'
 /** A text and its key. */
 export type Text = readonly [key: string, text: string]
 
-/** The one form of a blob. */
+/** Write a blob in its only form. */
 export function writeBlob(files: ReadonlyMap<string, string>, events: readonly TimelineEvent[], index: string, others: readonly Text[] = []): string {
   need(index.isWellFormed(), 'format', 'the index is not Unicode text')
   const text = (pairs: readonly Text[]): string =>
@@ -20,7 +20,7 @@ export function writeBlob(files: ReadonlyMap<string, string>, events: readonly T
   return `{"version":"${BLOB_VERSION}","index":${JSON.stringify(index)},"files":${named}${beside},"timeline":[${lines}]}`
 }
 
-/** The names under which texts leave that are not what is shown. Where two would have one name, the second takes further digits of its hash. */
+/** Return the file names of exported texts that are not shown. If two would have one name, the second gets more digits of its hash. */
 export function copiesOf(texts: readonly Text[]): Text[] {
   const named = new Map<string, string>()
   for (const [key, text] of texts) {

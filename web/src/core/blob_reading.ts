@@ -1,4 +1,4 @@
-/** The portable blob `memory/0.1`, read (FORMAT.md 1.5). A bad record is set aside and named, the rest is read. */
+/** The portable blob `memory/0.1`, read (FORMAT.md 1.5). A bad record is left out and reported, the rest is read. */
 
 import { BLOB_VERSION, type Text } from './blob.ts'
 import { canonical, fromUtf8, isObject, need, unlessRefused, utf8 } from './bytes.ts'
@@ -13,12 +13,12 @@ export type Blob = {
   readonly files: ReadonlyMap<string, string>
   /** Further texts for a key, conflict copies among them. */
   readonly more: readonly Text[]
-  /** Texts that were not the word of who exported them. */
+  /** Texts that were not the exporter's own. */
   readonly others: readonly Text[]
   readonly events: readonly TimelineEvent[]
   /** As it was written; never an input. */
   readonly index: string
-  /** What was left out and why; the keys of files that could not be read. */
+  /** What was left out, and why; the keys of unreadable files. */
   readonly problems: readonly string[]
   readonly unread: ReadonlySet<string>
 }
@@ -52,7 +52,10 @@ export function fileOf(name: string, text: unknown): Omit<Found, 'isCopy'> {
   return { key, text, isForeign: false }
 }
 
-/** An export, or the value that a browser keeps, which has no version. `lenient`: a field of a wrong type is only a problem if others could be read. */
+/**
+ * Read an export, or a browser's stored value, which has no version. `lenient`: a field of a wrong type is only a problem if others are
+ * readable.
+ */
 export function readBlob(source: string, { lenient = false } = {}): Blob {
   const json = source.replace(/^\ufeff/, '')
   let value: unknown
@@ -93,7 +96,7 @@ export function readBlob(source: string, { lenient = false } = {}): Blob {
 
 const NAMES = new Set(['version', 'index', 'files', 'others', 'timeline'])
 
-/** Such an export, whose texts always come in; other JSON is refused instead of read as an export without a text. */
+/** Read an export, and refuse other JSON instead of reading it as an empty export. */
 export function readExport(source: string): Blob {
   const read = readBlob(source, { lenient: true })
   const names = Object.keys(JSON.parse(source.replace(/^\ufeff/, '')) as object)
@@ -104,6 +107,6 @@ export function readExport(source: string): Blob {
 function eventOf(line: string): TimelineEvent {
   const event = parseLine(utf8(line))
   if (event.type !== 'raw' || isEvent(unlessRefused(() => JSON.parse(line)))) return event
-  // What is no event is kept in its RFC 8785 form, so that white space does not make it another one.
+  // Keep a line that is not an event in RFC 8785 form, so that white space makes no difference.
   return hasRepeatedName(line) ? event : parseLine(utf8(canonical(JSON.parse(line))))
 }

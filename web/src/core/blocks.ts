@@ -1,11 +1,11 @@
-/** Blocks at hand, each checked against its CID, and the folders and files that they make (FORMAT.md 6): UnixFS over dag-pb, read only. */
+/** Blocks in memory, each checked against its CID, and their folders and files (FORMAT.md 6): UnixFS over dag-pb, read-only. */
 
 import { type Bytes, join, need, unlessRefused } from './bytes.ts'
 import { asVersion1, type Cid, DAG_PB, isBlockOf, parseCid, RAW, rawCid } from './cid.ts'
 import { type PbLink, readNode, readUnixFS, type UnixFS, UnixFSType } from './dagpb.ts'
 
 const MOST_BLOCK = 2 << 20
-/** Nodes between the root of a file or folder and its leaves. */
+/** Maximum number of nodes between the root of a file or folder and its leaves. */
 const MOST_DEPTH = 32
 
 type Node = UnixFS & { readonly links: readonly PbLink[] }
@@ -18,17 +18,17 @@ function unixfs(block: Bytes): Node {
   return { ...it, links }
 }
 
-/** What is known of a block: looked at once, as its bytes do not change. */
+/** Cached facts about a block, computed once, since its bytes do not change. */
 type Held = { readonly data: Bytes; cid: Cid | null; isSound: boolean | null; links: readonly string[] | null; folder: ReadonlyMap<string, string> | null | undefined }
 
-/** How the CIDs of nearly all blocks are written; such a text is the only one for its CID. */
+/** The form of nearly all CIDs of blocks; such a text is the only one for its CID. */
 const USUAL = /^baf(?:ybei|krei)[a-z2-7]{52}$/
 const USUAL_RAW = 'bafkrei'
 
 export class Blocks {
   readonly #held = new Map<string, Held>()
 
-  /** CIDs of what is here, as version 1. */
+  /** CIDs of the blocks here, as version 1. */
   cids(): IterableIterator<string> {
     return this.#held.keys()
   }
@@ -37,7 +37,7 @@ export class Blocks {
     return this.#held.size
   }
 
-  /** `isSound`: the bytes were found to be what the CID names. */
+  /** `isSound`: the bytes were already checked against the CID. */
   add(cid: string, data: Bytes, isSound: true | null = null): void {
     const name = textOf(cid)
     if (this.#held.get(name)?.data !== data) this.#held.set(name, { data, cid: null, isSound, links: null, folder: undefined })
@@ -47,12 +47,12 @@ export class Blocks {
     this.#held.delete(textOf(cid))
   }
 
-  /** The bytes behind a CID of version 1 as they were added, unchecked; null when they are not here. */
+  /** The bytes of a CID of version 1 as they were added, unchecked; null if absent. */
   peek(cid: string): Bytes | null {
     return this.#held.get(cid)?.data ?? null
   }
 
-  /** CIDs below a block, as version 1: its links, where it is a node of dag-pb and here. */
+  /** CIDs linked from a block, as version 1, if it is a dag-pb node and here. */
   links(cid: string): readonly string[] {
     if (cid.startsWith(USUAL_RAW)) return []
     const held = this.#held.get(cid)
@@ -61,7 +61,7 @@ export class Blocks {
     return held.links
   }
 
-  /** The bytes behind a CID; refused as `missing` when they are not here or are others. */
+  /** The bytes of a CID; refused as `missing` if absent or damaged. */
   get(cidText: string): { codec: number; data: Bytes } {
     const held = this.#held.get(textOf(cidText))
     need(held !== undefined, 'missing', `${cidText} is nowhere`)
@@ -71,19 +71,22 @@ export class Blocks {
     return { codec: held.cid.codec, data: held.data }
   }
 
-  /** An object by the hash of its bytes alone. */
+  /** An object by the hash of its bytes. */
   object(hash: string): Bytes {
     return this.get(rawCid(hash).text).data
   }
 
-  /** The same unchecked, for what is sealed and so proves itself when it opens; refused as `missing`. */
+  /** The same unchecked, for sealed objects, which are authenticated when opened; refused as `missing`. */
   sealedObject(hash: string): Bytes {
     const data = this.peek(rawCid(hash).text)
     need(data !== null, 'missing', `the object ${hash} is nowhere`)
     return data
   }
 
-  /** The names of a folder with their CIDs, or null when the CID is no folder. A folder of shards is put together anew, as its parts may be others by then. */
+  /**
+   * The names of a folder with their CIDs; null if the CID is not a folder. A sharded folder is read again each time, since its parts may
+   * have changed.
+   */
   folder(cidText: string): ReadonlyMap<string, string> | null {
     const { codec, data } = this.get(cidText)
     if (codec !== DAG_PB) return null
@@ -121,7 +124,7 @@ export class Blocks {
     return join(node.data ?? [], ...node.links.map(link => this.file(asVersion1(link.cid).text, depth + 1)))
   }
 
-  /** The CID at a path below a folder; null when no such name stands there. */
+  /** The CID at a path below a folder; null if absent. */
   at(root: string, path: string): string | null {
     let here: string | null = root
     for (const part of path.split('/')) {
@@ -131,7 +134,7 @@ export class Blocks {
     return here
   }
 
-  /** The file at a path; refused as `missing` when it cannot be had. */
+  /** The file at a path; refused as `missing` if unavailable. */
   read(root: string, path: string): Bytes {
     const cid = this.at(root, path)
     need(cid !== null, 'missing', `no ${path} under ${root}`)
@@ -142,7 +145,7 @@ export class Blocks {
 /** A CID as version 1. */
 export const textOf = (cid: string): string => (USUAL.test(cid) ? cid : asVersion1(parseCid(cid)).text)
 
-/** CIDs below a block: its links, where it is a node of dag-pb. */
+/** CIDs linked from a block, if it is a dag-pb node. */
 export function linksOf(cid: string, data: Bytes): readonly string[] {
   if (parseCid(cid).codec !== DAG_PB) return []
   return unlessRefused(() => readNode(data).links.map(link => asVersion1(link.cid).text)) ?? []

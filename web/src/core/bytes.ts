@@ -1,7 +1,7 @@
 /**
- * Bytes and text in their one form, canonical JSON, and the one kind of error that means "refused" (FORMAT.md, Notation and 6).
+ * Bytes and text in canonical form, canonical JSON, and the one error for refusals (FORMAT.md, Notation and 6).
  *
- * Knows nothing of memories, and of no platform: only what browsers, workers and Node share.
+ * Independent of memories and platforms: uses only what browsers, workers and Node share.
  */
 
 import { sha256 as nobleSha256 } from '@noble/hashes/sha2.js'
@@ -9,7 +9,7 @@ import { sha256 as nobleSha256 } from '@noble/hashes/sha2.js'
 export type Bytes = Uint8Array
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
-/** The class of what was refused, for telling people and for comparing with the vectors. */
+/** Kinds of refusals, for error texts and for the vectors. */
 export type RefusalKind =
   | 'format'
   | 'limit'
@@ -25,7 +25,7 @@ export type RefusalKind =
   | 'none'
   | 'other kind'
 
-/** Something that the format refuses: nothing of it is used. */
+/** Refused by the format: nothing of the input is used. */
 export class Refused extends Error {
   constructor(
     readonly kind: RefusalKind,
@@ -44,7 +44,7 @@ export function need(condition: boolean, kind: RefusalKind, message?: string): a
   if (!condition) refuse(kind, message)
 }
 
-/** Of `read()` what it gives, or null where the format refuses it; other errors are faults of this program. */
+/** Return the result of `read()`, or null if it is refused; other errors are bugs and pass through. */
 export function unlessRefused<T>(read: () => T): T | null {
   try {
     return read()
@@ -59,7 +59,7 @@ export function unlessRefused<T>(read: () => T): T | null {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Letters up to which a loop is quicker than the platform's encoder. */
+/** Characters up to which a loop is faster than the platform's encoder. */
 const SHORT = 64
 
 /** UTF-8 of well-formed text. */
@@ -82,13 +82,13 @@ export function fromUtf8(data: Bytes): string {
   }
 }
 
-/** How many bytes a text has in UTF-8. */
+/** Length of a text in UTF-8 bytes. */
 export const byteLength = (text: string): number => (/^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length)
 
 export const asBytes = (part: string | Bytes | readonly number[]): Bytes =>
   typeof part === 'string' ? utf8(part) : part instanceof Uint8Array ? part : Uint8Array.from(part)
 
-/** The parts one after another; text as UTF-8. */
+/** Concatenate the parts; text as UTF-8. */
 export function join(...parts: (string | Bytes | readonly number[])[]): Bytes {
   const all = parts.map(asBytes)
   const out = new Uint8Array(all.reduce((sum, part) => sum + part.length, 0))
@@ -100,17 +100,17 @@ export function join(...parts: (string | Bytes | readonly number[])[]): Bytes {
   return out
 }
 
-/** Less than 0, 0 or more, as bytes sort. */
+/** Compare bytes: less than 0, 0, or greater. */
 export function compareBytes(a: Bytes, b: Bytes): number {
   const size = Math.min(a.length, b.length)
   for (let i = 0; i < size; i++) if (a[i] !== b[i]) return (a[i] as number) - (b[i] as number)
   return a.length - b.length
 }
 
-/** Whether two byte strings are equal. Not for comparing secrets: see `sameSecret`. */
+/** Tell whether two byte strings are equal. Not for secrets: see `sameSecret`. */
 export const same = (a: Bytes, b: Bytes): boolean => a.length === b.length && compareBytes(a, b) === 0
 
-/** Whether two byte strings are equal, in a time that depends on their length alone. */
+/** Tell whether two byte strings are equal, in a time that depends only on their length. */
 export function sameSecret(a: Bytes, b: Bytes): boolean {
   let different = a.length ^ b.length
   for (let i = 0; i < a.length; i++) different |= (a[i] as number) ^ (b[i] ?? 0)
@@ -128,11 +128,11 @@ export function hex(data: Bytes): string {
   return out
 }
 
-/** Whether this is text of so many bytes in hex. */
+/** Tell whether this is the hex of `bytes` bytes. */
 export const isHex = (text: unknown, bytes: number): text is string =>
   typeof text === 'string' && text.length === 2 * bytes && /^[0-9a-f]*$/.test(text)
 
-/** The bytes of hex, of exactly `bytes` bytes where that is given. */
+/** Decode hex, of exactly `bytes` bytes if given. */
 export function fromHex(text: unknown, bytes?: number): Bytes {
   const size = bytes ?? (typeof text === 'string' ? text.length / 2 : -1)
   need(isHex(text, size), 'format', 'not hex of the right length')
@@ -143,7 +143,7 @@ export function fromHex(text: unknown, bytes?: number): Bytes {
 }
 
 const DIGITS64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-/** What each letter below 128 stands for; 64 for those that are no digit. */
+/** The value of each character below 128; 64 for others than digits. */
 const VALUES64 = Uint8Array.from({ length: 128 }, (_, code) => (DIGITS64.indexOf(String.fromCharCode(code)) + 65) % 65)
 
 /** base64url without padding. */
@@ -157,7 +157,7 @@ export function base64url(data: Bytes): string {
   return out
 }
 
-/** The bytes of base64url without padding; another spelling of the same bytes is refused. */
+/** Decode base64url without padding; non-canonical spellings are refused. */
 export function fromBase64url(text: unknown, bytes?: number): Bytes {
   need(typeof text === 'string' && text.length % 4 !== 1, 'format', 'not base64url')
   const size = Math.floor((text.length * 3) / 4)
@@ -177,7 +177,7 @@ export function fromBase64url(text: unknown, bytes?: number): Bytes {
   return out
 }
 
-/** A big-endian integer of so many bytes. */
+/** Encode an integer big-endian in `bytes` bytes. */
 export function number(value: number | bigint, bytes: number): Bytes {
   const out = new Uint8Array(bytes)
   let rest = BigInt(value)
@@ -185,7 +185,7 @@ export function number(value: number | bigint, bytes: number): Bytes {
   return out
 }
 
-/** The first four bytes at `at` as an integer. */
+/** The four bytes at `at` as an integer. */
 export const uint32 = (data: Bytes, at = 0): number =>
   new DataView(data.buffer, data.byteOffset, data.byteLength).getUint32(at)
 
@@ -199,14 +199,14 @@ export function len(bits: 16 | 32, x: string | Bytes): Bytes {
 
 const isHalf = (unit: number): boolean => unit >= 0xd800 && unit < 0xe000
 
-/** By Unicode code points, as the format sorts text; the language's own order is by UTF-16 units. */
+/** Compare by Unicode code points, the order of the format; JavaScript compares UTF-16 units. */
 export function byCodePoints(a: string, b: string): number {
   const size = Math.min(a.length, b.length)
   for (let i = 0; i < size; i++) {
     const [left, right] = [a.charCodeAt(i), b.charCodeAt(i)]
     if (left === right) continue
     if (!isHalf(left) && !isHalf(right)) return left - right
-    // Of two pairs that begin alike the second halves differ.
+    // Of two pairs with equal first halves the second halves differ.
     const at = i > 0 && isHalf(a.charCodeAt(i - 1)) && a.codePointAt(i - 1) !== b.codePointAt(i - 1) ? i - 1 : i
     return (a.codePointAt(at) as number) - (b.codePointAt(at) as number)
   }
@@ -215,7 +215,7 @@ export function byCodePoints(a: string, b: string): number {
 
 export type Part = number | bigint | string
 
-/** Greater, less or the same, part by part. */
+/** Compare part by part. */
 export function compare(a: readonly Part[], b: readonly Part[]): number {
   for (let i = 0; i < a.length; i++) {
     const [left, right] = [a[i] as Part, b[i] as Part]
@@ -230,7 +230,7 @@ export function compare(a: readonly Part[], b: readonly Part[]): number {
 export const greatest = <T>(items: readonly T[], by: (item: T) => readonly Part[]): T =>
   items.reduce((best, one) => (compare(by(one), by(best)) > 0 ? one : best))
 
-/** A list of texts that must be sorted and without repeats. */
+/** Require a list of texts, sorted and without repeats. */
 export function sortedTexts(list: unknown, most = Infinity): string[] {
   need(Array.isArray(list) && list.length <= most, 'format', 'not a list, or too long')
   list.forEach((one: unknown, i) => {
@@ -242,7 +242,7 @@ export function sortedTexts(list: unknown, most = Infinity): string[] {
 
 // --- JSON ---
 
-/** The longest beginning of a text that is whole characters and at most so many bytes. */
+/** The longest prefix of a text in whole characters with at most `bytes` bytes. */
 export function beginning(text: string, bytes: number): string {
   const data = utf8(text)
   if (data.length <= bytes) return text
@@ -251,12 +251,12 @@ export function beginning(text: string, bytes: number): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(data.subarray(0, end))
 }
 
-/** RFC 8785: names by UTF-16 units, numbers and text as the language writes them. */
+/** RFC 8785: names by UTF-16 units, numbers and text as JavaScript writes them. */
 export function canonical(value: unknown): string {
   return isSorted(value) ? JSON.stringify(value) : sortedJson(value)
 }
 
-/** Whether the language writes a value as it has to be: the names of each object in it come sorted already. */
+/** Tell whether JavaScript writes a value canonically: the names of each object in it are sorted. */
 function isSorted(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return value !== undefined
   if (Array.isArray(value)) return value.every(isSorted)
@@ -278,7 +278,7 @@ function sortedJson(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Any JSON, decoded. */
+/** Decode any JSON. */
 export function parseJson(text: string): Json {
   try {
     return JSON.parse(text) as Json
@@ -287,7 +287,10 @@ export function parseJson(text: string): Json {
   }
 }
 
-/** Canonical JSON of the format's own structures, decoded; doubled names and any other spelling differ after re-encoding. `write`: does the same, and may remember parts of it. */
+/**
+ * Decode canonical JSON of the format's structures; repeated names and other spellings are refused, since they differ when encoded again.
+ * `write`: an equivalent encoder, which may cache parts.
+ */
 export function parseCanonical(data: Bytes | string, write: (value: Json) => string = canonical): Json {
   const text = typeof data === 'string' ? data : fromUtf8(data)
   const value = parseJson(text)
@@ -297,7 +300,7 @@ export function parseCanonical(data: Bytes | string, write: (value: Json) => str
   return value
 }
 
-/** Whether no text in a value holds half a surrogate pair. */
+/** Tell whether no text in a value has a lone surrogate. */
 function isWellFormed(value: Json): boolean {
   if (typeof value === 'string') return value.isWellFormed()
   return value === null || typeof value !== 'object' || Object.values(value).every(isWellFormed)
@@ -316,7 +319,7 @@ function check(value: Json, depth: number): void {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** An object with exactly these names, and perhaps some of `optional`. */
+/** Require an object with exactly these names, and optionally some of `optional`. */
 export function fields(value: unknown, names: readonly string[], optional: readonly string[] = []): Record<string, Json> {
   need(isObject(value), 'format', 'not an object')
   for (const name of names) need(Object.hasOwn(value, name), 'format', `no field ${name}`)
@@ -326,7 +329,7 @@ export function fields(value: unknown, names: readonly string[], optional: reado
   return value as Record<string, Json>
 }
 
-/** An object with any names. */
+/** Require an object with any names. */
 export const anyFields = (value: unknown): Record<string, Json> => {
   need(isObject(value), 'format', 'not an object')
   return value as Record<string, Json>

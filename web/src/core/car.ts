@@ -7,10 +7,10 @@ import { cidBytes, isBlockOf, parseCid, readCid, size, toVarint } from './cid.ts
 const MOST_HEADER = 8192
 const MOST_SECTION = (2 << 20) + 200
 
-/** CIDs and bytes of the blocks, in order and each checked. The bytes are copies: a view would keep the whole file with each. */
+/** CIDs and bytes of the blocks, in order, each checked. The bytes are copies: a view would keep the whole file in memory. */
 export type Car = { readonly roots: readonly string[]; readonly blocks: readonly (readonly [cid: string, data: Bytes])[] }
 
-/** `damaged`: gets the CIDs of blocks that are not what they say, and an empty text where the file breaks off; without it such a file is refused. */
+/** `damaged`: receives the CIDs of blocks that do not match, and an empty text for a truncated file; without it such a file is refused. */
 export function readCar(data: Bytes, damaged: string[] | null = null): Car {
   const [length, start] = size(data, 0)
   need(length > 0 && length <= MOST_HEADER, 'format', 'not a CAR')
@@ -40,7 +40,9 @@ export function readCar(data: Bytes, damaged: string[] | null = null): Car {
   return { roots: (roots as Link[]).map(one => one.cid.text), blocks }
 }
 
-/** Whether a CID whose hash is known here can stand at the beginning: what strangers append may be anything, and an error costs more than a look. */
+/**
+ * Tell whether a section may begin with a CID of a known hash: appended bytes may be anything, and an exception costs more than this check.
+ */
 function beginsCid(section: Bytes): boolean {
   if (section[0] === 0x12) return section[1] === 0x20 && section.length >= 34
   let at = 1
@@ -57,7 +59,7 @@ function beginsCid(section: Bytes): boolean {
   return section[0] === 1 && codec >= 0 && (hash === 0x12 || hash === 0) && length >= 0 && at + length <= section.length
 }
 
-/** The block in a section of a CAR, a view of it, or null where it is not what its CID says. */
+/** Return the block in a section of a CAR, as a view; null if it does not match its CID. */
 export function soundBlock(section: Bytes): Bytes | null {
   if (section.length > MOST_SECTION || !beginsCid(section)) return null
   const read = unlessRefused(() => readCid(section))
@@ -66,7 +68,7 @@ export function soundBlock(section: Bytes): Bytes | null {
   return block.length <= 2 << 20 && isBlockOf(read[0], block) ? block : null
 }
 
-/** A CAR of blocks in the order given. */
+/** Write a CAR of blocks in the given order. */
 export function writeCar({ roots, blocks }: Car): Bytes {
   const links = roots.map(root => {
     const bytes = join([0], cidBytes(parseCid(root)))

@@ -1,4 +1,4 @@
-/** Cards of scopes: what people call them, and which projects they are of (FORMAT.md 5.1). */
+/** Cards of scopes: their title and their projects (FORMAT.md 5.1). */
 
 import { byCodePoints, type Bytes, canonical, fields, isHex, type Json, need, parseCanonical, unlessRefused } from './bytes.ts'
 import { isScope } from './keys.ts'
@@ -10,7 +10,10 @@ const MOST_CARD = 4096
 const MOST_IDS = 64
 const CONTROL = /[\x00-\x1f\x7f-\x9f]/
 const LABEL = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?'
-/** A host with a dot, and parts of a path without white space (U+0085 is a control character) and without what has a meaning in a URL. */
+/**
+ * A host with a dot, and path segments without white space (U+0085 is a control character) and without characters that have a meaning in a
+ * URL.
+ */
 const REMOTE = new RegExp(
   `^${LABEL}(?:\\.${LABEL})+(?:/[^/?#@:\\x00-\\x20\\x7f-\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+)+(?![^])`
 )
@@ -49,7 +52,7 @@ export function compareIds(a: readonly string[], b: readonly string[]): number {
   return a.length - b.length
 }
 
-/** The card of a scope, of all its siblings together. */
+/** The card of a scope, from all its siblings. */
 export function cardOf(entry: Entry, fetch: Fetch): { card: Card | null; forgotten: boolean } {
   const all = siblings(entry)
   const forgotten = all.some(one => one.body === '')
@@ -66,7 +69,10 @@ export function cardOf(entry: Entry, fetch: Fetch): { card: Card | null; forgott
 
 const MOST_STEPS = 8
 
-/** Where scopes lead: each whose card names another one in `into`, with that one; of each cycle that of the least token is left out. `cards`: of all scopes that are not forgotten. */
+/**
+ * Map each scope whose card has an `into` to that target; in each cycle, the `into` of the least token is ignored. `cards`: of all scopes
+ * that are not forgotten.
+ */
 export function redirects(cards: ReadonlyMap<string, Pick<Card, 'into'>>): Map<string, string> {
   const onward = new Map<string, string>()
   for (const scope of [...cards.keys()].sort(byCodePoints)) {
@@ -87,14 +93,17 @@ export function redirects(cards: ReadonlyMap<string, Pick<Card, 'into'>>): Map<s
   return onward
 }
 
-/** The scope to which a new write for `scope` goes: at most 8 steps on. */
+/** Return the scope that receives new writes for `scope`: at most 8 steps. */
 export function writeTarget(scope: string, onward: ReadonlyMap<string, string>): string {
   let at = scope
   for (let steps = 0; steps < MOST_STEPS; steps++) at = onward.get(at) ?? at
   return at
 }
 
-/** The scopes that are read for `scope`, in order of precedence: itself, then those that lead into it, by token, each followed by those that lead into that one; at most 8 steps away. */
+/**
+ * Return the scopes to read for `scope`, in order of precedence: itself, then those that redirect to it, by token, each followed by those
+ * that redirect to it; at most 8 steps away.
+ */
 export function readOrder(scope: string, onward: ReadonlyMap<string, string>): string[] {
   const sources = [...onward].sort(([a], [b]) => byCodePoints(a, b))
   const add = (one: string, steps: number): string[] => [

@@ -1,4 +1,4 @@
-/** DAG-CBOR as IPNS records and headers of CARs need it: shortest heads, text names, each once; links as CIDs. */
+/** DAG-CBOR for IPNS records and CAR headers: shortest lengths, text names, each once; links as CIDs. */
 
 import { type Bytes, fromUtf8, hex, need, refuse } from './bytes.ts'
 import { type Cid, cidFromBytes } from './cid.ts'
@@ -11,7 +11,7 @@ export type Cbor = bigint | number | boolean | null | string | Bytes | Link | Cb
 
 const MOST_DEPTH = 32
 
-/** One value, with nothing behind it. Whole numbers are big integers, other numbers doubles. */
+/** Decode one value without trailing bytes. Integers are bigints, other numbers doubles. */
 export function parseCbor(data: Bytes): Cbor {
   let at = 0
   function head(): [major: number, value: bigint] {

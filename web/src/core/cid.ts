@@ -1,7 +1,4 @@
-/**
- * CIDs, the numbers that they and protobuf are made of, and IPNS names (FORMAT.md 6 and 7). Only of
- * sha2-256 it is known here whether bytes are what a CID names.
- */
+/** CIDs, the varints in them and in protobuf, and IPNS names (FORMAT.md 6 and 7). Bytes can be checked only against sha2-256. */
 
 import { type Bytes, fromHex, hex, join, need, refuse, same, sha256 } from './bytes.ts'
 
@@ -17,13 +14,13 @@ export type Cid = {
   readonly codec: number
   /** Code and length of a hash, and its digest. */
   readonly multihash: Bytes
-  /** In base32, or base58btc in version 0. */
+  /** In base32, or base58btc for version 0. */
   readonly text: string
 }
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
-/** Bases whose digits are bits: by prefix of multibase the alphabet, and the bits of a digit. */
+/** Bases whose digits are bits: by multibase prefix the alphabet, and the bits of a digit. */
 const BIT_BASES: Readonly<Record<string, readonly [alphabet: string, bits: number]>> = {
   '0': ['01', 1],
   '7': ['01234567', 3],
@@ -34,7 +31,7 @@ const BIT_BASES: Readonly<Record<string, readonly [alphabet: string, bits: numbe
   u: [`${LETTERS}-_`, 6],
   v: ['0123456789abcdefghijklmnopqrstuv', 5]
 }
-/** Bases that write one large number. */
+/** Bases that encode one large number. */
 const NUMBER_BASES: Readonly<Record<string, string>> = {
   '9': '0123456789',
   k: BASE36,
@@ -95,7 +92,7 @@ function fromNumber(text: string, alphabet: string): Bytes {
 
 export const base32 = (data: Bytes): string => toBits(data, [BASE32, 5])
 
-/** CIDs by their bytes in hex: a memory names the same ones again and again. */
+/** CIDs by their bytes in hex: a vault names the same ones again and again. */
 const known = new Map<string, Cid>()
 const MOST_KNOWN = 100_000
 
@@ -108,7 +105,7 @@ function remembered(key: string, make: () => Cid): Cid {
   return cid
 }
 
-/** A number of protobuf and multiformats at `at`, in its shortest form and of at most 63 bits, and where it ends. */
+/** Decode a varint at `at`, in its shortest form and of at most 63 bits, and return its end. */
 export function varint(data: Bytes, at: number): [value: bigint, end: number] {
   let value = 0n
   for (let i = 0; i < 9; i++) {
@@ -123,7 +120,7 @@ export function varint(data: Bytes, at: number): [value: bigint, end: number] {
   return refuse('format', 'a number of more than 63 bits')
 }
 
-/** A number that counts bytes of `data`, so it is no larger than these are many. */
+/** Decode a varint that counts bytes of `data`, so it is at most their length. */
 export function size(data: Bytes, at: number): [value: number, end: number] {
   const [value, end] = varint(data, at)
   need(value <= BigInt(data.length - end), 'format', 'cut off')
@@ -139,7 +136,7 @@ export function toVarint(value: number | bigint): Bytes {
 
 const MOST_DIGEST = 64
 
-/** The CID in bytes at `at`, and where it ends. */
+/** Decode the CID at `at`, and return its end. */
 export function readCid(data: Bytes, at = 0): [cid: Cid, end: number] {
   if (same(data.subarray(at, at + 2), SHA256)) {
     need(data.length >= at + 34, 'format', 'cut off')
@@ -168,7 +165,7 @@ const cidOfMultihash = (codec: number, multihash: Bytes): Cid => ({
   text: `b${base32(join([1], toVarint(codec), multihash))}`
 })
 
-/** The CID of a raw block by the hex of its SHA-256. */
+/** The CID of a raw block by its SHA-256 in hex. */
 export const rawCid = (hash: string): Cid => remembered(`551220${hash}`, () => cidOfMultihash(RAW, join(SHA256, fromHex(hash, 32))))
 
 /** The CID of bytes with this SHA-256. */
@@ -176,14 +173,14 @@ export const cidOfHash = (codec: number, hash: Bytes): Cid => cidOfMultihash(cod
 
 export const cidOf = (codec: number, data: Bytes): Cid => cidOfHash(codec, sha256(data))
 
-/** Whether these are the bytes that a CID names; false where its hash is none that is known here. */
+/** Tell whether a CID names these bytes; false for an unknown hash function. */
 export const isBlockOf = (cid: Cid, data: Bytes): boolean =>
   cid.multihash[0] === 0 ? same(cid.multihash.subarray(2), data) : same(cid.multihash.subarray(0, 2), SHA256) && same(cid.multihash.subarray(2), sha256(data))
 
 /** The same CID in version 1. */
 export const asVersion1 = (cid: Cid): Cid => (cid.version === 1 ? cid : cidOfMultihash(cid.codec, cid.multihash))
 
-/** A CID in bytes; nothing stands behind it. */
+/** Decode a CID without trailing bytes. */
 export function cidFromBytes(data: Bytes): Cid {
   const [cid, end] = readCid(data)
   need(end === data.length, 'format', 'bytes after a CID')
@@ -195,7 +192,7 @@ export const cidBytes = (cid: Cid): Bytes =>
 
 const MOST_LETTERS = 512
 
-/** A CID as text, in any multibase of FORMAT.md 7. */
+/** Decode a CID as text, in any multibase of FORMAT.md 7. */
 export function parseCid(text: unknown): Cid {
   need(typeof text === 'string' && text.length <= MOST_LETTERS, 'format', 'not a CID')
   if (text.length === 46 && text.startsWith('Qm')) return cidFromBytes(fromNumber(text, BASE58))

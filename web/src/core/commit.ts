@@ -1,4 +1,4 @@
-/** Commits: a device's signed word about a whole state (FORMAT.md 6 and 7). */
+/** Commits: a device's signed statement of a whole state (FORMAT.md 6 and 7). */
 
 import {
   anyFields,
@@ -34,19 +34,19 @@ export type Commit = {
   readonly state: string
   /** Of its JSON; it names the commit. */
   readonly hash: string
-  /** SHA-256 of the keyring.json beside it. */
+  /** SHA-256 of the keyring.json next to it. */
   readonly ringHash: string
   /** As it was signed. */
   readonly signed: { readonly json: Bytes; readonly signature: Bytes; readonly hash: string }
-  /** What its device had seen, by id; those without a key in the ring are left out. */
+  /** The pairs that its device had seen, by id; those without a key in the ring are left out. */
   readonly seen: ReadonlyMap<string, Seen>
-  /** The numbers of all ids. */
+  /** The counters of all ids. */
   readonly numbers: ReadonlyMap<string, number>
   /** The ids without a key. */
   readonly lacking: readonly string[]
 }
 
-/** The JSON of a commit in its form. */
+/** Check the form of a commit's JSON. */
 function parseCommit(json: Bytes, tag: Bytes): Record<string, unknown> & { ctx: Record<string, [number, string, string]> } {
   const it = fields(parseCanonical(json), ['c', 'ctx', 'dev', 'ek', 'h', 'prev', 'ring', 'state', 'v', 'vault'])
   need(it.v === 1 && it.vault === hex(tag), 'format', 'of another vault')
@@ -62,13 +62,13 @@ function parseCommit(json: Bytes, tag: Bytes): Record<string, unknown> & { ctx: 
   return it as unknown as Record<string, unknown> & { ctx: Record<string, [number, string, string]> }
 }
 
-/** Whether one of these keys signed. */
+/** Tell whether one of these keys signed. */
 async function signedBy(keys: readonly string[], message: Bytes, signature: string): Promise<boolean> {
   const signed = fromBase64url(signature, 64)
   return (await checkAll(keys.map(key => ({ key, message, signature: signed })))).includes(true)
 }
 
-/** JSON and signature of a head's file. */
+/** Return JSON and signature of a head's file. */
 function opened(head: Bytes, ring: Ring): { json: Bytes; signature: Bytes } {
   if (ring.plain) {
     const file = fields(parseCanonical(head), ['k', 's'])
@@ -83,7 +83,7 @@ function opened(head: Bytes, ring: Ring): { json: Bytes; signature: Bytes } {
   return { json, signature: payload.slice(0, 64) }
 }
 
-/** The commit of a head, verified with a ring that knows its device. `head`: of head.ipm, or of commit.json in a plain vault. */
+/** Return the commit of a head, verified with a ring that has its device. `head`: of head.ipm, or of commit.json in a plain vault. */
 export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promise<Commit> {
   need(head.length <= MOST_COMMIT, 'limit', 'a commit of more than 384 KiB')
   const { json, signature } = opened(head, ring)
@@ -123,17 +123,20 @@ export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promi
   }
 }
 
-/** What a state is checked with. `held`: values that were checked before; `meanwhile` is called while signatures are checked elsewhere than on this thread. */
+/** Inputs for checking a state. `held`: values that were checked before; `meanwhile` is called while other threads check signatures. */
 export type Checking = { readonly held?: State | null; readonly checkAll?: CheckAll | undefined; readonly meanwhile?: (entries: State['entries']) => Promise<void> }
 
-/** The state under a verified commit: covered by what it has seen, each dot in one entry, every value signed. Ids without a key are left out. */
+/**
+ * Return the state of a verified commit: covered by its counters, each dot in one entry, every value signed. Ids without a key are left
+ * out.
+ */
 export async function checkedState(entries: ReadonlyMap<string, unknown>, commit: Commit, ring: Ring, { held = null, checkAll: check = checkAll, meanwhile }: Checking = {}): Promise<State> {
   const places = new Set<string>()
   const out = new Map<string, Entry>()
-  /** A device that was let in twice has two keys, and one of them signed. */
+  /** A device that was enrolled twice has two keys, and one of them signed. */
   const signed: (Signed & { readonly dot: string })[] = []
   for (const [name, raw] of entries) {
-    // What is held already was checked when it came; where it is the very same entry, nothing of it is looked at again.
+    // Values held already were checked on arrival; an identical entry is skipped.
     const mine = held?.entries.get(name)
     if (mine !== undefined && (mine === raw || canonical(mine) === canonical(raw))) {
       out.set(name, mine)
@@ -144,7 +147,7 @@ export async function checkedState(entries: ReadonlyMap<string, unknown>, commit
     for (const [text, value] of Object.entries(entry)) {
       const dot = readDot(text)
       const keys = ring.said.keysOf.get(dot.dev)
-      // What it says of ids without a key is left out, whatever it is.
+      // Values of ids without a key are left out, whatever they are.
       if (keys === undefined && commit.numbers.has(dot.dev)) continue
       need(!places.has(text), 'format', `${text} in two entries`)
       places.add(text)

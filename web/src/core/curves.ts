@@ -1,7 +1,7 @@
 /**
- * Keys and what they do: HKDF, Ed25519 with libsodium's verdict (FORMAT.md 2.4), X25519 and libsodium's sealed boxes.
+ * Keys and their operations: HKDF, Ed25519 with libsodium's verdict (FORMAT.md 2.4), X25519 and libsodium's sealed boxes.
  *
- * Everything here takes raw keys. Those that a browser keeps where no script reads them are the store's business.
+ * Everything here uses raw keys. Keys that no script can read are handled by the store.
  */
 
 import { xsalsa20poly1305, hsalsa } from '@noble/ciphers/salsa.js'
@@ -19,20 +19,20 @@ export const expand = (prk: Bytes, info: string | Bytes, size: number): Bytes =>
 export const signingPublic = (seed: Bytes): Bytes => ed25519.getPublicKey(seed)
 export const sign = (seed: Bytes, message: Bytes): Bytes => ed25519.sign(message, seed)
 
-/** The short name of a device: the start of the hash of its signing key. */
+/** The id of a device: the first digits of the hash of its signing key. */
 export const idOf = (publicKey: Bytes): string => hex(sha256(publicKey)).slice(0, 16)
 
 const P = 2n ** 255n - 19n
 const MASK = 2n ** 255n - 1n
 
-/** A number below 2^255 that stands for each of these modulo p: 0 and 1 can be written in two ways. */
+/** All encodings below 2^255 of these residues modulo p: 0 and 1 have two. */
 const written = (residues: readonly bigint[]): string[] => residues.flatMap(one => (one + P <= MASK ? [one, one + P] : [one])).map(one => hex(number(one, 32).reverse()))
 
-/** The y of points of small order, however they are written, by the hex of 32 bytes without the sign. */
+/** The y of points of small order in all encodings, by the hex of 32 bytes without the sign. */
 const SMALL_Y = new Set(written([0n, 1n, P - 1n, 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n, P - 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n]))
-/** The same of u on the curve of box keys, and on its twist. */
+/** The same for u on the curve of box keys, and on its twist. */
 const SMALL_U = new Set(written([0n, 1n, P - 1n, 325606250916557431795983626356110631294008115727848805560023387167927233504n, 39382357235489614581723060781553021112529911719440698176882885853963445705823n]))
-/** What bytes of one of them begin with: few others do, and these few are looked at whole. */
+/** Their first bytes: few other keys begin so, and only these are compared in full. */
 const beginnings = (all: ReadonlySet<string>): ReadonlySet<number> => new Set([...all].map(one => Number.parseInt(one.slice(0, 4), 16)))
 const SMALL_BEGIN = { y: beginnings(SMALL_Y), u: beginnings(SMALL_U) }
 
@@ -43,10 +43,10 @@ function isSmall(point: Bytes, all: ReadonlySet<string>, begin: ReadonlySet<numb
   return all.has(hex(unsigned))
 }
 
-/** Whether y is below p: of what is not, all bytes but the first and last are 255. */
+/** Tell whether y is below p: otherwise all bytes but the first and last are 255. */
 const isCanonical = (point: Bytes): boolean => (point[0] as number) < 0xed || ((point[31] as number) & 127) !== 127 || point.subarray(1, 31).some(byte => byte !== 255)
 
-/** Whether a signature over a message is of one key; at once where it can only be wrong. */
+/** Tell whether a key signed a message; synchronously if it cannot have. */
 type Verify = (message: Bytes, signature: Bytes) => boolean | Promise<boolean>
 
 let ed25519Native: Promise<boolean> | undefined
@@ -56,7 +56,7 @@ const hasEd25519 = (): Promise<boolean> =>
     () => false
   ))
 
-/** The equation alone, by the platform where it has Ed25519 and in JavaScript else; null where the platform knows no such key. */
+/** Check the equation alone, by the platform if it has Ed25519, else in JavaScript; null if the platform rejects the key. */
 async function equationOf(key: Bytes): Promise<Verify | null> {
   if (!(await hasEd25519())) return (message, signature) => ed25519.verify(signature, message, key, { zip215: false })
   const native = await crypto.subtle.importKey('raw', key as BufferSource, 'Ed25519', false, ['verify']).catch(() => null)
@@ -72,7 +72,7 @@ async function verdictOf(key: Bytes): Promise<Verify> {
 const MOST_VERIFIERS = 4096
 const verifiers = new Map<string, Promise<Verify>>()
 
-/** What verifies signatures of a key, given in hex: a state has thousands of a few keys. */
+/** Return the verifier of a key, given in hex: a state has thousands of signatures of a few keys. */
 function verifierOf(key: string): Promise<Verify> {
   let found = verifiers.get(key)
   if (found === undefined) {
@@ -84,9 +84,9 @@ function verifierOf(key: string): Promise<Verify> {
 
 export const verify = async (key: Bytes, message: Bytes, signature: Bytes): Promise<boolean> => (await verifierOf(hex(key)))(message, signature)
 
-/** A signature to be checked; `key` in hex. */
+/** A signature to check; `key` in hex. */
 export type Signed = { readonly key: string; readonly message: Bytes; readonly signature: Bytes }
-/** The verdicts on many signatures, in their order. */
+/** Check many signatures; results in their order. */
 export type CheckAll = (all: readonly Signed[]) => Promise<readonly boolean[]>
 
 export async function checkAll(all: readonly Signed[]): Promise<readonly boolean[]> {
@@ -98,7 +98,7 @@ export async function checkAll(all: readonly Signed[]): Promise<readonly boolean
 const MOST_JUDGED = 4096
 const judged = new Map<string, boolean>()
 
-/** Whether a key that a statement brings is canonical and in the prime-order subgroup. */
+/** Tell whether a key in a statement is canonical and in the prime-order subgroup. */
 export function isSigningKey(key: Bytes): boolean {
   const text = hex(key)
   let good = judged.get(text)
@@ -123,10 +123,10 @@ function isGoodPoint(key: Bytes): boolean {
 
 export const boxPublic = (secret: Bytes): Bytes => x25519.getPublicKey(secret)
 
-/** Box keys of small order are refused: with one the shared secret is all zeros. */
+/** Box keys of small order are refused: their shared secret is all zeros. */
 export const isBoxKey = (key: Bytes): boolean => key.length === 32 && !isSmall(key, SMALL_U, SMALL_BEGIN.u)
 
-/** Words of 32 bits, little-endian as ciphers read them, whatever the machine has. */
+/** 32-bit words, little-endian as ciphers read them, on any machine. */
 function words(bytes: Bytes): Uint32Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return Uint32Array.from({ length: bytes.length / 4 }, (_, i) => view.getUint32(4 * i, true))
@@ -145,7 +145,7 @@ function boxKey(shared: Bytes): Bytes {
 
 const boxNonce = (ephemeral: Bytes, own: Bytes): Bytes => blake2b(new Uint8Array(), 24, ephemeral, own)
 
-/** What a sealed box holds, or null when it does not open with this secret. */
+/** Open a sealed box; null if it does not open with this secret. */
 export function openBox(sealed: Bytes, secret: Bytes): Bytes | null {
   const ephemeral = sealed.slice(0, 32)
   try {
@@ -156,14 +156,14 @@ export function openBox(sealed: Bytes, secret: Bytes): Bytes | null {
   }
 }
 
-/** A secret box key that may be where no script reads it: all that is asked of it is what it shares with another key. */
+/** A secret box key, possibly unreadable for scripts: only its shared secret with another key is requested. */
 export type BoxKey = {
   readonly public: Bytes
-  /** What X25519 gives with another public key; null for one of small order. */
+  /** The X25519 shared secret with another public key; null for one of small order. */
   readonly shared: (other: Bytes) => Promise<Bytes | null>
 }
 
-/** A key that signs, and may be where no script reads it. */
+/** A signing key, possibly unreadable for scripts. */
 export type Signer = { readonly public: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> }
 
 /** The box key of 32 secret bytes. */
@@ -181,7 +181,7 @@ export const boxKeyOf = (secret: Bytes): BoxKey => ({
 /** The signing key of 32 secret bytes. */
 export const signerOf = (seed: Bytes): Signer => ({ public: signingPublic(seed), sign: async message => sign(seed, message) })
 
-/** What a sealed box holds, or null when it does not open with this key. */
+/** Open a sealed box; null if it does not open with this key. */
 export async function openBoxWith(sealed: Bytes, key: BoxKey): Promise<Bytes | null> {
   const ephemeral = sealed.slice(0, 32)
   const shared = await key.shared(ephemeral)
@@ -193,7 +193,7 @@ export async function openBoxWith(sealed: Bytes, key: BoxKey): Promise<Bytes | n
   }
 }
 
-/** A sealed box to a public key; `ephemeral` is a secret of 32 random bytes that nobody keeps. */
+/** Seal a box to a public key; `ephemeral`: a secret of 32 random bytes, to be discarded. */
 export function sealBox(text: Bytes, to: Bytes, ephemeral: Bytes): Bytes {
   const own = boxPublic(ephemeral)
   const shared = x25519.getSharedSecret(ephemeral, to)

@@ -1,11 +1,11 @@
-/** Protobuf, nodes of dag-pb and messages of UnixFS, read and written (FORMAT.md 6). */
+/** Protobuf, dag-pb nodes and UnixFS messages, read and written (FORMAT.md 6). */
 
 import { type Bytes, compareBytes, fromUtf8, join, need, utf8 } from './bytes.ts'
 import { type Cid, cidBytes, cidFromBytes, cidOf, DAG_PB, size, toVarint, varint } from './cid.ts'
 
 type Field = readonly [number: number, wire: number, value: bigint | Bytes]
 
-/** The fields of a message in order: values of wire type 0 as big integers, of type 2 as bytes. */
+/** The fields of a message in order: wire type 0 as bigints, type 2 as bytes. */
 export function protobuf(data: Bytes): Field[] {
   const out: Field[] = []
   for (let at = 0; at < data.length; ) {
@@ -31,7 +31,7 @@ const numeric = (number: number, value: number | bigint): Bytes => join([number 
 export type PbLink = { readonly name: string; readonly size: bigint; readonly cid: Cid }
 export type PbNode = { readonly links: readonly PbLink[]; readonly data: Bytes | null }
 
-/** A node of dag-pb. A field twice, out of its place or of another kind is refused; links may be in any order. */
+/** Decode a dag-pb node. A repeated, misplaced or unknown field is refused; links may be in any order. */
 export function readNode(block: Bytes): PbNode {
   const links: PbLink[] = []
   let data: Bytes | null = null
@@ -64,7 +64,7 @@ function readLink(raw: Bytes): PbLink {
   }
 }
 
-/** The bytes of a node: links first, by their names as bytes. */
+/** Encode a node: links first, by their names as bytes. */
 export function writeNode(node: PbNode): Bytes {
   const links = node.links
     .map(link => ({ link, name: utf8(link.name) }))
@@ -86,7 +86,7 @@ export type UnixFS = {
 
 const EMPTY: UnixFS = { type: 0, data: null, filesize: null, blocksizes: [], hashType: null, fanout: null }
 
-/** A message of UnixFS: what a node of dag-pb says that it is. Mode and time are passed over. */
+/** Decode a UnixFS message: the type of a dag-pb node. Mode and time are ignored. */
 export function readUnixFS(message: Bytes): UnixFS {
   const found = new Map<number, bigint | Bytes>()
   const blocksizes: bigint[] = []
@@ -115,7 +115,7 @@ export function readUnixFS(message: Bytes): UnixFS {
   }
 }
 
-/** Numbers one after another, as newer writers of protobuf have it. */
+/** Decode packed numbers, as newer protobuf writers encode them. */
 function packed(data: Bytes): bigint[] {
   const out: bigint[] = []
   for (let at = 0; at < data.length; ) {
@@ -139,12 +139,12 @@ export function writeUnixFS(said: Partial<UnixFS> & { type: number }): Bytes {
   )
 }
 
-/** What a link says of what it leads to: its CID, and how many bytes all blocks below have. */
+/** The content of a link: a CID, and the bytes of all blocks below. */
 export type Target = { readonly cid: Cid; readonly size: bigint }
-/** Where made blocks go. */
+/** Receives made blocks. */
 export type Put = (cid: string, block: Bytes) => void
 
-/** A node with a message; -> what leads to it. */
+/** Make a node with a message; returns the link to it. */
 export function putNode(links: readonly PbLink[], message: Bytes, put: Put): Target {
   const block = writeNode({ links, data: message })
   const cid = cidOf(DAG_PB, block)

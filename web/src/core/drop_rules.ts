@@ -1,4 +1,4 @@
-/** Which statements of a ring count: what FORMAT.md 4 calls "drops", (a) to (h). */
+/** The valid statements of a ring: the "drops" (a) to (h) of FORMAT.md 4. */
 
 import { byCodePoints, compare, fromHex } from './bytes.ts'
 import { idOf } from './curves.ts'
@@ -15,14 +15,14 @@ export const isEnrolment = (one: Statement): one is Enrolment => one.t === 'memb
 export const isHeir = (one: Statement): one is Heir => one.t === 'member' && one.heir_of !== null
 export const targetOf = (one: Revoke): string => idOf(fromHex(one.sign))
 export const byHash = (a: Statement, b: Statement): number => byCodePoints(a.hash, b.hash)
-/** All whom an epoch calls out, and of those whom only admins put out (admin, id). */
+/** All ids that an epoch excludes, and (admin, id) of those removed only by admins. */
 export const goneBy = (one: Epoch): string[] => [...one.not, ...Object.values(one.while).flat()]
 export const pairsOf = (one: Epoch): [admin: string, id: string][] =>
   Object.entries(one.while).flatMap(([admin, ids]) => ids.map((id): [string, string] => [admin, id]))
 
 const holdsAll = (list: readonly string[], others: readonly string[]): boolean => others.every(one => list.includes(one))
 
-/** The statements that count, by their hashes. */
+/** Return the valid statements, by hash. */
 export function keptStatements(all: readonly Statement[]): Statement[] {
   const roots = new Set(ofKind(all, 'genesis').flatMap(one => one.roots))
   const isRoot = (key: string): boolean => roots.has(key)
@@ -33,13 +33,13 @@ export function keptStatements(all: readonly Statement[]): Statement[] {
     if (!isRoot(one.by) || isRoot(one.sign)) continue
     revokes.set(targetOf(one), [...(revokes.get(targetOf(one)) ?? []), one])
   }
-  /** A root, an admin that no root revoked, or what every revoke of it lists. */
+  /** Tell whether a statement is by a root, by an admin that no root revoked, or kept by every revoke of its signer. */
   const maySay = (one: Statement): boolean => {
     if (isRoot(one.by)) return true
     const gone = revokes.get(one.byId)
     return gone === undefined ? admins.has(one.by) : gone.every(revoke => revoke.keep.includes(one.hash))
   }
-  /** Whether of this id no statement stands in all revokes of it by roots. */
+  /** Tell whether no statement of an id is kept by all revokes of it by roots. */
   const nothingStands = (id: string): boolean => {
     const [first, ...more] = revokes.get(id) ?? []
     return first !== undefined && !first.keep.some(hash => more.every(revoke => revoke.keep.includes(hash)))
@@ -85,7 +85,7 @@ function saysAllOf(a: Epoch, b: Epoch, isByRoot: boolean): boolean {
   )
 }
 
-/** Whether a revoke lets less stand than another of the same key, and says all else that it says. */
+/** Tell whether `a` keeps fewer statements than `b`, a revoke of the same key, and says everything else that `b` says. */
 const makesNeedless = (a: Revoke, b: Revoke): boolean =>
   a.sign === b.sign &&
   a.keep.length < b.keep.length &&

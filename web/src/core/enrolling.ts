@@ -1,8 +1,8 @@
 /**
- * What is said in a ring: a new vault, an enrolment, keys for who lacks them, and the request of a device to be let in (FORMAT.md 4).
+ * Making statements: a new vault, an enrolment, keys for members that lack them, and the enrolment request of a device (FORMAT.md 4).
  *
- * Each function takes a ring and gives one with more statements; heads are joined before, and what was made is published after. Times
- * and chance are passed in.
+ * Each function returns the ring with more statements; heads are joined before, and the result is published after. Time and randomness are
+ * passed in.
  */
 
 import { base64url, byCodePoints, type Bytes, canonical, fields, fromBase64url, fromHex, hex, isHex, join, need, parseCanonical, sha256, utf8 } from './bytes.ts'
@@ -26,16 +26,16 @@ import { isLabel } from './unseen.ts'
 
 const MOST_FAMILIES = 64
 const MOST_REQUEST = 4096
-/** Keys that only others' epochs name, and that a new epoch names too. */
+/** Keys named only by others' epochs that a new epoch names too. */
 const MOST_OTHER_KEYS = 16
 const LAST_CLOCK = 'f'.repeat(16)
 
 export type Chance = (size: number) => Bytes
 
-/** The public side of what is to be enrolled. */
+/** The public side of an enrolment. */
 export type Enrollee = EnrolmentRequest & { readonly anchor: string | null }
 
-/** What is to be enrolled, proved by its own key. */
+/** Return the public side of an enrolment, proved by its own key. */
 export async function enrolleeOf(signer: Signer, box: Bytes, label: string, tag: Bytes, kind: Kind = 'device', anchor: Bytes | null = null): Promise<Enrollee> {
   need(isLabel(label), 'format', 'a label has 1 to 128 bytes that people see')
   const said = { box: hex(box), sign: hex(signer.public) }
@@ -43,7 +43,7 @@ export async function enrolleeOf(signer: Signer, box: Bytes, label: string, tag:
   return { ...said, kind, label, own: base64url(own), anchor: anchor && hex(anchor) }
 }
 
-/** The field `person` of the first key of somebody new. */
+/** The field `person` of the first key of a new person. */
 export const newPerson = (tag: Bytes, sign: Bytes): string => hex(sha256(join('ipfsmem/v1/person', [0], tag, sign))).slice(0, 16)
 
 async function said(signer: Signer, tag: Bytes, body: Record<string, unknown>): Promise<Statement> {
@@ -71,10 +71,10 @@ const member = (signer: Signer, tag: Bytes, one: Enrollee, role: Role, since: st
     was: null
   })
 
-/** Somebody whose keys are at hand while a ring is made. */
+/** A root or device whose keys are available while a ring is made. */
 export type Founder = { readonly signer: Signer; readonly box: Bytes; readonly anchor: Bytes; readonly label: string; readonly kind: Kind }
 
-/** The ring of a new sealed vault: its roots, this device, and the first epoch key. */
+/** Make the ring of a new sealed vault: its roots, this device, and the first epoch key. */
 export async function newRing(
   tag: Bytes,
   roots: readonly Founder[],
@@ -101,7 +101,7 @@ function needAdmin(ring: Ring, signer: Signer): void {
   need(known?.role === 'admin' && known.sign === hex(signer.public), 'member', 'these keys are not those of an admin of this vault')
 }
 
-/** `since`, or the least clock past the enrolments of an id that this one must outdo. */
+/** Return `since`, or the least clock after the enrolments of an id that this one must supersede. */
 function laterSince(ring: Ring, signer: Signer, id: string, since: string): string {
   const isRoot = (key: string): boolean => ring.said.roots.includes(key)
   const equals = ring.statements.filter(isEnrolment).filter(one => one.id === id && isRoot(one.by) === isRoot(hex(signer.public)))
@@ -113,7 +113,7 @@ function laterSince(ring: Ring, signer: Signer, id: string, since: string): stri
 
 export type Enrolling = { readonly role: Role; readonly since: string; readonly chance: Chance; readonly person?: string }
 
-/** Make a device a member, or change what it is, and give it the key that seals now. Refused as `member` or `limit`. */
+/** Enrol a device, or change its role, and give it the key that seals now. Refused as `member` or `limit`. */
 export async function enrol(ring: Ring, signer: Signer, one: Enrollee, how: Enrolling): Promise<Ring> {
   needAdmin(ring, signer)
   const view = ring.said
@@ -135,7 +135,10 @@ export async function enrol(ring: Ring, signer: Signer, one: Enrollee, how: Enro
   return ring.plain ? grown : give(grown, signer, [id], how.chance)
 }
 
-/** What every unlock does: a key where none seals, and slots for all members who lack the one that does. The same ring when nothing is missing. */
+/**
+ * Done at every unlock: make a key if none seals, and slots for all members that lack the one that does. Returns the same ring if nothing
+ * is missing.
+ */
 export async function giveKey(ring: Ring, signer: Signer, chance: Chance): Promise<Ring> {
   if (ring.plain) return ring
   needAdmin(ring, signer)
@@ -151,7 +154,7 @@ export async function giveKey(ring: Ring, signer: Signer, chance: Chance): Promi
 const entitled = (ring: Ring): string[] =>
   [...ring.said.members.values()].filter(one => one.family === one.id && !ring.said.asked.has(one.id)).map(one => one.id)
 
-/** A new epoch key, for all who are members now. */
+/** Make a new epoch key for all current members. */
 async function rotate(ring: Ring, signer: Signer, chance: Chance): Promise<Ring> {
   const epoch = ring.said.nextEpoch
   need(epoch < 2 ** 32, 'limit', 'this vault has used up its epoch numbers: move to a vault with a new key number')
@@ -164,7 +167,10 @@ function give(ring: Ring, signer: Signer, ids: readonly string[], chance: Chance
   return addEpochs(ring, signer, key, ids, chance)
 }
 
-/** Statements that give a key to the roots and to these members: one for those whom roots let in, and one for those of each set of admins. */
+/**
+ * Make the statements that give a key to the roots and to these members: one for those admitted by roots, and one for those of each set of
+ * admins.
+ */
 async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonly string[], chance: Chance): Promise<Ring> {
   const view = ring.said
   const boxOf = (id: string): string => {
@@ -203,7 +209,7 @@ async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonl
   return ring.with(made, [key])
 }
 
-/** The older keys that a new epoch of this signer names: those that roots or itself named, and of what only others did the newest few. */
+/** The older keys that a new epoch of this signer names: those named by roots or itself, and the newest few named only by others. */
 function olderNames(ring: Ring, by: string): string[] {
   const trusted = new Set([...ring.said.roots, by])
   const lasting = new Set(ofKind(ring.statements, 'epoch').filter(one => trusted.has(one.by)).flatMap(one => [one.ek, ...one.old]))
@@ -211,7 +217,7 @@ function olderNames(ring: Ring, by: string): string[] {
   return [...new Set([...ring.keys.filter(one => lasting.has(one.id)).map(one => one.id), ...others.slice(0, MOST_OTHER_KEYS)])]
 }
 
-/** Whom each admin put out. An admin whose epoch only passes on what others say here themselves is left out. */
+/** The ids that each admin removed. An admin whose epoch only repeats others' removals is left out. */
 function whoPutOut(ring: Ring): Record<string, string[]> {
   const own = new Set<string>()
   const passedOn = new Map<string, Set<string>>()
@@ -239,21 +245,21 @@ function whoPutOut(ring: Ring): Record<string, string[]> {
   return Object.fromEntries([...out].map(([admin, ids]) => [admin, [...ids].sort(byCodePoints)]))
 }
 
-/** What a device shows to an admin to be let in: no secret is in it. */
+/** Make a device's enrolment request for an admin; it contains no secret. */
 export const enrolmentRequest = (tag: Bytes, one: EnrolmentRequest): Bytes =>
   utf8(canonical({ box: one.box, kind: one.kind, label: one.label, own: one.own, sign: one.sign, v: 1, vault: hex(tag) }))
 
-/** Bits that six words stand for. */
+/** Bits encoded by six words. */
 const WORD_BITS = 11
 
-/** Six words that both sides see before a device is let in: of the vault and of the device's keys. `list`: the 2,048 words of BIP-39. */
+/** Six words that both sides compare before a device is added: of the vault and of the device's keys. `list`: the 2,048 words of BIP-39. */
 export function fingerprint(tag: Bytes, sign: string, box: string, list: readonly string[]): string[] {
   const digest = sha256(join('ipfsmem/v1/fingerprint', [0], tag, fromHex(sign), fromHex(box)))
   const bits = BigInt(`0x${hex(digest)}`)
   return Array.from({ length: 6 }, (_, n) => list[Number((bits >> BigInt(256 - WORD_BITS * (n + 1))) & 2047n)] as string)
 }
 
-/** A device's request to be enrolled in this vault. */
+/** Read a device's enrolment request for this vault. */
 export async function readRequest(data: Bytes, tag: Bytes): Promise<EnrolmentRequest> {
   need(data.length <= MOST_REQUEST, 'limit', 'a request of more than 4 KiB')
   const it = fields(parseCanonical(data), ['box', 'kind', 'label', 'own', 'sign', 'v', 'vault'])

@@ -1,6 +1,6 @@
 /**
- * A shared folder of packs, pins and records, read as any number of devices left it, and the files that one puts there (FORMAT.md
- * 7.2). Pure functions on bytes by path; collecting, and the order in which files come and go, are not here.
+ * A shared folder of packs, pins and records, as written by any number of devices, and the files to add (FORMAT.md 7.2). Pure functions on
+ * bytes by path; garbage collection and the order of writes are not here.
  */
 
 import { type Bytes, canonical, compareBytes, fields, fromHex, fromUtf8, hex, isWhole, join, need, number, parseJson, sha256, uint32, unlessRefused, utf8 } from './bytes.ts'
@@ -15,14 +15,14 @@ const PIN = /^pins\/([0-9A-Za-z]+)\.([0-9a-f]{16})\.json$/
 const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
 const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
 const HEAD = utf8('ipmidx1\n')
-/** What an index begins with whose pack held more than the sound blocks that it names. */
+/** Magic prefix of an index whose pack had more than the sound blocks that it names. */
 const HEAD_OF_SOME = utf8('ipmidx1-')
 const ROW = 44
 const COUNTS = 256
 const BEFORE_CRC = 8 + 8 + 4 + 4 * COUNTS
 const BEFORE_ROWS = BEFORE_CRC + 4
 const LEAST_BLOCK = 35
-/** The CID of an empty block, its bytes in itself. */
+/** Bytes of the shortest section: the identity CID of an empty block. */
 const LEAST_SECTION = 4
 const MOST_BLOCK = 2 << 20
 const MOST_PIN = 4096
@@ -33,18 +33,18 @@ const MOST_LOST = 50_000
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => Array.from({ length: 8 }).reduce<number>(value => (value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1), byte))
 
-/** CRC-32 as zlib has it. */
+/** CRC-32 as in zlib. */
 export function crc32(data: Bytes): number {
   let value = 0xffffffff
   for (const byte of data) value = (TABLE[(value ^ byte) & 255] as number) ^ (value >>> 8)
   return (value ^ 0xffffffff) >>> 0
 }
 
-/** Where a block lies in its pack. */
+/** The position of a block in its pack. */
 type Place = { readonly at: number; readonly length: number }
 type Pack = { readonly name: string; readonly data: Bytes; readonly going: boolean; readonly lost: ReadonlySet<string>; readonly places: ReadonlyMap<string, Place>; found?: ReadonlyMap<string, Place> }
 
-/** The places that an index gives by digest, where it fits its pack; else null. */
+/** Return the positions in an index by digest, if it matches its pack; else null. */
 function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
   const head = index.subarray(0, 8)
   if (index.length < BEFORE_ROWS || (compareBytes(head, HEAD) !== 0 && compareBytes(head, HEAD_OF_SOME) !== 0)) return null
@@ -61,7 +61,7 @@ function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
   return out
 }
 
-/** The sound blocks of a pack, by digest, found by looking through it. */
+/** Return the sound blocks of a pack by digest, found by scanning it. */
 function lookedThrough(pack: Bytes): Map<string, Place> {
   const out = new Map<string, Place>()
   const [length, start] = unlessRefused(() => sizeAt(pack, 0)) ?? [pack.length, 0]
@@ -80,11 +80,11 @@ function lookedThrough(pack: Bytes): Map<string, Place> {
 
 export type Pin = { readonly cid: string; readonly created: number; readonly name: string }
 
-/** A folder as it lies there. What anybody may have left in it is checked, or passed over. */
+/** The content of a folder. It is untrusted: everything is checked or ignored. */
 export class SharedFolder {
   readonly #packs: readonly Pack[]
 
-  /** `now`: milliseconds since 1970; when a pin whose file is damaged was made, as nobody knows. */
+  /** `now`: milliseconds since 1970, the time of a pin whose file is damaged, since its own is unknown. */
   constructor(
     readonly files: Files,
     readonly now = Number.MAX_SAFE_INTEGER
@@ -99,13 +99,13 @@ export class SharedFolder {
     })
   }
 
-  /** Whether a block is stored: an index names it, its pack is not to go, and it is not noted as lost there. */
+  /** Tell whether a block is stored: an index names it, its pack is not to be removed, and it is not noted as lost there. */
   has(cid: string): boolean {
     const digest = digestOf(cid)
     return this.#packs.some(pack => !pack.going && !pack.lost.has(digest) && pack.places.has(digest))
   }
 
-  /** A sound block from any pack, one that is to go too; null when there is none. */
+  /** Return a sound block from any pack, also one to be removed; null if absent. */
   block(cid: string): Bytes | null {
     const digest = digestOf(cid)
     const named = asVersion1(parseCid(cid))
@@ -117,7 +117,7 @@ export class SharedFolder {
       const found = within(pack, pack.places.get(digest))
       if (found !== null) return found
     }
-    // An index may lie, or be of another pack.
+    // An index may be false, or of another pack.
     for (const pack of this.#packs) {
       pack.found ??= lookedThrough(pack.data)
       const found = within(pack, pack.found.get(digest))
@@ -126,13 +126,13 @@ export class SharedFolder {
     return null
   }
 
-  /** Sizes by name of what decides what is there: packs that are not to go, with their notes, and the files of pins. */
+  /** Sizes by name of the files that determine the content: packs that are not to be removed, with their notes, and pin files. */
   listing(): Map<string, number> {
     const packs = this.#packs.filter(pack => !pack.going).map(({ name, data }): [string, number] => [`${name}.car`, data.length + (this.files.get(`packs/${name}.lost`)?.length ?? 0)])
     return new Map([...packs, ...[...this.files].filter(([path]) => /^pins\/[^./][^/]*$/.test(path)).map(([path, data]): [string, number] => [path, data.length])])
   }
 
-  /** The pins under a name, newest first; of two sightings of one the earlier counts. */
+  /** The pins under a name, newest first; of two files for one pin the earlier is valid. */
   pins(name: string): Pin[] {
     const found = new Map<string, Pin>()
     for (const pin of this.#pinsUnder(name)) {
@@ -149,7 +149,7 @@ export class SharedFolder {
         if (tag !== tagOf(name)) continue
         const pin = data.length <= MOST_PIN ? unlessRefused(() => readPin(data)) : null
         const cid = unlessRefused(() => parseCid(named).text)
-        // What is damaged is known by its name.
+        // A damaged file is identified by its name.
         if (pin === null && cid !== null) yield { cid, created: this.now, name }
         else if (pin?.cid === named && pin.name === name) yield pin
       } else if (PIN_LIST.test(path) && data.length <= MOST_LIST) {
@@ -161,7 +161,7 @@ export class SharedFolder {
     }
   }
 
-  /** The greatest record of a name that it signed; null when there is none. */
+  /** The greatest record that a name signed; null if absent. */
   async record(name: string): Promise<Bytes | null> {
     const all = [...this.files].filter(([path, data]) => {
       const [, of, tag] = RECORD.exec(path) ?? []
@@ -176,7 +176,7 @@ export class SharedFolder {
 const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).multihash.subarray(2))
 const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
 
-/** The lines of a list: sync programs turn their ends into others. */
+/** The lines of a list: sync programs may change line ends. */
 function* linesOf(data: Bytes): Generator<Bytes> {
   let start = 0
   for (let at = 0; at <= data.length; at++) {
@@ -186,7 +186,7 @@ function* linesOf(data: Bytes): Generator<Bytes> {
   }
 }
 
-/** A pin in any JSON: a text with white space more, or its names in another order, still says what is pinned. */
+/** Parse a pin in any JSON formatting. */
 function readPin(data: Bytes): Pin {
   const { cid, created, name, v } = fields(parseJson(fromUtf8(data)), ['cid', 'created', 'name', 'v'])
   need(v === 1 && typeof cid === 'string' && isWhole(created) && typeof name === 'string' && name.isWellFormed(), 'format', 'not a pin')
@@ -194,7 +194,7 @@ function readPin(data: Bytes): Pin {
   return { cid: parseCid(cid).text, created, name }
 }
 
-/** A pack of blocks and its index. `root`: any CID, which means nothing here. */
+/** Make a pack of blocks and its index. `root`: any CID, without meaning here. */
 export function packFiles(root: string, blocks: readonly (readonly [cid: string, data: Bytes])[]): Map<string, Bytes> {
   const pack = writeCar({ roots: [root], blocks })
   const name = hex(sha256(pack))

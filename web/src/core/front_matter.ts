@@ -1,10 +1,10 @@
-/** The header of another program at the beginning of a body: TOML, JSON, or YAML that is not read here (FORMAT.md 1.2). */
+/** Another program's header at the beginning of a body: TOML, JSON, or YAML that is not parsed here (FORMAT.md 1.2). */
 
 const END = '(?:\\r\\n|\\n|\\r)'
 const OPEN = new RegExp(`^(---|\\+\\+\\+|;;;)[ \\t]*(?:([A-Za-z]+)[ \\t]*)?(?:#[^\\r\\n]*)?${END}`)
 const closing = (lines: string): RegExp => new RegExp(`${END}(?:${lines})[ \\t]*(?:${END}|(?![^]))`, 'g')
 const CLOSE: Readonly<Record<string, RegExp>> = { '---': closing('---|\\.\\.\\.'), '+++': closing('\\+\\+\\+'), ';;;': closing(';;;') }
-/** What the first line between the marks looks like, so that prose between two rules is not taken for a header. */
+/** Form of the first line between the marks, so that prose between two rules is not taken for a header. */
 const FIRST: Readonly<Record<string, RegExp>> = {
   '---': /^(?:(?!-[ \t])[^ \t\r\n#:][^:]*:(?:[ \t]|(?![^]))|[%!&{<])/,
   '+++': /^(?:\[|[^ \t=#]+[ \t]*=)/,
@@ -13,10 +13,10 @@ const FIRST: Readonly<Record<string, RegExp>> = {
 const BLANK = new RegExp(`(?:[ \\t]*${END})*`, 'y')
 const JSON_TOKEN = /"(?:[^"\\]|\\[^]?)*(?:"|$)|[{}[\]]/g
 const LINE = new RegExp(`[ \\t]*${END}`, 'y')
-/** How deep a header in JSON may nest: so deep every reader can read it. */
+/** Maximum nesting of a JSON header: every reader can parse that. */
 const MOST_NESTED = 512
 
-/** What stands at the beginning of a body as another program's header, with the blank lines after it; else empty text. */
+/** Return another program's header at the beginning of a body, with the blank lines after it; else empty text. */
 export function frontMatter(body: string): string {
   const end = body.startsWith('{') ? jsonEnd(body) : markedEnd(body)
   if (end === null) return ''
@@ -25,12 +25,12 @@ export function frontMatter(body: string): string {
   return body.slice(0, Math.max(BLANK.lastIndex, end))
 }
 
-/** Whether a text opens as a header does, and no line closes it: which part of it is the header, nobody can tell. */
+/** Tell whether a text begins like a header without a closing line: then the extent of the header is unknown. */
 export const isUnclosed = (text: string): boolean => marked(text.replace(/^\ufeff/, ''))?.end === null
 
 const markedEnd = (body: string): number | null => marked(body)?.end ?? null
 
-/** Where a header between marks ends, null where no line closes it; null alone where none begins. */
+/** Return the end of a header between marks, null without a closing line; null alone without a header. */
 function marked(body: string): { readonly end: number | null } | null {
   const open = OPEN.exec(body)
   if (open === null) return null
@@ -38,7 +38,7 @@ function marked(body: string): { readonly end: number | null } | null {
   const close = CLOSE[mark] as RegExp
   close.lastIndex = whole.length - 1
   const found = close.exec(body)
-  // The end of the opening line may be that before the closing mark.
+  // The end of the opening line may be the one before the closing mark.
   const inside = body.slice(whole.length, found === null ? body.length : Math.max(found.index, whole.length))
   const lines = inside.split(/\r\n|\n|\r/).map(line => line.replace(/^[ \t]+|[ \t]+$/g, ''))
   const first = lines.find(line => line !== '' && !line.startsWith('#')) ?? ''

@@ -1,4 +1,4 @@
-/** Folders too large for one block: the hash trie of UnixFS with murmur3 (FORMAT.md 6). Made whole; and where a name belongs in one. */
+/** Folders too large for one block: the UnixFS HAMT with murmur3 (FORMAT.md 6). Made whole; and the position of a name. */
 
 import { type Bytes, need, number, utf8 } from './bytes.ts'
 import { type PbLink, type Put, putNode, type Target, UnixFSType, writeUnixFS } from './dagpb.ts'
@@ -46,10 +46,10 @@ export function murmur3(data: Bytes): bigint {
   return (h1 + h2) & MASK
 }
 
-/** The hash that places a name: eight bytes, each one the slot on its level. */
+/** The hash that positions a name: eight bytes, one slot per level. */
 const placeOf = (name: string): Bytes => number(murmur3(utf8(name)), 8)
 
-/** A folder with these links as a tree of shards. Refused where two names share all 64 bits, which no such tree can hold. */
+/** Make a sharded folder of these links. Refused if two names share all 64 bits. */
 export function shardedFolder(links: readonly PbLink[], put: Put): Target {
   type Placed = { readonly place: Bytes; readonly link: PbLink }
   const shard = (all: readonly Placed[], level: number): Target => {

@@ -1,6 +1,6 @@
 /**
- * Changing fields or the body of a memory file, and no other byte of it (FORMAT.md 1.2). A header in the normal form stays in it;
- * in any other one only the lines of the fields that change are written, or the change is refused.
+ * Change fields or the body of a memory file, and no other byte of it (FORMAT.md 1.2). A header in normal form stays in it; in any other
+ * one only the lines of the changed fields are written, or the change is refused.
  */
 
 import { type Bytes, byteLength, fromUtf8, need, refuse, unlessRefused, utf8 } from './bytes.ts'
@@ -32,21 +32,21 @@ const COMMENT = /[ \t]+#/
 const isSame = (a: Changes, b: Changes): boolean => a.size === b.size && [...a].every(([name, value]) => b.get(name) === value)
 
 /**
- * The file with some fields set, or taken away where the new value is empty, and perhaps another body. `stamps`: fields that are
- * set too, where the header can be changed. A body without a header of another program leaves that of the old body where it is.
+ * Return the file with some fields set, or removed if the new value is empty, and optionally another body. `stamps`: fields set too, if the
+ * header can be changed. A body without another program's header keeps that of the old body.
  */
 export function editFile(data: Bytes, changes: Changes, body: string | null = null, stamps: Changes = NOTHING): Bytes {
   if (stamps.size === 0 || (changes.size === 0 && isForeign(data, body))) return edited(data, changes, body)
   return unlessRefused(() => edited(data, new Map([...stamps, ...changes]), body)) ?? edited(data, changes, body)
 }
 
-/** Refuse a new body that would replace a header whose closing line is missing. A body that opens in the same way may. */
+/** Refuse a new body that would replace a header without a closing line. A body that begins in the same way is allowed. */
 export function refuseOverUnclosed(data: Bytes, body: string): void {
   const isKept = !isUnclosed(fromUtf8(data)) || isUnclosed(body)
   need(isKept, 'format', 'the header of this memory has no closing line: write the whole file')
 }
 
-/** The file that `made` says, written as a change of another one. */
+/** Return the file `made`, written as a change of another one. */
 export function renderOver(data: Bytes, made: MemoryFile): Bytes {
   const old = parseFile(data)
   const [before, after] = [new Map(old.fields), new Map(made.fields)]
@@ -55,7 +55,7 @@ export function renderOver(data: Bytes, made: MemoryFile): Bytes {
   return edited(data, changes, made.body === old.body ? null : made.body)
 }
 
-/** Whether the header of a file is in the normal form, or it has none. */
+/** Tell whether a file has no header, or one in normal form. */
 export function hasNormalHeader(data: Bytes): boolean {
   const { fields, body } = parseFile(data)
   const raw = fromUtf8(data)
@@ -73,7 +73,7 @@ function isNormal(bom: string, text: string, marks: Marks, fields: readonly Fiel
   return isMarked && byteLength(lines) <= MOST_HEADER + 1 && lines === renderLines(fields)
 }
 
-/** Whether the header that programs find is another program's: one of ours above it would hide it from them. */
+/** Tell whether the first header for programs is another program's: one of ours above it would hide it from them. */
 function isForeign(data: Bytes, body: string | null): boolean {
   const old = parseFile(data)
   const text = body ?? old.body
@@ -97,7 +97,7 @@ function edited(data: Bytes, changes: Changes, given: string | null): Bytes {
   const wanted = { fields: [...fields], body: body ?? read.body }
   if (isSame(fields, old) && wanted.body === read.body) return data
   if (front !== '' && !isSame(fields, old)) {
-    // Only the name that a text had outside may be put above the header of another program.
+    // Only the original name of a text may be written above another program's header.
     const isOther = (name: string): boolean => name !== 'origin_name'
     need([...old.keys()].some(isOther) || ![...changes.keys()].some(isOther), 'format', 'the header of this memory has a format whose fields cannot be changed one by one')
   }
@@ -115,7 +115,7 @@ function wantedFields(old: Fields, changes: Changes): Fields {
   return new Map([...made].filter(([, value]) => value !== ''))
 }
 
-/** A new body below the header of another program. */
+/** Put a new body below another program's header. */
 function joined(front: string, body: string): string {
   if (body === '') return withoutLastLines(front)
   return /[\n\r]$/.test(front) ? front + body : `${front}\n${body}`
@@ -137,7 +137,7 @@ function withHeader(bom: string, text: string, marks: Marks, old: Fields, wanted
   return head + (body === null ? text.slice(marks.rest) : below(text, marks, wanted.body))
 }
 
-/** What follows the closing mark: the body, after a blank line where there was one, or no body to say otherwise. */
+/** Return the text after the closing mark: the body, after a blank line if there was one, or the old body was empty. */
 function below(text: string, marks: Marks, body: string): string {
   const end = marks.isCrlf ? '\r\n' : '\n'
   if (body === '') return ''
@@ -151,7 +151,7 @@ function below(text: string, marks: Marks, body: string): string {
 /** The lines of one field, `start` up to `end`; its value begins at `value` of the first line. */
 type Entry = { readonly name: string; readonly start: number; end: number; readonly value: number }
 
-/** Header lines with the fields that differ written anew, each where it stood, new ones at the end. */
+/** Return header lines with the changed fields replaced in place, new ones at the end. */
 function spliced(text: string, marks: Marks, old: Fields, wanted: Fields): string {
   const isFlat = flatFields(text.replaceAll('\r\n', '\n').replace(/\n$/, '').split('\n')) !== null
   let lines = text.split('\n').slice(0, -1)
@@ -175,7 +175,7 @@ function spliced(text: string, marks: Marks, old: Fields, wanted: Fields): strin
 
 const isBlank = (line: string): boolean => /^[ \t\r]*$/.test(line)
 
-/** The fields of a header in document order, those inside a block `metadata:` too. */
+/** The fields of a header in document order, including those inside a block `metadata:`. */
 function entries(lines: readonly string[], isFlat: boolean, start: number, stop: number): Entry[] {
   const base = indentOf(lines.slice(start, stop))
   const out: Entry[] = []
@@ -194,7 +194,7 @@ function entries(lines: readonly string[], isFlat: boolean, start: number, stop:
   return out.flatMap(one => (one.name === 'metadata' && one.end > one.start + 1 ? entries(lines, isFlat, one.start + 1, one.end) : [one]))
 }
 
-/** The name of the field that a line begins, and where its value begins; empty text where it begins none. */
+/** Return the name of the field that a line begins, and the position of its value; empty text if it begins none. */
 function nameIn(content: string, isFlat: boolean): readonly [string, number] {
   const found = isFlat
     ? /^("(?:[^"\\]|\\[^])*")[ \t]*:/.exec(content)
@@ -204,7 +204,7 @@ function nameIn(content: string, isFlat: boolean): readonly [string, number] {
   return at < 0 ? ['', 0] : [content.slice(0, at).replace(/^[ \t\r]+|[ \t\r]+$/g, ''), at + 1]
 }
 
-/** How the first line is indented that holds something. */
+/** The indentation of the first line with content. */
 function indentOf(lines: readonly string[]): string {
   const first = lines.find(line => !isBlank(line) && !/^[ \t]*#/.test(line)) ?? ''
   return /^[ \t]*/.exec(first)?.[0] ?? ''
@@ -215,7 +215,7 @@ const isFilled = (lines: readonly string[], one: Entry): boolean =>
 
 const written = (name: string, value: string): string => (name === 'tags' || isBareValue(name, value) ? value : quoted(value))
 
-/** The line of a field with another value; a comment behind it stays. */
+/** Return the line of a field with another value; a comment behind it stays. */
 function lineWith(lines: readonly string[], one: Entry, value: string, isFlat: boolean): string {
   const line = lines[one.start] as string
   const rest = line.slice(one.value).replace(/\r+$/, '')

@@ -1,4 +1,4 @@
-/** MEMORY.md: the index that is always generated and never an input (FORMAT.md 1.3). */
+/** MEMORY.md: the index, always generated and never an input (FORMAT.md 1.3). */
 
 import { byCodePoints, byteLength, need } from './bytes.ts'
 import { fileName, INDEX_FILE, keyOfForeignName, splitConflictName } from './keys.ts'
@@ -26,10 +26,10 @@ export type IndexItem = {
   readonly session?: string
 }
 
-/** Whether a memory is a part of a session, which stands in no index. */
+/** Tell whether a memory is a part of a session, which is not in the index. */
 const isPart = (item: IndexItem): boolean => isSessionPart(item.key, item.type ?? '', item.session ?? '')
 
-/** One line of Markdown without structure of its own. */
+/** Escape text as one line of Markdown without structure of its own. */
 const shown = (text: string): string =>
   text
     .replace(UNSEEN, '')
@@ -48,10 +48,10 @@ function line(item: IndexItem): string {
 
 const sectionOf = (type: string | undefined): string => SECTIONS.find(one => one[0] === type)?.[1] ?? 'Project'
 
-/** The section of a memory, empty for what stands in no index, and its line. */
+/** Return the section of a memory, empty if it is not in the index, and its line. */
 export const indexLine = (item: IndexItem): { section: string; line: string } => ({ section: isPart(item) ? '' : sectionOf(item.type), line: line(item) })
 
-/** The whole index. `attention` are conflict copies, which come last. */
+/** Render the whole index. `attention`: conflict copies, which come last. */
 export function renderIndex(items: readonly IndexItem[], attention: readonly IndexItem[] = []): string {
   const sections = new Map<string, string[]>([...SECTIONS.map(([, title]): [string, string[]] => [title, []]), [ATTENTION, []]])
   const byKey = (a: IndexItem, b: IndexItem): number => byCodePoints(a.key, b.key) || byCodePoints(a.file ?? '', b.file ?? '')
@@ -64,10 +64,13 @@ export function renderIndex(items: readonly IndexItem[], attention: readonly Ind
   return `${TITLE}\n${parts.join('')}`
 }
 
-/** The name of the file in a line, without its end. */
+/** The name of the file in a line, without its extension. */
 const keyIn = (text: string): string => (/^- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)/.exec(text)?.[1] ?? '').replace(/\.md$/, '')
 
-/** A copy for a prompt, cut at whole lines; the least relevant go first, conflict copies last. `relevance`: keys, the most relevant first. */
+/**
+ * Truncate the index for a prompt, at whole lines; the least relevant are dropped first, conflict copies last. `relevance`: keys, most
+ * relevant first.
+ */
 export function capIndex(
   text: string,
   relevance: readonly string[] | null = null,
@@ -110,18 +113,21 @@ export function capIndex(
   return `${title}\n${parts.join('')}${notice(all.length - count)}`
 }
 
-/** The key under which other programs' lines of MEMORY.md are a memory. */
+/** The key of a memory made from other programs' lines of MEMORY.md. */
 export const INDEX_KEY = keyOfForeignName(INDEX_FILE).key
 
-/** An item that leads to a memory. What stands in a lookahead is tried once, however the rest goes. */
+/** An item that links to a memory. A lookahead is tried once, so the pattern does not backtrack. */
 const LISTED = /^\s*[-*+]\s+(?:\[[^\n]*?\]\((?=(\s*<?))\1(?=([^()<>\n]+\.md))\2>?[^()\n]*\)|\[\[([^[\]\n|#]+))/
 const LINES = /(?<=\r\n|[\n\v\f\x1c-\x1e\x85\u2028\u2029]|\r(?!\n))/
 
-/** A name without the percent signs of a link. */
+/** Decode the percent signs of a link. */
 const unquoted = (text: string): string =>
   text.replace(/(?:%[0-9a-f]{2})+/gi, run => new TextDecoder().decode(Uint8Array.from(run.match(/[0-9a-f]{2}/gi) ?? [], one => Number.parseInt(one, 16))))
 
-/** What was typed into a MEMORY.md next to its list; empty where only headings are left. `isHere`: whether a key has a memory here, whose line repeats it. */
+/**
+ * Return the text in a MEMORY.md that is not its list; empty if only headings are left. `isHere`: tells whether a key has a memory here,
+ * whose line is in the list.
+ */
 export function typedText(text: string, isHere: (key: string) => boolean): string {
   const kept = text.split(LINES).filter(one => {
     const [, , file, wiki] = LISTED.exec(one) ?? []

@@ -1,8 +1,8 @@
 /**
- * One raw deflate stream (RFC 1951), whole and alone, with the verdict that FORMAT.md 3 asks of every reader.
+ * One raw deflate stream (RFC 1951), complete and without trailing bytes, with the verdict that FORMAT.md 3 requires of every reader.
  *
- * Own code, because the inflaters of browsers differ in what they take after a stream and fast libraries take streams that are to
- * be refused. What zlib takes and refuses is the measure.
+ * Own code, because browsers differ in accepting bytes after a stream, and fast libraries accept invalid streams. zlib's verdict is the
+ * reference.
  */
 
 import { type Bytes, need, refuse } from './bytes.ts'
@@ -17,20 +17,20 @@ const DISTANCES = [
 const DISTANCE_BITS = [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13]
 const ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15]
 
-/** Bits that are looked up at once. */
+/** Bits of a table lookup. */
 const FAST_BITS = 9
 
-/** What stands for a symbol: how many codes of each length there are, their symbols in order, and by their bits those of short codes. */
+/** A Huffman code: number of codes of each length, their symbols in order, and a table of short codes. */
 type Code = {
   readonly counts: Uint16Array
   readonly symbols: Uint16Array
-  /** Sixteen times the symbol, and the length of its code; 0 where the next bits begin a longer code, or none. */
+  /** Sixteen times the symbol, plus the length of its code; 0 if the next bits begin a longer code, or none. */
   readonly fast: Uint16Array
 }
 
 /**
- * A code from the lengths of its symbols; 0 is none. One with too many codes is refused, and one with too few, but for those
- * that `allow` names: one code of one bit, or none at all.
+ * Make a code from the lengths of its symbols; 0 is none. Refused if over-subscribed, or incomplete except as `allow` permits: one code of
+ * one bit, or none at all.
  */
 function codeOf(lengths: ArrayLike<number>, allow: 'complete' | 'one' | 'one or none'): Code {
   const counts = new Uint16Array(MOST_BITS + 1)
@@ -60,7 +60,7 @@ function shortCodes(counts: Uint16Array, symbols: Uint16Array): Uint16Array {
   let index = 0
   for (let length = 1; length <= FAST_BITS; length++, code <<= 1) {
     for (let n = 0; n < (counts[length] as number); n++, code++, index++) {
-      // The bits of a code come the first one first, and so stand the other way round in what is held.
+      // Codes arrive most significant bit first, and so are reversed in the table.
       let reversed = 0
       for (let bit = 0; bit < length; bit++) reversed |= ((code >> bit) & 1) << (length - 1 - bit)
       for (let at = reversed; at < fast.length; at += 1 << length) fast[at] = ((symbols[index] as number) << 4) | length
@@ -75,7 +75,7 @@ const FIXED_LITERALS = codeOf(
 )
 const FIXED_DISTANCES = codeOf(new Uint8Array(32).fill(5), 'complete')
 
-/** The bytes that a stream comes to, at most so many; refused (`open`) otherwise. */
+/** Inflate a stream of at most `most` bytes; otherwise refused (`open`). */
 export function inflate(stream: Bytes, most: number): Bytes {
   let at = 0
   let held = 0
@@ -121,7 +121,7 @@ export function inflate(stream: Bytes, most: number): Bytes {
     return refuse('open')
   }
 
-  /** The bits left of a byte go, whole bytes that were read ahead come back. */
+  /** Discard the remaining bits of a byte, and return whole bytes that were read ahead. */
   function giveBack(): void {
     at -= heldBits >> 3
     held = 0

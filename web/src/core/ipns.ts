@@ -8,7 +8,7 @@ import { protobuf } from './dagpb.ts'
 
 const MOST_RECORD = 10 << 10
 const MOST_NUMBER = 2n ** 63n - 1n
-/** The ends of the calendar, after the offset too. */
+/** The ends of the calendar, also after the offset. */
 const [YEAR_1, YEAR_10000] = [Date.parse('0001-01-01T00:00:00Z'), 253_402_300_800_000]
 const TIME = /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,9}))?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$(?![^])/
 
@@ -21,12 +21,12 @@ export type IpnsRecord = {
   readonly bytes: Bytes
 }
 
-/** What a record says when the key of `name` signed it; refused otherwise. Whether it ran out is not looked at. */
+/** Parse a record signed by the key of `name`; refused otherwise. Its expiry is not checked. */
 export async function readRecord(name: string, record: Bytes): Promise<IpnsRecord> {
   need(record.length <= MOST_RECORD, 'limit', 'a record of more than 10 KiB')
   const found = new Map<number, bigint | Bytes>()
   for (const [number, wire, value] of protobuf(record)) {
-    // Of fields that nobody knows here any number may stand there.
+    // Unknown fields may have any number.
     if (number > 9) continue
     need(number > 0 && !found.has(number), 'format', 'a field twice, or none')
     need(wire === ([3, 5, 6].includes(number) ? 0 : 2), 'format', 'a field of another type')
@@ -51,7 +51,7 @@ export async function readRecord(name: string, record: Bytes): Promise<IpnsRecor
   const [value, validity] = [bytesOf('Value'), bytesOf('Validity')]
   const [sequence, ttlNs, kind] = [numberOf('Sequence'), numberOf('TTL'), numberOf('ValidityType')]
   need(kind === 0n, 'format', 'another kind of validity')
-  // A record with one of these two has all fields of version 1, and those that are left out are empty or 0.
+  // A record with one of these two has all fields of version 1; omitted ones are empty or 0.
   const isOld = found.has(1) || found.has(2)
   const agree = (number: number, signed: bigint | Bytes): void => {
     const here = found.get(number) ?? (isOld ? (typeof signed === 'bigint' ? 0n : new Uint8Array()) : undefined)
@@ -76,15 +76,15 @@ function nanoseconds(text: string): bigint {
   return BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0'))
 }
 
-/** Of valid records of one name the one that counts. */
+/** Return the newest of valid records of one name. */
 export const newestRecord = (records: readonly IpnsRecord[]): IpnsRecord => greatest(records, one => [one.sequence, one.validUntil, hex(one.bytes)])
 
 export type Target = { readonly cid: string; readonly name: null } | { readonly cid: null; readonly name: string }
 
-/** Where a record leads: to a root or to another name; null where to neither. */
+/** Return the target of a record: a root or another name; null if neither. */
 export function targetOf(record: IpnsRecord): Target | null {
   const [, kind, rest = ''] = /^\/(ipfs|ipns)\/([^/]+)$(?![^])/.exec(record.value) ?? []
-  // In any base: records are kept by the one spelling of a name.
+  // In any base: records are stored under the canonical spelling of a name.
   if (kind === 'ipns') return { cid: null, name: ipnsName(keyOfName(rest)) }
   return kind === undefined ? null : { cid: parseCid(rest).text, name: null }
 }
@@ -100,7 +100,7 @@ const cborHead = (major: number, value: bigint): Bytes => {
   return out
 }
 
-/** The map that is signed: DAG-CBOR, names by their length. */
+/** The signed map: DAG-CBOR, names by length. */
 function signedData(said: NewRecord): Bytes {
   const text = (name: string): Bytes => join(cborHead(3, BigInt(name.length)), name)
   const bytes = (value: string): Bytes => join(cborHead(2, BigInt(utf8(value).length)), value)
@@ -119,7 +119,7 @@ function signedData(said: NewRecord): Bytes {
   )
 }
 
-/** A record with the fields of both versions. `validUntil` is RFC 3339. */
+/** Make a record with the fields of both versions. `validUntil` is RFC 3339. */
 export async function makeRecord(signer: Signer, said: NewRecord): Promise<Bytes> {
   const data = signedData(said)
   const field = (number: number, value: Bytes): Bytes => join([number * 8 + 2], toVarint(value.length), value)

@@ -1,24 +1,27 @@
-/** The join of two states (FORMAT.md 5): commutative, associative, idempotent; nothing goes that whoever replaced it had not been shown. */
+/**
+ * The join of two states (FORMAT.md 5): commutative, associative, idempotent; a value disappears only if the device that replaced it had
+ * been shown it.
+ */
 
 import { byCodePoints, canonical, compare, need, type Part, refuse } from './bytes.ts'
 import type { LetIn } from './authority.ts'
 import { type Entry, type Location, readDot, type Seen, type State, type Value } from './state.ts'
 
-/** Values of an entry after a join. */
+/** Maximum values of an entry after a join. */
 const MOST_VALUES = 800
 
-/** What a join asks of who holds objects and the ring. */
+/** The rules that need objects and the ring. */
 export type Judgement = {
-  /** Whether the object behind a location is what was meant. */
+  /** Tell whether the object at a location is the expected one. */
   readonly passes: (name: string, value: Value, field: 'loc' | 'base', loc: Location) => boolean
-  /** Of two that pass the greater stays. */
+  /** If both pass, the greater stays. */
   readonly order: (loc: Location) => readonly Part[]
   readonly letIn: (dev: string) => LetIn
 }
 
 const identity = (value: Value): string => canonical({ b: value.b, body: value.body, h: value.h, kind: value.kind, of: value.of ?? null })
 
-/** Of two sightings of one dot the one that is kept. */
+/** Return one of two values under one dot. */
 function oneOf(name: string, mine: Value, theirs: Value, judge: Judgement): Value {
   let out = mine
   if (byCodePoints(theirs.s ?? '', mine.s ?? '') > 0) out = { ...out, s: theirs.s as string }
@@ -35,7 +38,7 @@ function oneOf(name: string, mine: Value, theirs: Value, judge: Judgement): Valu
 }
 
 /**
- * What of an entry finds room: first the newest of each device that a root let in, then of each who let in one in turn, their
+ * Return the values of an entry that fit: first the newest of each device admitted by a root, then of each admitting member in turn, its
  * devices' newest first, then the greater (clock, dot).
  */
 export function fitting(entry: Entry, letIn: (dev: string) => LetIn, most = MOST_VALUES): Entry {
@@ -65,9 +68,9 @@ export function fitting(entry: Entry, letIn: (dev: string) => LetIn, most = MOST
   return Object.fromEntries(order.slice(0, most).map(({ text }) => [text, entry[text] as Value]))
 }
 
-/** That no dot and no pair says two things; refused as `held`. */
+/** Require that no dot and no pair has two meanings; refused as `held`. */
 function checkAgreement(a: State, b: State): void {
-  // Of each alone it was seen to when it came.
+  // Each state alone was checked on arrival.
   if (a.entries.size === 0 || b.entries.size === 0) return
   const places = new Map<string, readonly [name: string, value: Value]>()
   for (const state of [a, b]) {
@@ -101,7 +104,7 @@ const isSame = (a: Entry, b: Entry): boolean => {
   return dots.length === Object.keys(b).length && dots.every(dot => a[dot] === b[dot])
 }
 
-/** Both joined; refused as `held` when one dot or one pair says two things. */
+/** Join two states; refused as `held` if one dot or one pair has two meanings. */
 export function joinStates(a: State, b: State, judge: Judgement): State {
   checkAgreement(a, b)
   const seen = joinSeen(a.seen, b.seen)
@@ -124,7 +127,7 @@ export function joinStates(a: State, b: State, judge: Judgement): State {
       else if (other !== undefined && !covers(a, dot)) kept[dot] = other
     }
     const stays = fitting(kept, judge.letIn)
-    // Where nothing changed it is the same object, so that nobody looks at it again.
+    // Unchanged entries stay the same object, so that they are not processed again.
     const same = [mine, theirs].find(one => isSame(one, stays))
     if (Object.keys(stays).length > 0) entries.set(name, same ?? stays)
   }

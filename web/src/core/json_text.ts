@@ -1,8 +1,8 @@
-/** The members of an object and the items of a list as they stand in a JSON text, which is known to be well formed. */
+/** The members of an object and the items of a list in a JSON text, which is known to be well formed. */
 
 export type Span = { readonly name: string | null; readonly text: string }
 
-/** What the outermost object or list of a text holds, in order; of anything else nothing. A name may come twice. */
+/** The members of the outermost object or list of a text, in order; empty for anything else. A name may be repeated. */
 export function spansOf(json: string): Span[] {
   const out: Span[] = []
   const text = json.trim()
@@ -30,7 +30,7 @@ export function spansOf(json: string): Span[] {
   return out
 }
 
-/** Whether a name stands twice in the outermost object of a text. */
+/** Tell whether a name is repeated in the outermost object of a text. */
 export function hasNameTwice(json: string): boolean {
   const names = spansOf(json).flatMap(one => (one.name === null ? [] : [one.name]))
   return new Set(names).size < names.length

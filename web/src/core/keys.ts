@@ -1,4 +1,4 @@
-/** Keys of memories, tokens of scopes, and the file names made of them (FORMAT.md 1.1). */
+/** Keys of memories, tokens of scopes, and their file names (FORMAT.md 1.1). */
 
 import { hex, need, sha256 } from './bytes.ts'
 
@@ -13,7 +13,7 @@ const MOST_STEM = 55
 
 export const isKey = (text: string): boolean => KEY.test(text) && !RESERVED.has(text)
 
-/** Whether this names a scope for good; what people rename is its title. */
+/** Tell whether this is a scope's token, which never changes; its title can be renamed. */
 export const isScope = (text: string): boolean => isKey(text) && !RESERVED_SCOPES.has(text) && !DATE.test(text)
 
 export function fileName(key: string): string {
@@ -21,7 +21,7 @@ export function fileName(key: string): string {
   return `${key}.md`
 }
 
-/** The name of a text that stands beside the one that is shown. `hash`: of its bytes, 8 hex digits or more. */
+/** The file name of an alternative. `hash`: of its bytes, 8 hex digits or more. */
 export const conflictName = (key: string, hash: string): string => `${key}.conflict-${hash.slice(0, 8)}.md`
 
 export function splitConflictName(name: string): { key: string; hash: string } | null {
@@ -29,10 +29,10 @@ export function splitConflictName(name: string): { key: string; hash: string } |
   return key !== undefined && hash !== undefined && !RESERVED.has(key) ? { key, hash } : null
 }
 
-/** The key of a file name from outside, and that name where it is not `<key>.md`. It depends on the name alone. */
+/** Return the key of a foreign file name, and that name unless it is `<key>.md`. It depends only on the name. */
 export function keyOfForeignName(found: string): { key: string; origin: string | null } {
   need(found.isWellFormed(), 'format', 'a name that is not Unicode text')
-  // One name in the normal forms of different disks is one name.
+  // One name in different normal forms of file systems is one name.
   const name = found.normalize('NFC')
   const withoutEnd = name.endsWith('.md') ? name.slice(0, -3) : name
   if (name.endsWith('.md') && isKey(withoutEnd)) return { key: withoutEnd, origin: null }

@@ -1,4 +1,4 @@
-/** Where the parts of a state lie under a root (FORMAT.md 6.1). */
+/** The paths of a state's parts under a root (FORMAT.md 6.1). */
 
 import { hex, sha256, unlessRefused } from './bytes.ts'
 import type { Blocks } from './blocks.ts'
@@ -18,7 +18,7 @@ export function objectPaths(hashes: Iterable<string>): string[] {
   return place([...hashes].map(hash => hash.slice(0, NAME_DIGITS)), 0)
 }
 
-/** The files of a root by path, as CIDs; a folder that cannot be read is one. */
+/** The files of a root by path, as CIDs; an unreadable folder counts as a file. */
 export function filesOf(blocks: Blocks, root: string): Map<string, string> {
   const out = new Map<string, string>()
   const walk = (cid: string, path: string): void => {
@@ -30,7 +30,7 @@ export function filesOf(blocks: Blocks, root: string): Map<string, string> {
   return out
 }
 
-/** Whether the files of a root are exactly those that its state asks for, at the places that the rule gives them. */
+/** Tell whether a root has exactly the files of its state, at the paths of the rule. */
 export function isLaidOutByRule(blocks: Blocks, root: string, state: State, plain: boolean): boolean {
   const inside = plain ? 'memory/.ipfsmem/' : ''
   const files = filesOf(blocks, root)
@@ -39,11 +39,11 @@ export function isLaidOutByRule(blocks: Blocks, root: string, state: State, plai
   const objects = new Set<string>()
   for (const entry of state.entries.values()) {
     for (const value of Object.values(entry)) {
-      // A root names only what its maker had.
+      // A root names only the objects that its maker had.
       for (const loc of [value.loc, value.base]) if (loc !== undefined && unlessRefused(() => blocks.object(loc[1])) !== null) objects.add(loc[1])
     }
   }
-  // What stands as a readable file in a plain root is no object of its own.
+  // A readable file in a plain root is not an object.
   const shown = (cid: string): string => unlessRefused(() => hex(sha256(blocks.file(cid)))) ?? ''
   if (plain) for (const [path, cid] of files) if (!path.startsWith(inside)) objects.delete(shown(cid))
   for (const path of objectPaths(objects)) wanted.add(path)

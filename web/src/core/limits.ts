@@ -1,4 +1,4 @@
-/** Sizes that more than one room asks for (FORMAT.md 8), in bytes. */
+/** Sizes used by several modules (FORMAT.md 8), in bytes. */
 
 /** The text of one memory file. */
 export const MOST_FILE = 983_040

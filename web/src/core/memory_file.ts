@@ -28,7 +28,7 @@ export const MOST_HEADER = 4096
 const MOST_DEPTH = 4
 const SPECIAL = '-?:,[]{}#&*!|>\'"%@`'
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/
-/** What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes. */
+/** Unquoted values that some YAML loader (1.1 or 1.2) reads as a boolean, null, a number, a date, a time or a merge. */
 const OTHER_TYPE = new RegExp(
   '^(?:y|n|yes|no|on|off|true|false|null|~|<<|=' +
     '|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\\.[0-9]*)?(?:e[-+]?[0-9]+)?|\\.[0-9]+(?:e[-+]?[0-9]+)?|\\.inf|\\.nan)' +
@@ -41,12 +41,12 @@ export const withoutLastLines = (text: string): string => text.replace(/\n+$/, '
 
 // --- reading ---
 
-/** Where the header of a file lies: its first line, its closing mark, and what follows the line of that mark. */
+/** The position of a file's header: its first line, its closing mark, and the text after the line of that mark. */
 export type Marks = { readonly lines: number; readonly closing: number; readonly rest: number; readonly isCrlf: boolean }
 
-/** The two lines `---` of a text without its BOM, or null. They prove no header: `readHeader` judges what lies between. */
+/** Find the two lines `---` of a text without its BOM, or null. `readHeader` decides whether the text between is a header. */
 export function findMarks(text: string): Marks | null {
-  // Not with `^` and `$`: to them U+2028 ends a line.
+  // Not with `^` and `$`: for them U+2028 ends a line.
   const open = /^---[ \t]*(\r?)\n/.exec(text)
   if (open === null) return null
   const lines = open[0].length
@@ -56,7 +56,7 @@ export function findMarks(text: string): Marks | null {
   return found === null ? null : { lines, closing: found.index + 1, rest: close.lastIndex, isCrlf: open[1] !== '' }
 }
 
-/** Fields, in their order, and body of the bytes of a file. */
+/** Parse the fields, in order, and the body of a file. */
 export function parseFile(data: Bytes): MemoryFile {
   need(data.length <= MOST_FILE, 'limit', 'a file of more than 960 KiB')
   const found = fromUtf8(data)
@@ -68,10 +68,10 @@ export function parseFile(data: Bytes): MemoryFile {
   return { fields, body: withoutLastLines(asLf(text.slice(marks.rest)).replace(/^\n/, '')) }
 }
 
-/** The value of a field, '' where it has none. */
+/** The value of a field, '' if absent. */
 export const fieldOf = (file: MemoryFile, name: string): string => file.fields.find(one => one[0] === name)?.[1] ?? ''
 
-/** The fields of a header, its lines without the end of the last; null when it is not a header. */
+/** Parse the fields of a header, its lines without the last line end; null if it is not a header. */
 export function readHeader(header: string): Field[] | null {
   const lines = header.split('\n')
   const isLong = byteLength(header) > MOST_HEADER
@@ -86,7 +86,7 @@ export function readHeader(header: string): Field[] | null {
   return settled(fields, lines.filter(line => line.startsWith('#')).map(line => trim(line.slice(1))))
 }
 
-/** Of doubled fields the first that is not empty; comment lines behind what a field of that name says. */
+/** Of repeated fields the first that is not empty; comment lines after the value of a field with that name. */
 function settled(all: readonly Field[], comments: readonly string[]): Field[] {
   const out = new Map<string, string>()
   for (const [name, value] of all) {
@@ -156,7 +156,7 @@ function flatLine(line: string): Field | null {
   return [trim(line.slice(0, at)), scalar(trim(line.slice(at + 1)))]
 }
 
-/** The text of a whole JSON string without lone surrogates, else null. */
+/** The text of a complete JSON string without lone surrogates, else null. */
 function jsonText(text: string): string | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -174,7 +174,10 @@ export function scalar(value: string): string {
 
 // --- headers that are not flat ---
 
-/** Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a block of text that begins in a line of its own, and a document marker before all else: `---` behind spaces, or `...`. */
+/**
+ * Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key, escapes of surrogates, a block scalar that
+ * begins in a line of its own, and a document marker before everything: `---` after spaces, or `...`.
+ */
 const DISPUTED = new RegExp(
   '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\t\\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U|:[,\\]}]' +
     '|:[ \\t]*(?:[ \\t]#[^\\n]*)?\\n(?:[ \\t]*(?:#[^\\n]*)?\\n)*[ \\t]*[|>]' +
@@ -183,9 +186,9 @@ const DISPUTED = new RegExp(
 
 type Yaml = string | Yaml[] | Map<string, Yaml>
 
-/** The fields of a header in YAML that yields text only, or null where it is none that is taken. */
+/** Parse a header in YAML as text only; null if it is not accepted. */
 function yamlFields(text: string): Field[] | null {
-  // A line that only closes flow collections: people write it at the margin, and the library does not take it there.
+  // A line that only closes flow collections: people write it at the margin, where the library does not accept it.
   const header = text.replaceAll('\r\n', '\n').replace(/(?:(?<![^])|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|(?![^])))/g, ' ')
   if (DISPUTED.test(header) || CONTROL.test(header.replace(/[\t\n]/g, ' ')) || /^%/m.test(header)) return null
   const root = yamlRoot(header)
@@ -213,7 +216,7 @@ const plain = (value: Yaml): unknown =>
 
 class NotTaken extends Error {}
 
-/** Whether a name, with its quotation marks and up to its colon, is one that every library takes: in one line, of at most 1,024 characters. */
+/** Tell whether every library accepts a name, with its quotation marks and up to its colon: in one line, of at most 1,024 characters. */
 function isName(source: string, marks: number, start: number, end: number): boolean {
   const between = /(?:[ \t\n]|#[^\n]*)*/y
   between.lastIndex = end + marks
@@ -222,17 +225,17 @@ function isName(source: string, marks: number, start: number, end: number): bool
   return source[between.lastIndex] !== ':' || (!whole.includes('\n') && [...whole].length <= 1024)
 }
 
-/** Whether a colon directly before `?`, `[` or `{` comes next, perhaps after white space. */
+/** Tell whether a colon directly before `?`, `[` or `{` follows, after optional white space. */
 function isBeforeCollection(source: string, end: number): boolean {
   const colon = /[ \t\n]*:[?[{]/y
   colon.lastIndex = end
   return colon.test(source)
 }
 
-/** What a header says, read from the events of the parser, so that nothing is made of what it refuses. */
+/** Parse a header from the events of the parser, so that a refused construct has no effect. */
 function yamlRoot(source: string): Map<string, Yaml> | null {
   try {
-    // None of the tabs is in an indentation (DISPUTED); the parser takes one before a text or collection in a flow collection for that.
+    // None of the tabs is in an indentation (DISPUTED); the parser mistakes one before a text or collection in a flow collection for that.
     const events = parseEvents(source.replaceAll('\t', ' '), {})
     let at = 0
     const next = () => {
@@ -247,9 +250,10 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
         throw new NotTaken()
       }
       if (event.anchorStart >= 0 || event.tagStart >= 0) throw new NotTaken()
-      // The library goes on after whatever stands behind a closing quotation mark.
+      // The library accepts anything after a closing quotation mark.
       if (event.type === EVENT_ID.SCALAR && /["']/.test(source[event.valueStart - 1] ?? '') && source[event.valueStart - 1] === source[event.valueEnd] && !/[ \t\n,\]}:]/.test(source[event.valueEnd + 1] ?? ' ')) throw new NotTaken()
-      // In a flow collection: a text that begins with a colon or a question mark, and a colon directly before `?`, `[` or `{`. Other libraries take these for ends and beginnings of names.
+      // In a flow collection: a text that begins with a colon or a question mark, and a colon directly before `?`, `[` or `{`. Other
+      // libraries read these as the beginning or end of names.
       if (isInFlow && event.type === EVENT_ID.SCALAR && event.style === SCALAR_STYLE.PLAIN && (/[?:]/.test(source[event.valueStart] ?? '') || /:[?[{]/.test(source.slice(event.valueStart, event.valueEnd + 2)) || isBeforeCollection(source, event.valueEnd))) throw new NotTaken()
       if (event.type === EVENT_ID.SCALAR) return withoutLastLines(getScalarValue(source, event))
       const isFlow = event.style === COLLECTION_STYLE.FLOW
@@ -278,7 +282,7 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
     const root = value(0)
     return root instanceof Map && next().type === EVENT_ID.POP && at === events.length ? root : null
   } catch {
-    return null // the parser's errors, of whatever class: the header is body then
+    return null // any error of the parser: then the header is body
   }
 }
 
@@ -310,13 +314,13 @@ export const writeTags = (items: readonly string[]): string =>
 
 // --- writing ---
 
-/** Whether every reader takes a value for this text when it stands without quotation marks. */
+/** Tell whether every reader reads an unquoted value as this text. */
 export const isBare = (value: string): boolean => isPlain(value) && !hasOtherType(value)
 
-/** Underscores stand anywhere in numbers for some loaders. */
+/** Some loaders accept underscores anywhere in numbers. */
 const hasOtherType = (value: string): boolean => OTHER_TYPE.test(value.replaceAll('_', ''))
 
-/** Whether the value of a field stands without quotation marks: dates, `important` and `confidence` may be what they are. */
+/** Tell whether the value of a field is written unquoted: dates, `important` and `confidence` may have their types. */
 export function isBareValue(name: string, value: string): boolean {
   if (!isPlain(value)) return false
   if (DATES.includes(name) && instant(value) !== null) return true
@@ -331,10 +335,10 @@ const isPlain = (value: string): boolean =>
 export const quoted = (value: string): string =>
   JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** A field name as a header line begins with it; a YAML document ends at a line that begins with `... `. */
+/** A field name at the beginning of a header line; a YAML document ends at a line that begins with `... `. */
 export const writtenName = (name: string): string => (isBare(name) && !name.includes(':') && !name.startsWith('... ') ? name : quoted(name))
 
-/** The header lines of fields, in the normal form; empty text without any. */
+/** The header lines of fields in normal form; empty text without fields. */
 export function renderLines(fields: readonly Field[]): string {
   const said = fields.map(([name, value]): Field => [name, name === 'tags' ? writeTags(readTags(value)) : value]).filter(one => one[1] !== '')
   const known = KNOWN_FIELDS.flatMap(name => said.filter(one => one[0] === name))

@@ -5,10 +5,10 @@ import { hasNormalHeader, renderOver } from './header_edit.ts'
 import { MOST_FILE } from './limits.ts'
 import { type Field, KNOWN_FIELDS, type MemoryFile, parseFile, readTags, renderFile, writeTags } from './memory_file.ts'
 
-/** Lines of the base times lines of a side; above it nothing is merged. */
+/** Maximum of base lines times side lines; a larger pair is not merged. */
 const MOST_PAIRS = 4_000_000
 
-/** By line of the base the line of the side that it is, in a longest common subsequence, walked from the start. */
+/** Map each base line to its line in the side, in a longest common subsequence, walked from the start. */
 function matches(base: readonly string[], side: readonly string[]): Map<number, number> {
   const width = side.length + 1
   const table = new Uint32Array((base.length + 1) * width)
@@ -29,7 +29,7 @@ function matches(base: readonly string[], side: readonly string[]): Map<number, 
 
 const equal = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one, i) => one === b[i])
 
-/** Merged lines, or null where it is not clean. */
+/** Return the merged lines, or null on conflict. */
 export function mergeLines(base: readonly string[], a: readonly string[], b: readonly string[]): readonly string[] | null {
   if (equal(a, b) || equal(b, base)) return a
   if (equal(a, base)) return b
@@ -54,7 +54,7 @@ export function mergeLines(base: readonly string[], a: readonly string[], b: rea
   return region(base.length, a.length, b.length) ? out : null
 }
 
-/** Merged fields, or null where both sides say different things. */
+/** Return the merged fields, or null on conflict. */
 export function mergeFields(base: readonly Field[], a: readonly Field[], b: readonly Field[]): Field[] | null {
   const [old, ours, theirs] = [new Map(base), new Map(a), new Map(b)]
   const out: Field[] = []
@@ -72,7 +72,7 @@ export function mergeFields(base: readonly Field[], a: readonly Field[], b: read
   return out
 }
 
-/** The merge as a change of one side, so that what a header says beside its fields stays; null where both sides changed that. */
+/** Apply the merge to one side, so that header text other than fields stays; null if both sides changed that. */
 function withKeptHeaders(merged: MemoryFile, base: Bytes, a: Bytes, b: Bytes): Bytes | null {
   const made = unlessRefused(() => [base, a, b].map(data => renderOver(data, merged)))
   if (made === null) return null
@@ -85,7 +85,7 @@ function withKeptHeaders(merged: MemoryFile, base: Bytes, a: Bytes, b: Bytes): B
 
 const linesOf = (body: string): string[] => (body === '' ? [] : body.split('\n'))
 
-/** The bytes of the merge of three files, or null where it is not clean. */
+/** Return the merged file, or null on conflict. */
 export function merge3(base: Bytes, a: Bytes, b: Bytes): Bytes | null {
   const read = unlessRefused(() => [parseFile(base), parseFile(a), parseFile(b)] as const)
   if (read === null) return null

@@ -1,4 +1,7 @@
-/** Two events with a meaning: a memory went to another provider, and a further vault was made (FORMAT.md 1.4). What they say is for a person. */
+/**
+ * Two events with a meaning: a vault moved to another provider, and a further vault was made (FORMAT.md 1.4). Their content is for a
+ * person.
+ */
 
 import { isObject } from './bytes.ts'
 import { normalTs, splitOwnId } from './timeline.ts'
@@ -11,7 +14,7 @@ const CONTROL = /[\x00-\x1f\x7f-\x9f]/
 export type Move = { readonly id: string; readonly by: string; readonly at: string; readonly left: readonly string[]; readonly to: string }
 export type FurtherVault = { readonly address: string; readonly key_number: number; readonly name: string }
 
-/** The device under whose own id an event of this type stands, when it has these names and no others. */
+/** Return the device with whose own id an event of this type is written, if it has exactly these names. */
 function ownWriter(event: Record<string, unknown>, type: string, names: readonly string[]): string | null {
   const wanted = ['ts', 'type', 'id', ...names]
   if (event.type !== type || Object.keys(event).length !== wanted.length || !wanted.every(name => Object.hasOwn(event, name))) return null
@@ -21,7 +24,7 @@ function ownWriter(event: Record<string, unknown>, type: string, names: readonly
 const isSpec = (text: unknown): text is string =>
   typeof text === 'string' && text.isWellFormed() && text !== '' && [...text].length <= MOST_SPEC && !CONTROL.test(text)
 
-/** The forwarding record that an event is, or null. */
+/** Parse a forwarding record, or null. */
 export function readMove(event: unknown): Move | null {
   if (!isObject(event)) return null
   const by = ownWriter(event, 'ipfsmem-moved', ['from', 'to'])
@@ -30,7 +33,7 @@ export function readMove(event: unknown): Move | null {
   return { id: event.id as string, by, at: normalTs(event.ts as string) as string, left: from as string[], to: to as string }
 }
 
-/** The further vault that an event names, or null. */
+/** Parse the event of a further vault, or null. */
 export function readVault(event: unknown): FurtherVault | null {
   if (!isObject(event) || ownWriter(event, 'ipfsmem-vault', ['address', 'key_number', 'name']) === null) return null
   const { address, key_number: keyNumber, name } = event
@@ -40,6 +43,6 @@ export function readVault(event: unknown): FurtherVault | null {
   return { address, key_number: keyNumber as number, name }
 }
 
-/** The forwarding record that counts: the greatest (instant, id). */
+/** Return the valid forwarding record: the greatest (time, id). */
 export const newestMove = (moves: readonly Move[]): Move | null =>
   moves.reduce<Move | null>((best, one) => (best === null || one.at > best.at || (one.at === best.at && one.id > best.id) ? one : best), null)

@@ -1,4 +1,4 @@
-/** What a device publishes: its signed counter, its commit, and the tree of a root (FORMAT.md 6 and 7). Sealed vaults only. */
+/** The published data of a device: its signed counter, its commit, and the tree of a root (FORMAT.md 6 and 7). Sealed vaults only. */
 
 import type { Blocks } from './blocks.ts'
 import { base64url, byCodePoints, type Bytes, canonical, hex, join, need, sha256, utf8 } from './bytes.ts'
@@ -14,7 +14,7 @@ import { putFile, putTree } from './unixfs.ts'
 
 const NAME_DIGITS = 40
 
-/** A counter with what was drawn for it, signed. */
+/** Sign a counter with its random number. */
 export async function signedPair(signer: Signer, dev: string, n: number, r: string, tag: Bytes): Promise<Seen> {
   return { n, r, s: base64url(await signer.sign(seenMessage(dev, n, r, tag))) }
 }
@@ -30,7 +30,7 @@ export type CommitBody = {
 
 export type MadeCommit = { readonly json: Bytes; readonly signature: Bytes; readonly hash: string }
 
-/** The signed JSON of a commit over a state whose counters are all signed. */
+/** Make the signed JSON of a commit over a state whose counters are all signed. */
 export async function makeCommit(signer: Signer, ring: Ring, keyring: Bytes, body: CommitBody): Promise<MadeCommit> {
   const key = needSealing(ring)
   const ctx = Object.fromEntries([...body.state.seen].map(([dev, { n, r, s }]) => [dev, [n, r, s]]))
@@ -67,14 +67,14 @@ export function objectsOf(state: State): Map<string, number> {
   return out
 }
 
-/** The root for a commit and the ring beside it; of objects it names those that are here. -> its CID; its blocks go to `put`. */
+/** Make the root for a commit and its ring; it names the objects that are here. Returns its CID; its blocks go to `put`. */
 export function buildRoot(ring: Ring, keyring: Bytes, commit: MadeCommit, state: State, blocks: Blocks, put: Put, known: StateCache = new StateCache()): string {
   const key = needSealing(ring)
   const files = new Map<string, Target>()
   files.set('keyring.json', putFile(keyring, put))
   files.set('head.ipm', putFile(key.seal(ObjectType.commit, '', join(commit.signature, commit.json)), put))
   const { nodes, hashes } = buildTree(state.entries, known)
-  /** What was made before and is here is not made again: equal nodes are sealed to equal bytes. */
+  /** Parts made before that are here are reused: equal nodes are sealed to equal bytes. */
   const again = (path: string, what: string, make: () => Target): Target => {
     const before = known.made(path, what)
     const to = before !== null && blocks.peek(before.cid.text) !== null ? before : make()

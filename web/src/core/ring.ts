@@ -28,23 +28,23 @@ import { EpochKey, ObjectType, pad } from './sealed.ts'
 import { checkSigned, type Epoch, formed, formedList, isOpen, type Statement } from './statements.ts'
 
 const MOST_RING = 1 << 20
-/** Bytes for what no root signed, and for keys that only it names. */
+/** Maximum bytes of statements not signed by a root, and of keys that only they name. */
 const MOST_OTHERS = MOST_RING / 2
-/** Ids with keys, and pairs of who is out by admins alone. */
+/** Maximum ids with keys, and pairs removed only by admins. */
 const MOST_NAMES = 1536
 /** `IPMK`, in hex. */
 const SLOT_MAGIC = '49504d4b'
 
-/** What names the vault that has this first root, sealed or plain. */
+/** The tag of the vault with this first root, sealed or plain. */
 export const vaultTag = (admin: Bytes, plain: boolean): Bytes =>
   sha256(join(plain ? 'ipfsmem/v1/plain-vault' : 'ipfsmem/v1/vault', [0], admin)).subarray(0, 16)
 
-/** The file, read and its statements checked; the body of a sealed vault is still closed. */
+/** The file, with its statements checked; the body of a sealed vault is not opened yet. */
 export type KeyringFile = {
   readonly tag: Bytes
   readonly plain: boolean
   readonly open: readonly Statement[]
-  /** Sealed, as base64url, or of a plain vault the body itself; what it contains is checked where it is opened. */
+  /** Sealed, as base64url, or the body itself in a plain vault; its content is checked when it is opened. */
   readonly body: string | Record<string, unknown>
 }
 
@@ -66,10 +66,13 @@ export async function parseKeyring(data: Bytes): Promise<KeyringFile> {
   return { tag, plain, open, body: body as KeyringFile['body'] }
 }
 
-/** Slots of what no root signed that are tried, of one file (FORMAT.md 8). */
+/** Maximum number of slots not signed by a root that are tried, of one file (FORMAT.md 8). */
 const MOST_OTHER_SLOTS = 512
 
-/** The epochs of an open part in the order in which their slots are tried: those of roots, then so many slots of others, the newest first. */
+/**
+ * The epochs of an open part in the order in which their slots are tried: those of roots, then a limited number of others' slots, newest
+ * first.
+ */
 function inOrderOfTrial(open: readonly Statement[]): { epoch: Epoch; slots: readonly string[] }[] {
   const roots = new Set(ofKind(open, 'genesis').flatMap(one => one.roots))
   const epochs = ofKind(open, 'epoch').sort((a, b) => -compare([a.epoch, a.ek], [b.epoch, b.ek]))
@@ -82,7 +85,7 @@ function inOrderOfTrial(open: readonly Statement[]): { epoch: Epoch; slots: read
   return [...epochs.filter(one => roots.has(one.by)).map(epoch => ({ epoch, slots: epoch.slots })), ...others]
 }
 
-/** The keys that slots of an open part give to whoever has one of these box keys. */
+/** Return the keys in the slots of an open part that these box keys open. */
 async function fromSlots(open: readonly Statement[], tag: Bytes, boxes: readonly BoxKey[], ofRoots: boolean): Promise<EpochKey[]> {
   const found = new Map<string, EpochKey>()
   const roots = new Set(ofKind(open, 'genesis').flatMap(one => one.roots))
@@ -101,10 +104,10 @@ async function fromSlots(open: readonly Statement[], tag: Bytes, boxes: readonly
   return [...found.values()]
 }
 
-/** The keys that slots give which no root signed: to read this very root with. */
+/** Return the keys in slots not signed by a root: for reading this root only. */
 export const keysOfOthers = (file: KeyringFile, boxes: readonly BoxKey[]): Promise<EpochKey[]> => fromSlots(file.open, file.tag, boxes, false)
 
-/** What stands in a slot: whoever has the box key of it reads the epoch key. */
+/** The content of a slot: the holder of its box key reads the epoch key. */
 export const slotText = (key: EpochKey): Bytes => join(fromHex(SLOT_MAGIC), key.tag, number(key.epoch, 4), key.key)
 
 const total = <T>(all: readonly T[], size: (one: T) => number): number => all.reduce((sum, one) => sum + size(one), 0)
@@ -113,7 +116,7 @@ const envelopeSize = (one: Statement): number => inBase64(one.payload.length) + 
 
 const newestFirst = (keys: Iterable<EpochKey>): EpochKey[] => [...keys].sort((a, b) => -compare([a.epoch, a.id], [b.epoch, b.id]))
 
-/** The keys of a body, in their order. */
+/** Parse the keys of a body, in order. */
 function keysOfBody(list: unknown, tag: Bytes): EpochKey[] {
   need(Array.isArray(list), 'format', 'no list of keys')
   const keys = list.map((pair: unknown) => {
@@ -131,7 +134,7 @@ const pairsOfKeys = (keys: readonly EpochKey[]): [number, string][] =>
   [...keys].sort((a, b) => compare(keyOrder(a), keyOrder(b))).map(one => [one.epoch, base64url(one.key)])
 const envelopes = (all: readonly Statement[]): { k: string; s: string }[] => all.map(one => ({ k: base64url(one.payload), s: one.signature }))
 
-/** The ring of a file with all keys that open: those of its slots, of its body, and `known` ones. Where none opens the body it is shut. */
+/** Open a ring with all available keys: those of its slots, of its body, and `known` ones. If none opens the body, it is shut. */
 export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], known: readonly EpochKey[] = []): Promise<Ring> {
   if (typeof file.body !== 'string') {
     const { keys, inner } = await readBody(file.body, file.tag)
@@ -143,13 +146,16 @@ export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], k
   const named = new Set(ofKind(file.open, 'epoch').map(one => `${one.epoch} ${one.ek}`))
   const opened = await openWith(file, sealed, newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), given)
   if (opened !== null) return opened
-  // What others signed is tried only where nothing else opens the body; the ring gives of these keys the one that does.
+  // Others' slots are tried only if nothing else opens the body; of these keys the ring has only the one that does.
   const more = await keysOfOthers(file, boxes)
   const late = await openWith(file, sealed, newestFirst(more), given, more)
   return late ?? new Ring(file.tag, false, file.open, [...given, ...more], true, [...given, ...more])
 }
 
-/** The ring of a file whose body the first of these keys opens that can, with the keys that a roots' slots give (`given`); null where none does. `more`: of other slots, to read this root with. */
+/**
+ * Open a ring's body with the first of these keys that can, with the keys in roots' slots (`given`); null if none can. `more`: keys of
+ * other slots, for reading this root.
+ */
 async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKey[], given: readonly EpochKey[], more: readonly EpochKey[] = []): Promise<Ring | null> {
   for (const key of keys) {
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
@@ -160,7 +166,7 @@ async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKe
   return null
 }
 
-/** The keys and the statements of a body. */
+/** Parse the keys and the statements of a body. */
 async function readBody(value: unknown, tag: Bytes): Promise<{ keys: EpochKey[]; inner: Statement[] }> {
   need(isObject(value), 'format', 'not the body of a ring')
   const body = fields(value, ['eks', 'st'])
@@ -170,20 +176,20 @@ async function readBody(value: unknown, tag: Bytes): Promise<{ keys: EpochKey[];
   return { keys, inner }
 }
 
-/** A set of statements of one vault with its epoch keys, and what they say. */
+/** The statements of one vault with its epoch keys, and their meaning. */
 export class Ring {
-  /** Those that count, by their hashes. */
+  /** The valid ones, by hash. */
   readonly statements: readonly Statement[]
   readonly said: Authority
-  /** Epoch keys, the newest first: all of them, and those that still count. */
+  /** Epoch keys, newest first: all of them, and the valid ones. */
   readonly readable: readonly EpochKey[]
   readonly keys: readonly EpochKey[]
 
-  /** `all` were checked before. `shut`: its body did not open. `slots`: of a file the keys that its own slots give, and the one that opened it. */
+  /** `all` were checked before. `shut`: its body did not open. `slots`: of a file the keys in its own slots, and the one that opened it. */
   constructor(
     readonly tag: Bytes,
     readonly plain: boolean,
-    /** What of it was read: a join reduces the union, never one part alone. */
+    /** All statements read: a join reduces the union, never one part alone. */
     readonly all: readonly Statement[],
     keys: readonly EpochKey[],
     readonly shut = false,
@@ -205,12 +211,12 @@ export class Ring {
     return new Ring(this.tag, this.plain, [...this.statements, ...other.all], [...this.readable, ...other.readable], this.shut && other.shut)
   }
 
-  /** The same for two rings that say the same. */
+  /** Equal for two rings with the same statements. */
   get mark(): string {
     return [...this.statements.map(one => one.hash + one.signature), ...this.readable.map(key => key.id)].sort().join()
   }
 
-  /** What is taken of each limit (FORMAT.md 4). */
+  /** The usage of each limit (FORMAT.md 4). */
   room(): { size: number; others: number; claims: number; ids: number } {
     const { roots, putOut, keysOf } = this.said
     const isOfRoot = (one: Statement): boolean => roots.includes(one.by)
@@ -227,7 +233,7 @@ export class Ring {
     }
   }
 
-  /** This ring, refused where it passes a limit: whoever joins keeps the old one then. */
+  /** Return this ring, refused if it exceeds a limit: then a join keeps the old one. */
   #within(): this {
     const { size, others, claims, ids } = this.room()
     need(size <= MOST_RING && others <= MOST_OTHERS && Math.max(claims, ids) <= MOST_NAMES, 'limit', 'the key ring would pass its limits')
@@ -235,8 +241,8 @@ export class Ring {
   }
 
   /**
-   * Joined with the ring of a file, and with which keys that root is read: those that either ring names, those that were here, and
-   * those of its own slots. Other keys in a body count nowhere.
+   * Join with the ring of a file; also return the ring for reading that root: with the keys named by either ring, those here, and those of
+   * its own slots. Other keys in a body are ignored.
    */
   joinedWith(other: Ring): { joined: Ring; reading: Ring } {
     const both = this.join(other)
@@ -246,24 +252,26 @@ export class Ring {
     return { joined, reading: joined.with([], other.slots) }
   }
 
-  /** This ring with a key more to read with. */
+  /** Return this ring with one more key for reading. */
   withKey(key: EpochKey | undefined): Ring {
     return key === undefined || this.readable.includes(key) ? this : this.with([], [key])
   }
 
-  /** More statements, which were checked, and more epoch keys. */
+  /** Add checked statements and epoch keys. */
   with(statements: readonly Statement[], keys: readonly EpochKey[] = []): Ring {
     const grown = new Ring(this.tag, this.plain, [...this.statements, ...statements], [...this.readable, ...keys], this.shut)
     return statements.length > 0 ? grown.#within() : grown
   }
 
-  /** The key that seals now; null where none may, or it is not here. */
+  /** The key that seals now; null if none may, or it is not here. */
   get sealing(): EpochKey | null {
     const { seals } = this.said
     return this.keys.find(one => seals !== null && one.epoch === seals[0] && one.id === seals[1]) ?? null
   }
 
-  /** keyring.json: the same bytes on every device that holds the same set. Refused (`member`) where no key may seal, or that key is not here. */
+  /**
+   * keyring.json: the same bytes on every device with the same statements. Refused (`member`) if no key may seal, or that key is not here.
+   */
   file(): Bytes {
     return utf8(canonical({ body: this.#body(), open: envelopes(this.statements.filter(isOpen)), v: 1, vault: hex(this.tag) }))
   }
@@ -277,12 +285,12 @@ export class Ring {
     return base64url(key.seal(ObjectType.ringBody, '', canonical({ eks, st })))
   }
 
-  /** All of it, with the keys in the clear: for what this device keeps sealed, never to be published. */
+  /** All of it, with the keys in the clear: for this device's sealed storage, never to be published. */
   kept(): unknown {
     return { eks: pairsOfKeys(this.readable), plain: this.plain, shut: this.shut, st: envelopes(this.statements), vault: hex(this.tag) }
   }
 
-  /** What `kept` gave, which this device sealed: signatures are not checked again. */
+  /** Parse the result of `kept`, which this device sealed: signatures are not checked again. */
   static ofKept(kept: unknown): Ring {
     const it = fields(kept, ['eks', 'plain', 'shut', 'st', 'vault'])
     const tag = fromHex(it.vault, 16)

@@ -1,22 +1,22 @@
 /**
- * What can be brought back of states of which only a part can be read (FORMAT.md 7.1): changes that the device which salvages then
- * makes in its own name. Nothing here reads a node, signs or publishes.
+ * Salvage of partly readable states (FORMAT.md 7.1): changes that the salvaging device makes in its own name. Nothing here reads a node,
+ * signs or publishes.
  */
 
 import { byCodePoints, hex, sha256 } from './bytes.ts'
 import { type Entry, readDot, type Value } from './state.ts'
 
-/** What can be read of one damaged head, whose commit was verified. */
+/** The readable part of one damaged head, whose commit was verified. */
 export type DamagedHead = {
   /** Its counters. */
   readonly counters: ReadonlyMap<string, number>
-  /** Every entry of a proved leaf that is not as in the base; empty for one that provably is not there. */
+  /** Every entry of a proved leaf that differs from the base; empty if proved absent. */
   readonly differs: ReadonlyMap<string, Entry>
-  /** Prefixes of labels below which nothing is proved. */
+  /** Label prefixes below which nothing is proved. */
   readonly lost: readonly string[]
 }
 
-/** What a salvage does to one entry: dots to write again under own ones, and dots of the base that go. */
+/** The salvage of one entry: dots to write again under own ones, and dots of the base to delete. */
 export type SalvageChange = { readonly name: string; readonly taken: readonly string[]; readonly gone: readonly string[] }
 
 const covers = (counters: ReadonlyMap<string, number>, dot: string): boolean => {
@@ -29,15 +29,15 @@ const proves = (part: DamagedHead, name: string): boolean => {
   return !part.lost.some(prefix => label.startsWith(prefix))
 }
 
-/** Whether a head provably knew of a write and held it no more. */
+/** Tell whether a head provably knew a write and no longer held it. */
 const lacks = (part: DamagedHead, name: string, dot: string, base: Entry): boolean =>
   covers(part.counters, dot) && proves(part, name) && !Object.hasOwn(part.differs.get(name) ?? base, dot)
 
-/** Whether one of these has the same text, or is a wish to forget as this one is, or replaced this text. */
+/** Tell whether one of these values has the same text (or is also a forget), or replaced this text. */
 const isKnown = (value: Value, kept: readonly Value[]): boolean =>
   kept.some(other => (other.body === value.body && other.kind === value.kind) || (value.body !== null && other.b.includes(value.body.slice(0, 32))))
 
-/** What damaged heads prove beyond the base, which is the join of all heads that are whole. Doing it twice does nothing. */
+/** Return what damaged heads prove beyond the base, the join of all intact heads. It is idempotent. */
 export function salvaged(base: ReadonlyMap<string, Entry>, counters: ReadonlyMap<string, number>, parts: readonly DamagedHead[]): SalvageChange[] {
   const names = [...new Set(parts.flatMap(part => [...part.differs.keys()]))].sort(byCodePoints)
   return names

@@ -1,4 +1,7 @@
-/** All scopes as plain files, the tree of a folder, a zip or a CAR: written, read, and which scope becomes which (FORMAT.md 1.6). Pure functions on texts by path. */
+/**
+ * All scopes as plain files, the tree of a folder, a zip or a CAR: written, read, and mapped to scopes here (FORMAT.md 1.6). Pure functions
+ * on texts by path.
+ */
 
 import type { Text } from './blob.ts'
 import { fileOf } from './blob_reading.ts'
@@ -17,7 +20,7 @@ const MOST_CARD_IDS = 1024
 export const MOST_SCOPES = 4096
 const MOST_EVENTS = 500_000
 
-/** What stands in one scope. `texts` by file name, others' in `others/`; `forgotten`: keys whose texts stand behind a forget. */
+/** The content of one scope. `texts` by file name, others' in `others/`; `forgotten`: keys whose texts are hidden by a forget. */
 export type Base = {
   readonly texts: ReadonlyMap<string, string>
   readonly events: readonly TimelineEvent[]
@@ -39,27 +42,27 @@ export function baseFiles(scope: string, { texts, events, index, card, forgotten
   return files
 }
 
-/** What a tree holds of one scope. */
+/** The content of one scope in a tree. */
 export type Part = {
   readonly files: ReadonlyMap<string, string>
-  /** Further texts for a key, conflict copies among them, and texts that are others' word. */
+  /** Further texts for a key, conflict copies among them, and texts of others. */
   readonly more: readonly Text[]
   readonly others: readonly Text[]
   readonly events: readonly TimelineEvent[]
   readonly forgotten: readonly string[]
   readonly card: Card | null
-  /** What was left out and why; the keys of files that could not be read. */
+  /** What was left out, and why; the keys of unreadable files. */
   readonly problems: readonly string[]
   readonly unread: ReadonlySet<string>
 }
 
-/** The folder and the name inside its base of a file of `scopes/<folder>/memory/`. */
+/** Return the folder and the file name of a path `scopes/<folder>/memory/...`. */
 function inBase(path: string): { folder: string; name: string } | null {
   const [top, folder = '', middle, ...rest] = path.split('/')
   return top === 'scopes' && middle === 'memory' && rest.length > 0 ? { folder, name: rest.join('/') } : null
 }
 
-/** The scopes of a tree by their tokens there; the nameless one is always among them. Refused as `limit`. */
+/** Return the scopes of a tree by their tokens there, always including the default scope. Refused as `limit`. */
 export function readScopeTree(tree: ReadonlyMap<string, Bytes>): Map<string, Part> {
   need(tree.size <= MOST_NAMES, 'limit', `there are more than ${MOST_NAMES} files in it`)
   const size = [...tree.values()].reduce((sum, data) => sum + data.length, 0)
@@ -137,7 +140,7 @@ function eventsOf(name: string, data: Bytes, room: { events: number }, problems:
   return short
 }
 
-/** What `scope.json` says; a card that breaks a rule is left out alone, so that what is forgotten stays so. */
+/** Parse `scope.json`; a card that breaks a rule is left out alone, so that forgotten keys stay forgotten. */
 function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'card' | 'forgotten'> {
   const value = unlessRefused(() => {
     need(data.length <= MOST_SCOPE_FILE, 'limit')
@@ -154,7 +157,7 @@ function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'ca
   if (value.card === null) return { card: null, forgotten }
   const { ids = [], ...rest } = isObject(value.card) ? value.card : {}
   const parsed = (some: readonly unknown[]): Card => parseCard(utf8(canonical({ into: null, kind: 'workspace', v: 1, ...rest, ids: some })))
-  // Those of all its siblings, more than one card may have.
+  // The ids of all its siblings, possibly more than one card may have.
   const card = unlessRefused(() => {
     need(Array.isArray(ids) && ids.length <= MOST_CARD_IDS, 'limit')
     const all = new Map((ids as unknown[]).flatMap(one => parsed([one]).ids).map(one => [canonical(one), one]))
@@ -165,17 +168,20 @@ function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'ca
 }
 
 export type Assigning = {
-  /** What a person says: the scope here of one there. */
+  /** The person's choices: the scope here for one there. */
   readonly maps?: Readonly<Record<string, string>>
-  /** Tokens that are taken here, and of them those that this device made. */
+  /** Tokens in use here, and those of them made by this device. */
   readonly live?: readonly string[]
   readonly own?: readonly string[]
   readonly forgotten?: readonly string[]
-  /** Whether the whole is a backup of this very memory, so that equal tokens mean one scope. */
+  /** Whether the tree is a backup of this vault, so that equal tokens mean one scope. */
   readonly same?: boolean
 }
 
-/** The scope here for each scope of a tree, decided before anything is written. Refused where a person's word is missing, or wrong. */
+/**
+ * Return the scope here for each scope of a tree, decided before anything is written. Refused if a choice of the person is missing or
+ * wrong.
+ */
 export function assignScopes(theirs: readonly string[], { maps = {}, live = [], own = [], forgotten = [], same = false }: Assigning): Map<string, string> {
   for (const [source, target] of Object.entries(maps)) {
     need(theirs.includes(source), 'format', `there is no scope ${source} in the import`)

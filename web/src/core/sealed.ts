@@ -15,7 +15,7 @@ const TAG = 16
 const COMPRESSED = 0x80000000
 const MAGIC = utf8('IPM1')
 
-/** The size that stands for all sizes near it. */
+/** The padded size for a size. */
 export function pad(size: number): number {
   let bucket = 512
   while (bucket < size && bucket < 8192) bucket *= 2
@@ -27,7 +27,7 @@ export function pad(size: number): number {
 
 export const MOST_PAYLOAD = 1_032_188
 
-/** An epoch key of a vault: its number, its bytes and what is derived from them. */
+/** An epoch key of a vault: its number, its bytes and the derived keys. */
 export class EpochKey {
   /** 16 hex digits that name key and number everywhere. */
   readonly id: string
@@ -61,7 +61,7 @@ export class EpochKey {
     return blake2b(this.#part('nonce', type), 24, len(32, aad), text)
   }
 
-  /** A payload of at most 1,032,188 bytes sealed; uncompressed. Equal payloads give equal bytes. */
+  /** Seal a payload of at most 1,032,188 bytes, uncompressed. Equal payloads give equal bytes. */
   seal(type: ObjectType, ctx: string, payload: Bytes | string): Bytes {
     const data = asBytes(payload)
     need(data.length <= MOST_PAYLOAD, 'limit', 'more than one object holds')
@@ -73,7 +73,7 @@ export class EpochKey {
     return join(MAGIC, nonce, xchacha20poly1305(this.#part('enc', type), nonce, aad).encrypt(text))
   }
 
-  /** The payload of an object of this type and context; one and the same error for whatever is wrong. */
+  /** Open an object of this type and context; the same error for every fault. */
   open(type: ObjectType, ctx: string, object: Bytes): Bytes {
     need(object.length <= MOST_OBJECT && object.length > HEAD + TAG, 'open')
     need(sameSecret(object.subarray(0, 4), MAGIC), 'open')
@@ -102,13 +102,13 @@ export class EpochKey {
   }
 }
 
-/** A sealed object with what opens it. */
+/** A sealed object with its key, type and context. */
 export type SealedObject = { readonly key: EpochKey; readonly type: ObjectType; readonly ctx: string; readonly object: Bytes }
 
-/** What it opens to; null where it does not open. */
+/** Open it; null if it does not open. */
 export const openHere = ({ key, type, ctx, object }: SealedObject): Bytes | null => unlessRefused(() => key.open(type, ctx, object))
 
-/** The payload under one of several keys, and that key; null when none opens the object. */
+/** Return the payload under one of several keys, and that key; null if none opens the object. */
 export function openWithAny(keys: Iterable<EpochKey>, type: ObjectType, ctx: string, object: Bytes): [payload: Bytes, key: EpochKey] | null {
   for (const key of keys) {
     const payload = unlessRefused(() => key.open(type, ctx, object))

@@ -1,7 +1,7 @@
 /**
- * The items that the parts of one session come to, in order (FORMAT.md 5.1).
+ * The items of one session from its parts, in order (FORMAT.md 5.1).
  *
- * Knows nothing of entries and siblings: whose parts count is decided before.
+ * Independent of entries and siblings: the caller decides which parts are valid.
  */
 
 import { type Bytes, isObject, isWhole } from './bytes.ts'
@@ -9,14 +9,14 @@ import { fieldOf, parseFile } from './memory_file.ts'
 import { sessionToken } from './sessions.ts'
 
 const DEVICE = /^[0-9a-f]{16}$/
-/** Where an item stands: its moment, its device, its number among those that were added together. */
+/** The position of an item: its time, its device, its number among those added together. */
 export type Place = readonly [at: number, device: string, n: number]
 export type Placed = { readonly place: Place; readonly item: object }
 
-/** How deep a line, and an item of pieces, may nest: so deep every reader can read it. */
+/** Maximum nesting of a line, and of an item of pieces: every reader can parse that. */
 const MOST_NESTED = 512
 
-/** Whether JSON nests deeper than it may. */
+/** Tell whether JSON nests too deeply. */
 function isTooDeep(text: string): boolean {
   if (text.length <= MOST_NESTED) return false
   let [depth, isInText] = [0, false]
@@ -41,7 +41,7 @@ function parsed(text: string): unknown {
 
 export type Line = { at: number; n: number } & ({ item: object } | { gone: Place } | { piece: [number, number]; text: string })
 
-/** A line of a part, null for what means nothing. A field that is null is none. */
+/** Parse a line of a part, null for one without meaning. A null field is absent. */
 export function lineOf(text: string): Line | null {
   const it = parsed(text)
   if (!isObject(it) || !isWhole(it.at) || !isWhole(it.n ?? 0)) return null
@@ -63,10 +63,10 @@ const nameOf = (place: Place): string => place.join(' ')
 /** The form of the keys of a session's parts; its group is the device that writes it. */
 export const partsOf = (session: string): RegExp => new RegExp(`^session-${sessionToken(session)}-([0-9a-f]{16})-(?:0|[1-9][0-9]{0,5})$`)
 
-/** The items of a session, of parts by their keys. */
+/** The items of a session, from its parts by key. */
 export const sessionItems = (session: string, parts: readonly { key: string; file: Bytes }[]): object[] => partItems(session, parts).map(one => one.item)
 
-/** The same, each with its place. */
+/** The same, each with its position. */
 export function partItems(session: string, parts: readonly { key: string; file: Bytes }[]): Placed[] {
   const form = partsOf(session)
   const ours = parts.flatMap(({ key, file }) => {
@@ -77,7 +77,7 @@ export function partItems(session: string, parts: readonly { key: string; file: 
   return placedItems(ours)
 }
 
-/** The items of some devices' lines in order, those that are gone left out. */
+/** Order the items of several devices' lines, without removed ones. */
 export function placedItems(parts: readonly { readonly device: string; readonly lines: readonly Line[] }[]): Placed[] {
   const found = new Map<string, Placed>()
   const pieces = new Map<string, { place: Place; many: number; texts: Map<number, string> }>()

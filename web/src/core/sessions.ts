@@ -12,7 +12,7 @@ export function sessionToken(session: string): string {
   return `${words.slice(0, 15).replace(/_+$/, '') || 'x'}-${hex(sha256(session)).slice(0, 16)}`
 }
 
-/** Whether what stands under a key is a part of a session. `type`, `session`: fields of its header. */
+/** Tell whether a memory is a part of a session. `type`, `session`: fields of its header. */
 export function isSessionPart(key: string, type: string, session: string): boolean {
   const token = /^session-(.+)-[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})$(?![^])/.exec(key)?.[1]
   return type === 'session' && token !== undefined && unlessRefused(() => sessionToken(session)) === token

@@ -1,4 +1,4 @@
-/** Names of entries, dots and values: their forms, and what is signed of them (FORMAT.md 5). */
+/** Names of entries, dots and values: their forms, and the signed messages (FORMAT.md 5). */
 
 import {
   anyFields,
@@ -22,14 +22,14 @@ import { ObjectType } from './sealed.ts'
 const MOST_BASES = 4
 const MOST_DOTS_OF_DEVICE = 4
 
-/** What an entry is: its kind (memory, segment, card), scope, and the type and context under which its bodies are sealed. */
+/** A parsed entry name: its kind (memory, segment, card), scope, and the type and context under which its bodies are sealed. */
 export type EntryName = { readonly scope: string; readonly ctx: string } & (
   | { readonly kind: 'm'; readonly type: typeof ObjectType.memory; readonly key: string }
   | { readonly kind: 't'; readonly type: typeof ObjectType.segment; readonly day: string; readonly dev: string; readonly i: number }
   | { readonly kind: 'c'; readonly type: typeof ObjectType.card }
 )
 
-/** The name of an epoch key, the hash of the stored bytes, and how many these are. */
+/** The name of an epoch key, the hash of the stored bytes, and their number. */
 export type Location = readonly [ek: string, hash: string, size: number]
 
 export type Value = {
@@ -46,7 +46,7 @@ export type Value = {
 export type Entry = Readonly<Record<string, Value>>
 export type Dot = { readonly text: string; readonly dev: string; readonly n: number }
 
-/** Of a device the number of its last write that counts, 8 bytes drawn for it, and its signature over both. */
+/** A device's counter: the number of its last write, 8 random bytes drawn for it, and its signature over both. */
 export type Seen = { readonly n: number; readonly r: string; readonly s?: string }
 export type State = { readonly entries: ReadonlyMap<string, Entry>; readonly seen: ReadonlyMap<string, Seen> }
 
@@ -110,7 +110,7 @@ function location(loc: unknown): void {
   need(Number.isSafeInteger(size) && (size as number) >= 0 && (size as number) <= MOST_OBJECT, 'format', 'not a size')
 }
 
-/** The form of one value; `published`: it stands in a root, so it has a signature and, when live, a location. */
+/** Check the form of one value; `published`: it must have a signature and, if live, a location. */
 function checkValue(name: EntryName, dot: Dot, value: unknown, published: boolean): void {
   need(isObject(value), 'format', 'not a value')
   const isLive = value.kind === 'live'
@@ -134,7 +134,7 @@ function checkValue(name: EntryName, dot: Dot, value: unknown, published: boolea
   if (s !== undefined) fromBase64url(s, 64)
 }
 
-/** One entry: dots with values, each in its form. */
+/** Check one entry: dots with values, each in its form. */
 export function checkEntry(nameText: string, entry: unknown, published = true): Entry {
   const name = readName(nameText)
   const dots = Object.entries(anyFields(entry))
@@ -149,13 +149,13 @@ export function checkEntry(nameText: string, entry: unknown, published = true): 
   return entry as Entry
 }
 
-/** What the device of a dot signs. */
+/** The message that the device of a dot signs. */
 export function valueMessage(name: string, dot: string, value: Value, tag: Bytes): Bytes {
   const { b, body, h, kind, of } = value
   const vault = hex(tag)
   return utf8(`ipfsmem/v1/value\0${canonical(of === undefined ? { b, body, dot, e: name, h, kind, vault } : { b, body, dot, e: name, h, kind, of, vault })}`)
 }
 
-/** What a device signs of how far it has written. */
+/** The message that a device signs for its counter. */
 export const seenMessage = (dev: string, n: number, r: string, tag: Bytes): Bytes =>
   join('ipfsmem/v1/seen', [0], tag, fromHex(dev), number(n, 8), fromHex(r))

@@ -1,4 +1,4 @@
-/** The statements of a key ring: their forms, their signatures, and the request for enrolment (FORMAT.md 4). */
+/** The statements of a key ring: their forms, their signatures, and the enrolment request (FORMAT.md 4). */
 
 import {
   anyFields,
@@ -77,7 +77,7 @@ export type Revoke = Said<'revoke'> & {
 }
 export type Statement = Genesis | Member | Epoch | Revoke
 
-/** How a statement stands in a file. */
+/** The form of a statement in a file. */
 export type Envelope = { readonly k: string; readonly s: string }
 
 const isId = (text: unknown): text is string => isHex(text, 8)
@@ -94,7 +94,7 @@ const anchorOrNull = (text: Json | undefined): void => {
 
 type Form = Record<string, Json>
 
-/** Each form checked; -> the key that must have signed. */
+/** Checks of each form; each returns the key that must have signed. */
 const FORMS: Readonly<Record<Statement['t'], (it: Form) => string>> = {
   genesis(it) {
     fields(it, ['roots', 't', 'v'])
@@ -141,7 +141,7 @@ const FORMS: Readonly<Record<Statement['t'], (it: Form) => string>> = {
   }
 }
 
-/** A statement in its form; its signature is not looked at. */
+/** Parse a statement; its signature is not checked. */
 export function formed(envelope: unknown): Statement {
   const { k, s } = fields(envelope, ['k', 's'])
   const payload = fromBase64url(k)
@@ -152,20 +152,20 @@ export function formed(envelope: unknown): Statement {
   return { ...it, by, byId: idOf(fromHex(by)), hash: hex(sha256(payload)), payload, signature: s as string } as unknown as Statement
 }
 
-/** What a key signs to say that it agrees to be enrolled with this box key, anchor and family. */
+/** The message with which a key agrees to its enrolment with this box key, anchor and family. */
 export const possessionMessage = (it: { box: string; sign: string }, tag: Bytes, anchor: string | null, heirOf: string | null): Bytes =>
   join('ipfsmem/v1/possession', [0], tag, canonical({ anchor, box: it.box, heir_of: heirOf, sign: it.sign }))
 
-/** What is signed of a statement. */
+/** The signed message of a statement. */
 export const statementMessage = (payload: Bytes, tag: Bytes): Bytes => join('ipfsmem/v1/statement', [0], tag, payload)
 
-/** What a member statement or a request says that its key agreed to. */
+/** Verify that the key of a member statement or a request agreed to it. */
 export async function agreed(it: { box: string; own: string; sign: string }, tag: Bytes, anchor: string | null, heirOf: string | null): Promise<void> {
   const message = possessionMessage(it, tag, anchor, heirOf)
   need(await verify(fromHex(it.sign), message, fromBase64url(it.own, 64)), 'signature', 'a key that did not agree')
 }
 
-/** That statements were said for this vault by who says so, and agreed to by the keys that they enrol. */
+/** Verify that statements are signed for this vault by their signers, and agreed to by the keys that they enrol. */
 export async function checkSigned(statements: readonly Statement[], tag: Bytes): Promise<void> {
   await Promise.all(
     statements.map(async one => {
@@ -176,10 +176,10 @@ export async function checkSigned(statements: readonly Statement[], tag: Bytes):
   )
 }
 
-/** Whether a statement stands in the part of a ring that anybody can read. */
+/** Tell whether a statement is in the part of a ring that anyone can read. */
 export const isOpen = (one: Statement): boolean => one.t === 'genesis' || one.t === 'epoch' || (one.t === 'member' && one.role === 'admin')
 
-/** Statements as they stand in a file: sorted by hash, each once, all of the kinds that belong there. */
+/** Parse the statements of a file: sorted by hash, each once, all of kinds that belong in this part. */
 export function formedList(list: unknown, isOpenPart: boolean): Statement[] {
   need(Array.isArray(list), 'format', 'no list of statements')
   const all = list.map(formed)

@@ -1,4 +1,4 @@
-/** What a new text takes over of those that it replaces: from which texts it was made, and whose word it is (FORMAT.md 5 and 5.2). */
+/** Fields that a new text takes over from those that it replaces: its bases, and its author (FORMAT.md 5 and 5.2). */
 
 import { compare } from './bytes.ts'
 import type { Entry, Location, Value } from './state.ts'
@@ -6,7 +6,7 @@ import { type IsMine, isOwnWord } from './views.ts'
 
 const MOST_BASES = 4
 
-/** How texts are named in lists of bases. */
+/** The name of a text in lists of bases. */
 export const shortHash = (body: string): string => body.slice(0, 32)
 
 /** Values of these dots, the shown one first. */
@@ -29,13 +29,16 @@ export function nextBases(replaced: readonly Value[], isPublished: (hash: string
   return { b, base: b[0] === undefined ? null : (found.get(b[0]) ?? null) }
 }
 
-/** The `of` under which a value goes on when it is copied; '' when it is the copier's own word. */
+/** The `of` of a copy of a value; '' if it is the copier's own text. */
 export function authorOf(dot: string, value: Pick<Value, 'of'>, isMine: IsMine): string {
   if (value.of !== undefined && (value.of === 'foreign' || !isMine(value.of))) return value.of
   return isMine(dot.slice(0, 16)) ? '' : dot.slice(0, 16)
 }
 
-/** The `of` of a new text that replaces these dots: of the first text of others among them, '' where an own value has the same body; null where nothing there says it. */
+/**
+ * The `of` of a new text that replaces these dots: of the first text of others among them, '' if an own value has the same body; null if
+ * nothing there determines it.
+ */
 export function ofWhenReplacing(entry: Entry, replaces: readonly string[], body: string, isMine: IsMine): string | null {
   const isOwn = isOwnWord(isMine)
   const own = new Set(Object.entries(entry).flatMap(([dot, value]) => (isOwn(dot, value) ? [value.body] : [])))

@@ -1,4 +1,4 @@
-/** Events of a timeline: their one line, the lenient reading of any line, and unions (FORMAT.md 1.4). */
+/** Events of a timeline: their one-line form, lenient parsing of any line, and unions (FORMAT.md 1.4). */
 
 import {
   base64url,
@@ -27,7 +27,7 @@ const FIRST = Date.parse('0001-01-01T00:00:00Z')
 const LAST = Date.parse('9999-12-31T23:59:59.999Z')
 const MOST_DEPTH = 32
 
-/** Milliseconds since 1970 of a `ts`, or null where it is none. */
+/** Milliseconds since 1970 of a `ts`, or null if invalid. */
 export function instant(ts: string): number | null {
   const parts = TS.exec(ts)
   if (parts === null || ts.startsWith('0000')) return null
@@ -39,13 +39,13 @@ export function instant(ts: string): number | null {
   return at < FIRST || at > LAST ? null : at
 }
 
-/** The one spelling of a `ts`, or null. */
+/** The canonical spelling of a `ts`, or null. */
 export function normalTs(ts: string): string | null {
   const at = instant(ts)
   return at === null ? null : new Date(at).toISOString()
 }
 
-/** The one line of an event, without its LF. */
+/** The line of an event, without its LF. */
 export function lineOf(event: Unnamed): string {
   const { ts, type, id, ...rest } = event
   const names = Object.keys(rest).sort()
@@ -53,7 +53,7 @@ export function lineOf(event: Unnamed): string {
   return `{${pairs.map(([name, value]) => `${JSON.stringify(name)}:${canonical(value)}`).join(',')}}`
 }
 
-/** The id of an event that no device of this memory gave: from its text alone. */
+/** The id of an event without an id of a device of this vault: from its text alone. */
 export function foreignId(event: Unnamed): string {
   const { id: _, ...rest } = event
   return hex(sha256(canonical(rest))).slice(0, 16)
@@ -61,14 +61,14 @@ export function foreignId(event: Unnamed): string {
 
 const asForeign = (event: Unnamed): TimelineEvent => ({ ...event, id: foreignId(event) }) as TimelineEvent
 
-/** The device that an own id names, and its number of the event; null for ids of another form. */
+/** Return the device in an own id, and its number of the event; null for ids of another form. */
 export function splitOwnId(id: string): { device: string; n: number } | null {
   const [, device, digits] = /^([0-9a-f]{16})-([1-9][0-9]*)$(?![^])/.exec(id) ?? []
   const n = Number(digits)
   return device !== undefined && Number.isSafeInteger(n) ? { device, n } : null
 }
 
-/** Whether a name stands twice in an object of this JSON text, which is well formed. */
+/** Tell whether a name is repeated in an object of this well-formed JSON text. */
 export function hasRepeatedName(text: string): boolean {
   const open: (Set<string> | null)[] = []
   let string = ''
@@ -86,7 +86,7 @@ export function hasRepeatedName(text: string): boolean {
   return false
 }
 
-/** Whether all of a value has one form in every language. */
+/** Tell whether all of a value has one form in every language. */
 function isSound(value: unknown, depth = 1): boolean {
   if (typeof value === 'string') return value.isWellFormed()
   if (typeof value === 'number') return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
@@ -94,21 +94,21 @@ function isSound(value: unknown, depth = 1): boolean {
   return depth <= MOST_DEPTH && Object.entries(value).every(([name, inner]) => name.isWellFormed() && isSound(inner, depth + 1))
 }
 
-/** Whether a value is an event that can be written; it may lack an id. */
+/** Tell whether a value is an event that can be written; it may lack an id. */
 export function isEvent(value: unknown): value is Unnamed {
   if (!isObject(value) || typeof value.ts !== 'string' || instant(value.ts) === null || typeof value.type !== 'string') return false
   const hasId = Object.hasOwn(value, 'id')
   return (!hasId || (typeof value.id === 'string' && value.id !== '')) && isSound(value)
 }
 
-/** One line as an event; what is none becomes one of type `raw`. `day`: of the plain file it stands in. */
+/** Parse a line as an event; any other line becomes one of type `raw`. `day`: of its plain file. */
 export function parseLine(line: Bytes, day: string | null = null): TimelineEvent {
   const text = unlessRefused(() => fromUtf8(line))
   let value: unknown = null
   try {
     value = text === null ? null : JSON.parse(text)
   } catch {
-    // what is no JSON is raw
+    // not JSON: raw
   }
   if (text !== null && isEvent(value) && !hasRepeatedName(text)) return value.id === undefined ? asForeign(value) : (value as TimelineEvent)
   const timed = isObject(value) && typeof value.ts === 'string' && instant(value.ts) !== null
@@ -117,7 +117,7 @@ export function parseLine(line: Bytes, day: string | null = null): TimelineEvent
   return asForeign({ ts, type: 'raw', ...raw })
 }
 
-/** The lines of a segment or file: without white space at their ends, blank ones left out. */
+/** The lines of a segment or file, trimmed at the end, without blank ones. */
 function linesOf(data: Bytes): Bytes[] {
   const out: Bytes[] = []
   const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x09 || byte === 0x0d
@@ -137,7 +137,7 @@ export const parseLines = (data: Bytes, day: string | null = null): TimelineEven
 
 const order = (event: TimelineEvent): [number, string] => [instant(event.ts) ?? 0, event.id]
 
-/** Lists of events as one: of several with one id the least line keeps it, the others get foreign ids. */
+/** Merge lists of events: of several with one id the least line keeps it, the others get foreign ids. */
 export function union(lists: readonly (readonly Unnamed[])[]): TimelineEvent[] {
   const found = new Map<string, TimelineEvent>()
   const others: TimelineEvent[] = []
@@ -156,19 +156,19 @@ export function union(lists: readonly (readonly Unnamed[])[]): TimelineEvent[] {
   return [...found.values()].sort((a, b) => compare(order(a), order(b)))
 }
 
-/** The events of several scopes as one list: one of equal id and line stands once, for an id counts inside its scope only. */
+/** Merge the events of several scopes: equal id and line once, since an id is valid only inside its scope. */
 export function unionOfScopes(sources: readonly (readonly TimelineEvent[])[]): TimelineEvent[] {
   const found = new Map(sources.flat().map(event => [`${event.id}\n${lineOf(event)}`, event]))
   return [...found.values()].sort((a, b) => compare(order(a), order(b)))
 }
 
-/** Whether an event says only which memories a device used. */
+/** Tell whether an event only reports which memories a device used. */
 export const isUse = (event: TimelineEvent): boolean => event.type === 'used' && Object.keys(event).sort().join() === 'counts,id,ts,type'
 
-/** Whether a line can be an event's, under its id or a foreign one. */
+/** Tell whether an event fits into a line, under its id or a foreign one. */
 const fits = (event: TimelineEvent): boolean => [event, asForeign(event)].every(one => byteLength(lineOf(one)) <= MOST_LINE)
 
-/** The events of segments, each with the device that wrote it: an own id counts only in a segment of its device. */
+/** The events of segments, each with its device: an own id is valid only in a segment of its device. */
 export const timelineOf = (segments: readonly { dev: string; data: Bytes }[]): TimelineEvent[] =>
   union(
     segments.map(({ dev, data }) =>

@@ -1,4 +1,4 @@
-/** The prefix tree that a state is published as (FORMAT.md 6.1): made, and read whole. */
+/** The prefix tree of a published state (FORMAT.md 6.1): made, and read whole. */
 
 import { anyFields, type Bytes, byteLength, canonical, fields, hex, isHex, isObject, need, parseCanonical, sha256 } from './bytes.ts'
 import type { Target } from './dagpb.ts'
@@ -13,15 +13,15 @@ const labelOf = (name: string): string => hex(sha256(name))
 const isLeaf = (count: number, bytes: number, depth: number): boolean =>
   count <= 1 || (count <= MOST_LEAF_ENTRIES && bytes <= MOST_LEAF_BYTES) || depth === MOST_PREFIX
 
-/** The path of a node, without the end that says how it is stored. */
+/** The path of a node, without the extension that says how it is stored. */
 export const nodePath = (prefix: string): string => (prefix === '' ? 's/top' : `s/${[...prefix].join('/')}`)
 
 type Item = { readonly name: string; readonly entry: Entry; readonly label: string; readonly size: number }
 type Leaf = { readonly items: readonly Item[]; readonly text: string; readonly hash: string }
 
 /**
- * What was worked out of states before, so that one that differs in an entry costs what differs. It only remembers: with an empty
- * one the answers are the same. Entries are known by identity, and never changed.
+ * Cached results about states, so that a state that differs in one entry costs only the difference. An empty cache gives the same results.
+ * Entries are known by identity, and never changed.
  */
 export class StateCache {
   readonly #labels = new Map<string, string>()
@@ -52,7 +52,7 @@ export class StateCache {
     return `{"e":{${lines.join(',')}}}`
   }
 
-  /** The leaf of a prefix: the last one, where it has just these entries. */
+  /** The leaf of a prefix: the cached one if it has exactly these entries. */
   leaf(prefix: string, items: readonly Item[]): Leaf {
     const held = this.#leaves.get(prefix)
     if (held !== undefined && held.items.length === items.length && held.items.every((one, at) => one.name === items[at]?.name && one.entry === items[at]?.entry)) return held
@@ -63,17 +63,17 @@ export class StateCache {
     return made
   }
 
-  /** The entries of a leaf with this hash, as they were read or made before. */
+  /** The entries of a leaf with this hash, as read or made before. */
   entriesOf(hash: string): ReadonlyMap<string, unknown> | undefined {
     return this.#read.get(hash)
   }
 
-  /** Note what stands in a leaf that was made, or read and found to be one. */
+  /** Cache the entries of a leaf that was made, or read and checked. */
   noteLeaf(hash: string, entries: ReadonlyMap<string, unknown>): void {
     kept(this.#read, hash, () => entries, MOST_LEAVES)
   }
 
-  /** What was read of a ring, under a name that says all that it came of. What was refused is tried again. */
+  /** A cached result about a ring, under a name that identifies all its inputs. Refusals are not cached. */
   async ring<T>(name: string, read: () => Promise<T>): Promise<T> {
     const held = this.#rings.get(name) as T | undefined
     if (held !== undefined) return held
@@ -81,7 +81,7 @@ export class StateCache {
     return kept(this.#rings, name, () => made, MOST_RINGS) as T
   }
 
-  /** What leads to what was made last at a path of a root; null where that was another thing. */
+  /** The link to the part last made at a path of a root; null if that was another one. */
   made(path: string, what: string): Target | null {
     const held = this.#made.get(path)
     return held?.what === what ? held.to : null
@@ -96,7 +96,7 @@ const MOST_NAMES = 100_000
 const MOST_LEAVES = 4000
 const MOST_RINGS = 64
 
-/** What stands under a name, or what is made then; the oldest go where there are too many. */
+/** Return the cached value of a name, or make it; the oldest are dropped beyond `most`. */
 function kept<T>(held: Map<string, T>, name: string, make: () => T, most: number): T {
   let one = held.get(name)
   if (one === undefined) {
@@ -107,7 +107,7 @@ function kept<T>(held: Map<string, T>, name: string, make: () => T, most: number
   return one
 }
 
-/** What a sealed node is, for `StateCache.made`. */
+/** The identity of a sealed node, for `StateCache.made`. */
 export const sealedAs = (key: EpochKey, hash: string): string => `${key.id} ${hash}`
 
 /** All nodes of a state as JSON by prefix, their hashes, and its digest. */
@@ -145,12 +145,12 @@ export function buildTree(
   return { digest: build(all, ''), nodes, hashes }
 }
 
-/** The state without entries: everybody has its node. */
+/** The node of the empty state, which every device has. */
 const EMPTY = hex(sha256('{"e":{}}'))
 
 /**
- * All entries below a digest. `read` gives the JSON of a node, or null where nothing with this hash is to be had: then all else is
- * checked, and it is refused as `damaged`.
+ * Read all entries below a digest. `read` returns the JSON of a node, or null if unavailable: then everything else is checked, and it is
+ * refused as `damaged`.
  */
 export function readTree(digest: string, read: (prefix: string, hash: string) => Bytes | null, known = new StateCache()): Map<string, unknown> {
   const entries = new Map<string, unknown>()

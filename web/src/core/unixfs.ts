@@ -1,4 +1,4 @@
-/** Files and folders as blocks of UnixFS (FORMAT.md 6, the profile `unixfs-v1-2025`): made, bottom up. Reading is `blocks.ts`. */
+/** Make files and folders as UnixFS blocks (FORMAT.md 6, the profile `unixfs-v1-2025`), bottom up. `blocks.ts` reads them. */
 
 import { type Bytes, compareBytes, utf8 } from './bytes.ts'
 import { cidOf, cidOfHash, RAW } from './cid.ts'
@@ -10,7 +10,7 @@ const WIDTH = 1024
 /** A folder whose block is longer is sharded. */
 const MOST_FOLDER = 262_144
 
-/** A file of these bytes. One of at most one chunk is a raw block. */
+/** Make a file of these bytes. One of at most one chunk is a raw block. */
 export function putFile(data: Bytes, put: Put): Target {
   const leaves: { to: Target; bytes: bigint }[] = []
   for (let at = 0; at === 0 || at < data.length; at += CHUNK) {
@@ -33,7 +33,7 @@ export function putFile(data: Bytes, put: Put): Target {
   return (level[0] as (typeof leaves)[number]).to
 }
 
-/** A folder of what these names lead to. */
+/** Make a folder of these names and links. */
 export function putFolder(names: ReadonlyMap<string, Target>, put: Put): Target {
   const links = [...names].map(([name, to]) => ({ name, ...to })).sort((a, b) => compareBytes(utf8(a.name), utf8(b.name)))
   const message = writeUnixFS({ type: UnixFSType.folder })
@@ -41,14 +41,14 @@ export function putFolder(names: ReadonlyMap<string, Target>, put: Put): Target 
   return block.length > MOST_FOLDER ? shardedFolder(links, put) : putNode(links, message, put)
 }
 
-/** What a name leads to whose block is known by its hash: one raw block. */
+/** A link to a block known by its hash: one raw block. */
 export const rawTarget = (hash: Bytes, size: number): Target => ({ cid: cidOfHash(RAW, hash), size: BigInt(size) })
 
-/** Remembers what led to a folder that was made before, by its path and by what is in it. */
+/** Caches the links to folders made before, by path and content. */
 export type KnownFolders = { folder(path: string, what: string, make: () => Target): Target }
 const NONE_KNOWN: KnownFolders = { folder: (_path, _what, make) => make() }
 
-/** A tree of files by path. */
+/** Make a tree of files by path. */
 export function putTree(files: ReadonlyMap<string, Target>, put: Put, folders: readonly string[] = [], known = NONE_KNOWN): Target {
   type Folder = Map<string, Folder | Target>
   const top: Folder = new Map()
@@ -71,7 +71,7 @@ export function putTree(files: ReadonlyMap<string, Target>, put: Put, folders: r
   return make(top, '')
 }
 
-/** The block of a folder that holds nothing but `keyring.json`: what the value of an anchor names. */
+/** Make the folder with only `keyring.json`: the value of an anchor. */
 export function keyringFolder(keyring: Bytes, put: Put = () => undefined): { cid: string; block: Bytes } {
   let block: Bytes = new Uint8Array()
   const to = putFolder(new Map([['keyring.json', putFile(keyring, put)]]), (cid, data) => {

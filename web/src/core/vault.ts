@@ -1,4 +1,4 @@
-/** A whole published vault, read with nothing but a key: anchor, ring, names, heads, join, views (FORMAT.md 7 and all before). */
+/** A whole published vault, read with only a key: anchor, ring, names, heads, join, views (FORMAT.md 7 and all before). */
 
 import { type Bytes, compare, fromHex, fromUtf8, greatest, hex, join, need, refuse, Refused, type RefusalKind, sha256, unlessRefused, utf8 } from './bytes.ts'
 import type { Blocks } from './blocks.ts'
@@ -14,13 +14,13 @@ import { type Location, readName, type State } from './state.ts'
 import { buildTree, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
 import { keyringFolder, putFile } from './unixfs.ts'
 
-/** Names over which an anchor leads on, and records that a root under its pin name may bring. */
+/** Maximum number of names through which an anchor leads, and of records in a root under its pin name. */
 export const MOST_RECORDS = 8
 
-/** Under which name the roots of an anchor are pinned. */
+/** The pin name of an anchor's roots. */
 export const pinName = (anchor: Bytes): string => `ipfsmem-${hex(sha256(join('ipfsmem/v1/pin', [0], anchor))).slice(0, 16)}`
 
-/** Of a reading: what is not refused, or null; other errors are faults. */
+/** Return the result of a reading, or null if it is refused; other errors are bugs. */
 async function unlessRefusedAsync<T>(read: () => Promise<T>): Promise<T | null> {
   try {
     return await read()
@@ -30,15 +30,15 @@ async function unlessRefusedAsync<T>(read: () => Promise<T>): Promise<T | null> 
   }
 }
 
-/** Roots of one list that are looked at where names lead somewhere, newest first. */
+/** Maximum number of roots of one list that are examined if names lead somewhere, newest first. */
 export const MOST_LISTED = 128
-/** Why there is no ring to begin with, the least telling first. */
+/** Reasons for the lack of a first ring, the least informative first. */
 const WHY = ['none', 'other kind', 'missing', 'damaged', 'member'] as const satisfies readonly RefusalKind[]
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 /**
- * What became of a root that may be a head. `past`: nothing in it is missing from what was joined; `unread`: its ring or its commit is
- * not here, and a provider that did not answer may have it.
+ * The result for a root that may be a head. `past`: everything in it is already joined; `unread`: its ring or its commit is not here, and a
+ * provider that did not answer may have it.
  */
 export type Verdict = 'joined' | 'joined in part' | 'past' | 'damaged' | 'held' | 'unread' | 'refused: head' | 'refused: state'
 
@@ -49,9 +49,9 @@ export type VaultReading = {
   readonly state: State
   readonly digest: string
   readonly verdicts: Readonly<Record<string, Verdict>>
-  /** The heads that were joined, or that a joined one holds. */
+  /** The heads that were joined, or that a joined one contains. */
   readonly heads: readonly Head[]
-  /** The root that all devices end on, null where none holds all. */
+  /** The root on which all devices converge, null if none contains everything. */
   readonly root: string | null
 }
 
@@ -64,7 +64,7 @@ class Reading implements VaultReading {
     readonly known: StateCache
   ) {}
 
-  // Worked out where somebody asks for it: who only looks at what was joined does not.
+  // Computed on request: most callers do not need it.
   get digest(): string {
     return buildTree(this.state.entries, this.known).digest
   }
@@ -74,7 +74,7 @@ class Reading implements VaultReading {
   }
 }
 
-/** What a reader has before it reads: nothing on a new device. */
+/** The prior knowledge of a reader: empty on a new device. */
 export type Past = {
   readonly state: State
   /** Hashes of commits that are part of that state, whole. */
@@ -85,7 +85,7 @@ const NO_PAST: Past = { state: { entries: new Map(), seen: new Map() }, joined: 
 export type Shelf = {
   /** Box keys that may open slots. */
   readonly boxes: readonly BoxKey[]
-  /** Which kind of vault is asked for; never taken from what is there. */
+  /** The requested kind of vault; never taken from the data. */
   readonly plain: boolean
   readonly blocks: Blocks
   /** Records by name, from any channel. */
@@ -94,17 +94,17 @@ export type Shelf = {
   readonly pins: Readonly<Record<string, readonly string[]>>
   /** Milliseconds since 1970. */
   readonly now: number
-  /** What was worked out of states before. */
+  /** Cached results about states. */
   readonly known?: StateCache
-  /** A root that a person named to begin with: its ring counts for every owner of the vault, not for the first alone. */
+  /** A root that a person named to begin with: its ring is accepted for every owner of the vault, not only for the first. */
   readonly begin?: string | null
-  /** Checks many signatures; this thread does it where nothing else is named. */
+  /** Checks many signatures; default: this thread. */
   readonly checkAll?: CheckAll | undefined
-  /** Called with a state whose signatures are being checked beside this thread: nothing of it is to be believed yet. */
+  /** Called with a state while other threads check its signatures: nothing of it is verified yet. */
   readonly meanwhile?: (ring: Ring, entries: State['entries']) => Promise<void>
 }
 
-/** The public keys of whoever looks for a vault. */
+/** The public keys of the owner who looks for a vault. */
 export type Seeker = { readonly admin: Bytes; readonly head: Bytes }
 
 export class VaultReader {
@@ -115,7 +115,7 @@ export class VaultReader {
     this.#known = shelf.known ?? new StateCache()
   }
 
-  /** All of it, as a new device sees it. */
+  /** Read everything, as a new device. */
   async read(seeker: Seeker): Promise<VaultReading> {
     await this.takeRecords()
     const ring = await this.grow(await this.firstRing(seeker))
@@ -123,12 +123,12 @@ export class VaultReader {
     return this.joinAll(ring)
   }
 
-  /** Look at the records of the shelf; what their names did not sign is passed over. */
+  /** Check the records of the shelf; those not signed by their names are ignored. */
   async takeRecords(): Promise<void> {
     for (const [name, bytes] of this.shelf.names) await this.#offer(name, bytes)
   }
 
-  /** All heads joined, with what this device has already (FORMAT.md 9, steps 3 and 4). */
+  /** Join all heads with this device's state (FORMAT.md 9, steps 3 and 4). */
   async joinAll(ring: Ring, past: Past = NO_PAST): Promise<VaultReading> {
     const verdicts: Record<string, Verdict> = {}
     const { named, listed } = this.places(ring)
@@ -192,13 +192,13 @@ export class VaultReader {
       const isOld = !copies.has(head) && head.h < newest && isCovered(head)
       if (isOld || hashes.has(head.hash)) verdicts[root] = 'past'
     }
-    // What a device's name leads to is a head, also where it cannot be read; what a list shows may be anything.
+    // The root of a device's name is a head, even if unreadable; a root in a list may be anything.
     const isUnread = named.some(root => verdicts[root] === 'unread' && this.#isOfDevice(ring, root))
     need(past !== NO_PAST || isBack(heads, Object.values(verdicts), isUnread), 'damaged', 'no head can be read whole')
     return new Reading(ring, state, verdicts, heads, this.#known)
   }
 
-  /** A record from any channel; what its name did not sign is passed over. */
+  /** Accept a record from any channel if its name signed it. */
   async #offer(name: string, bytes: Bytes): Promise<void> {
     const record = await unlessRefusedAsync(() => readRecord(name, bytes))
     if (record === null) return
@@ -206,18 +206,18 @@ export class VaultReader {
     this.#records.set(name, held === undefined ? record : newestRecord([record, held]))
   }
 
-  /** Where the name of a key leads; null where nowhere. */
+  /** The target of a key's name; null if none. */
   target(name: string): Target | null {
     const record = this.#records.get(name)
     return record === undefined ? null : unlessRefused(() => targetOf(record))
   }
 
-  /** The root of a device: its own name leads to one and no further, else its holder could name another device's, or names without end. */
+  /** The root of a device: its own name leads to one directly, or its holder could name another device's, or an endless chain. */
   rootOfDevice(publicKey: Bytes): string | null {
     return this.target(ipnsName(publicKey))?.cid ?? null
   }
 
-  /** The root that the name of an anchor leads to, through other names; null where it leads nowhere. */
+  /** The root to which an anchor's name leads, through other names; null if none. */
   follow(publicKey: Bytes): string | null {
     let name = ipnsName(publicKey)
     for (let steps = 0; steps < MOST_RECORDS; steps++) {
@@ -229,27 +229,27 @@ export class VaultReader {
     return null
   }
 
-  /** The last name over which an anchor leads on. */
+  /** The last name through which an anchor leads. */
   #lastName(publicKey: Bytes): string {
     let name = ipnsName(publicKey)
     for (let steps = 0; steps < MOST_RECORDS; steps++) name = this.target(name)?.name ?? name
     return name
   }
 
-  /** Whether a root has a ring that is in order, as far as this key can tell. */
+  /** Tell whether a root has a valid ring, as far as this key can tell. */
   async #isRing(root: string): Promise<boolean> {
     const found = await this.#keyringAt(root)
     return found !== null && (found.file.plain !== this.shelf.plain || (await unlessRefusedAsync(() => this.#opened(found))) !== null)
   }
 
-  /** Whether a ring has a statement of this key with its anchor, and `main` as the anchor of its first root. */
+  /** Tell whether a ring has a statement of this key with its anchor, and `main` as the anchor of its first root. */
   #hasBoth(file: KeyringFile, keys: Seeker, main: Bytes): boolean {
     const first = file.open.find(one => one.t === 'genesis')?.by
     const isOf = (sign: string | undefined, anchor: Bytes): boolean => file.open.some(one => one.t === 'member' && one.sign === sign && one.anchor === hex(anchor))
     return isOf(hex(keys.admin), keys.head) && isOf(first, main)
   }
 
-  /** The bytes of the ring under a root; null where it names none, refused as `missing` where they are not here. */
+  /** The bytes of a root's ring; null if it names none, refused as `missing` if they are not here. */
   #keyringBytes(root: string): Bytes | null {
     const cid = this.#keyringCid(root)
     return cid === null ? null : this.shelf.blocks.file(cid)
@@ -260,7 +260,7 @@ export class VaultReader {
     return blocks.at(root, 'keyring.json') ?? blocks.at(root, 'memory/.ipfsmem/keyring.json')
   }
 
-  /** The ring under a root, and its bytes; null when there is none that can be read. */
+  /** A root's ring, and its bytes; null if unreadable. */
   #keyringAt(root: string): Promise<Found | null> {
     return unlessRefusedAsync(async () => {
       const cid = this.#keyringCid(root)
@@ -272,14 +272,14 @@ export class VaultReader {
     })
   }
 
-  /** A ring opened with the box keys of the shelf; once for the same keys. */
+  /** Open a ring with the box keys of the shelf; cached for the same keys. */
   #opened({ cid, file }: Found, known: readonly EpochKey[] = []): Promise<Ring> {
     const { boxes } = this.shelf
     const name = [cid, ...boxes.map(box => hex(box.public)), ...known.map(key => `${key.id} ${hex(sha256(key.key))}`)].join()
     return this.#known.ring(name, () => openKeyring(file, boxes, known))
   }
 
-  /** The records that a root under an anchor's pin name brings, when it counts (7, "Anchor roots"). */
+  /** Accept the records in a root under an anchor's pin name, if it is valid (7, "Anchor roots"). */
   async #takeAnchorRoot(root: string, head: Bytes): Promise<void> {
     const { blocks } = this.shelf
     await unlessRefusedAsync(async () => {
@@ -296,15 +296,15 @@ export class VaultReader {
   }
 
   /**
-   * The vault that this key signed for. Refused where there is none (`none`), or only one of the other kind, where its anchor leads to
-   * a ring that is not here (`missing`), or where roots of it are listed and none can be verified (`damaged`).
+   * Return the vault that this key signed for. Refused if there is none (`none`), or only one of the other kind, if its anchor leads to a
+   * ring that is not here (`missing`), or if roots of it are listed and none can be verified (`damaged`).
    */
   async firstRing(keys: Seeker): Promise<Ring> {
     const { pins, plain, begin } = this.shelf
     const own = pins[pinName(keys.head)] ?? []
     for (const root of own) await this.#takeAnchorRoot(root, keys.head)
     const anchor = this.follow(keys.head)
-    // Where the ring at the end of a key's names is lost or malformed, the list of the anchor that they lead to may show another one.
+    // If the ring at the end of a key's names is lost or malformed, the list of the anchor to which they lead may have another one.
     const main = keyOfName(this.#lastName(keys.head))
     const isLost = anchor !== null && !(await this.#isRing(anchor))
     const listed = isLost ? [...own, ...(pins[pinName(main)] ?? [])] : own
@@ -337,12 +337,12 @@ export class VaultReader {
       else candidates.push(use(itself.joined))
     }
     const [first, ...more] = candidates
-    // Whichever the list shows first: each may tell of a revoke that another one's maker did not know.
+    // Whatever the order of the list: each may have a revoke that the maker of another did not know.
     if (first !== undefined) return more.reduce((ring, other) => unlessRefused(() => ring.joinedWith(other).joined.with([], other.readable)) ?? ring, first)
     return refuse(why, 'there is no vault that this key signed for')
   }
 
-  /** The ring of this vault to which its anchor leads: for a device that was told where to look. Refused where there is none. */
+  /** Return the ring of this vault to which its anchor leads: for a device with a pointer. Refused if there is none. */
   async ringOf(tag: Bytes, anchor: Bytes): Promise<Ring> {
     const root = this.follow(anchor)
     const found = root === null ? null : await this.#keyringAt(root)
@@ -353,7 +353,10 @@ export class VaultReader {
     return this.#opened(found)
   }
 
-  /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. Where no name leads anywhere the list says as much. */
+  /**
+   * Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. If no name leads anywhere, listed
+   * roots are treated as named.
+   */
   places(ring: Ring): { named: string[]; listed: string[] } {
     const { said } = ring
     const devices = [...said.members.values()].filter(one => one.role !== 'reader').map(one => this.rootOfDevice(fromHex(one.sign)))
@@ -370,7 +373,7 @@ export class VaultReader {
     return [...ring.said.members.values()].some(one => one.role !== 'reader' && this.rootOfDevice(fromHex(one.sign)) === root)
   }
 
-  /** Roots of pin lists that have a commit which a device of this memory signed. */
+  /** Roots of pin lists with a commit signed by a device of this vault. */
   async shown(ring: Ring): Promise<string[]> {
     const { named, listed } = this.places(ring)
     const pinned = new Set(Object.values(this.shelf.pins).flat())
@@ -379,7 +382,7 @@ export class VaultReader {
     return heads.flatMap(one => one?.root ?? [])
   }
 
-  /** The ring joined with what anchors and verified heads bring, until nothing new is learned. */
+  /** Join the ring with those of anchors and verified heads, until nothing new is learned. */
   async grow(start: Ring): Promise<Ring> {
     let ring = start
     for (let before = ''; before !== ring.mark; ) {
@@ -389,7 +392,9 @@ export class VaultReader {
     return ring
   }
 
-  /** The ring joined with what anchors and the names of devices lead to, until a round brings nothing new. Lists are read after that. */
+  /**
+   * Join the ring with those to which anchors and the names of devices lead, until a round learns nothing new. Lists are read after that.
+   */
   async growByNames(start: Ring): Promise<Ring> {
     let ring = start
     for (let before = ''; before !== ring.mark; ) {
@@ -404,12 +409,15 @@ export class VaultReader {
     return ring
   }
 
-  /** The ring joined with what lists show besides. */
+  /** Join the ring with those in lists. */
   growByLists(ring: Ring): Promise<Ring> {
     return this.#grownByAll(ring, this.places(ring).listed)
   }
 
-  /** Ours with what verified heads among these roots bring. In each round all are judged by the ring before it: whichever is read first, none keeps another's revoke from being learned. */
+  /**
+   * Join our ring with those of verified heads among these roots. In each round all are judged by the ring before it: whichever is read
+   * first, none prevents learning another's revoke.
+   */
   async #grownByAll(start: Ring, roots: readonly string[]): Promise<Ring> {
     let ring = start
     for (let before: Ring | null = null; before?.mark !== ring.mark; ) {
@@ -426,7 +434,10 @@ export class VaultReader {
     return ring
   }
 
-  /** Ours with what a root brings, once `verified` found it in order, on trial with the ring `judge`; where no key opens the root, with what the open part of its ring says: a key may have been replaced. */
+  /**
+   * Join our ring with a root's, once `verified` accepted it, on trial with the ring `judge`; if no key opens the root, with the open part
+   * of its ring: a key may have been replaced.
+   */
   async #grown(ring: Ring, judge: Ring, root: string, verified: (theirs: Trial) => Promise<Ring>): Promise<Ring> {
     try {
       return await verified(await this.#trial(root, judge))
@@ -437,7 +448,7 @@ export class VaultReader {
     }
   }
 
-  /** Ours joined with the ring of a root, on trial; refused where that is no ring of this vault, or does not open. */
+  /** Join our ring with a root's, on trial; refused if that is not a ring of this vault, or does not open. */
   async #trial(root: string, ring: Ring): Promise<Trial> {
     const found = await this.#keyringAt(root)
     need(found !== null && hex(found.file.tag) === hex(ring.tag), 'vault', 'its ring is not of this vault')
@@ -447,7 +458,7 @@ export class VaultReader {
     return { found, joined, all: reading }
   }
 
-  /** Where the commit stands in a root of its form: one with its ring at the top, as those of anchors have it, has that of a sealed one. */
+  /** The path of the commit in a root of its form: one with its ring at the top, as in roots of anchors, has that of a sealed one. */
   #headPath(root: string): string {
     return this.shelf.blocks.at(root, 'keyring.json') === null ? 'memory/.ipfsmem/commit.json' : 'head.ipm'
   }
@@ -456,7 +467,7 @@ export class VaultReader {
     return unlessRefused(() => this.#keyringCid(root) !== null && (this.shelf.blocks.at(root, this.#headPath(root)) !== null) === wanted) ?? false
   }
 
-  /** Whether a root holds a ring and no commit, as those do that anchors lead to. */
+  /** Tell whether a root has a ring and no commit, as the targets of anchors do. */
   #isHeadless(root: string): boolean {
     return this.#hasCommit(root, false)
   }
@@ -467,7 +478,10 @@ export class VaultReader {
     return this.shelf.blocks.read(root, path)
   }
 
-  /** The verified commit of a root, with the ring that it was read with: where that has no key for it, those are tried that slots of others than roots give. */
+  /**
+   * Return the verified commit of a root, and the ring that read it: if that has no key for it, those in slots not signed by roots are
+   * tried.
+   */
   async #commit(root: string, { all, found }: Trial): Promise<{ commit: Commit; reading: Ring }> {
     const head = this.#headBytes(root)
     try {
@@ -481,9 +495,9 @@ export class VaultReader {
     return { commit: await readCommit(head, reading, found.bytes), reading }
   }
 
-  /** The verified commit of a root, with the ring that it was verified with; null where there is a ring and no commit. */
+  /** Return the verified commit of a root, and the ring that verified it; null if it has a ring and no commit. */
   async #head(root: string, ring: Ring): Promise<Head | null> {
-    // What is not here may turn up, and is no fault of its writer: neither is judged before both are here.
+    // Missing blocks may arrive, and are not the writer's fault: neither is judged before both are here.
     this.#keyringBytes(root)
     const cid = this.shelf.blocks.at(root, this.#headPath(root))
     if (cid !== null) this.shelf.blocks.file(cid)
@@ -493,12 +507,12 @@ export class VaultReader {
     return { ...commit, root, ring: reading }
   }
 
-  /** The state that a commit names, read whole and checked. */
+  /** Read and check the whole state that a commit names. */
   #state(head: Head, ring: Ring, held: State): Promise<State> {
     const { plain, blocks } = this.shelf
     const key = head.ring.readable.find(one => one.id === head.ek)
     let ours: ReturnType<typeof buildTree> | null = null
-    /** A node that is also one of what was joined so far: there is nothing to learn in it, and where it is lost nothing is. */
+    /** A node that is also in the joined state: it has nothing new, and its loss costs nothing. */
     const known = (prefix: string, hash: string): Bytes | null => {
       ours ??= buildTree(held.entries, this.#known)
       return ours.hashes.get(prefix) === hash ? utf8(ours.nodes.get(prefix) as string) : null
@@ -517,7 +531,7 @@ export class VaultReader {
     }
     const opened: (() => void)[] = []
     const entries = readTree(head.state, read, this.#known)
-    // Each of them is what its hash says, or this was not reached.
+    // Each of them matches its hash, or this was not reached.
     for (const note of opened) note()
     return checkedState(entries, head, ring, { held, checkAll: this.shelf.checkAll, meanwhile: async state => this.shelf.meanwhile?.(ring, state) })
   }
@@ -527,7 +541,7 @@ export class VaultReader {
     return openedObject(this.shelf.blocks, ring, name, loc)
   }
 
-  /** What a join asks of who holds objects and this ring. */
+  /** The rules of a join that need objects and this ring. */
   judgement(ring: Ring): Judgement {
     const epochs = new Map(ring.readable.map(key => [key.id, key.epoch]))
     return {
@@ -556,7 +570,9 @@ export function openedObject(blocks: Blocks, ring: Ring, name: string, loc: Loca
   })
 }
 
-/** What is to be opened at a location of an entry in a sealed vault; null where it is not here, of another size, or under a key that is not here. */
+/**
+ * The sealed object at a location of an entry in a sealed vault; null if it is not here, of another size, or under a key that is not here.
+ */
 export function sealedAt(blocks: Blocks, ring: Ring, name: string, loc: Location): SealedObject | null {
   const object = unlessRefused(() => blocks.sealedObject(loc[1]))
   const key = ring.readable.find(one => one.id === loc[0])
@@ -565,13 +581,15 @@ export function sealedAt(blocks: Blocks, ring: Ring, name: string, loc: Location
   return { key, type, ctx, object }
 }
 
-/** Whether a key is a root or an admin that nobody put out, as far as is known. */
+/** Tell whether a key is a root or an admin that was not removed, as far as known. */
 function isAdminOf(ring: Ring, { admin }: Seeker): boolean {
   const id = idOf(admin)
   return ring.said.members.get(id)?.role === 'admin' && !ring.said.asked.has(id)
 }
 
-/** A ring of ours joined with that of a root: with the keys that stay, and with all that read that root. */
+/**
+ * A root's ring file, and our ring joined with it on trial: `joined` with the permanent keys, `all` with every key for reading that root.
+ */
 type Found = { readonly cid: string; readonly bytes: Bytes; readonly file: KeyringFile }
 type Trial = { readonly found: Found; readonly joined: Ring; readonly all: Ring }
 
@@ -582,7 +600,7 @@ function verdictOf(error: unknown, part: 'head' | 'state'): Verdict {
   return known[error.kind] ?? 'refused: state'
 }
 
-/** Whether a memory is back: a head with counters was joined, or nothing else stands there that may hold texts. */
+/** Tell whether a vault is restored: a head with counters was joined, or nothing else there may have texts. */
 function isBack(heads: readonly Head[], verdicts: readonly Verdict[], isUnread: boolean): boolean {
   if (heads.some(one => one.numbers.size > 0)) return true
   if (isUnread || verdicts.includes('damaged')) return false
@@ -591,7 +609,9 @@ function isBack(heads: readonly Head[], verdicts: readonly Verdict[], isUnread: 
 
 const greatestText = (all: readonly string[]): string => all.reduce((best, one) => (one > best ? one : best), '')
 
-/** Heads that another copy of their device made: a lower number and a later clock than its newest one, and no head names them as its past (5). */
+/**
+ * Heads made by another copy of their device: a lower number and a later clock than its newest one, and not an ancestor of any head (5).
+ */
 function copiesAmong(heads: readonly Head[], now: number): Set<Head> {
   const named = new Set(heads.flatMap(one => one.prev))
   const newest = new Map<string, Head>()
@@ -617,7 +637,7 @@ function anchorRoot(blocks: Blocks, root: string): { keyring: Bytes; records: [s
   return { keyring: blocks.file(ring), records: others.map(([name, cid]): [string, Bytes] => [name.slice(0, -5), blocks.file(cid)]) }
 }
 
-/** The root that records lead to from a name. */
+/** The root to which records lead from a name. */
 function end(records: ReadonlyMap<string, IpnsRecord>, start: string): string {
   let name = start
   for (let steps = 0; steps <= records.size; steps++) {
@@ -631,13 +651,16 @@ function end(records: ReadonlyMap<string, IpnsRecord>, start: string): string {
   return refuse('format', 'records that lead in a circle')
 }
 
-/** Heads that no other one of these holds, each with those that it holds: joined already when it is (7). By clock and hash, those whose counters another one covers last. */
+/**
+ * Heads that no other one of these contains, each with those that it contains: joined with it (7). By clock and hash, those whose counters
+ * another one covers last.
+ */
 function tops(heads: readonly Head[]): { top: Head; below: Head[] }[] {
   const byHash = new Map(heads.map(one => [one.hash, one]))
   const below = (one: Head): Head[] =>
     one.lacking.length > 0 ? [] : one.prev.flatMap(hash => byHash.get(hash) ?? []).filter(other => covers(one, other))
   const held = new Set(heads.flatMap(below))
-  // Each once: of devices that publish in turns every version names two, and the ways among them are without number.
+  // Each once: devices that publish in turns make versions with two ancestors each, and the number of paths explodes.
   const reached = (top: Head): Head[] => {
     const found = new Set(below(top))
     for (const one of found) for (const other of below(one)) found.add(other)
@@ -659,7 +682,7 @@ const coversPairs = (mine: State['seen'], theirs: State['seen']): boolean =>
     return own !== undefined && (own.n > pair.n || (own.n === pair.n && own.r === pair.r))
   })
 
-/** The root that all devices end on: of the heads that were joined whole and say what the join says, that of the greatest commit. */
+/** The root on which all devices converge: of the heads that were joined whole and have the joined state, that of the greatest commit. */
 function rootOf(heads: readonly Head[], digest: string, state: State): string | null {
   const seenText = (seen: State['seen']): string => [...seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join()
   const same = heads.filter(one => one.lacking.length === 0 && one.state === digest && seenText(one.seen) === seenText(state.seen))

@@ -1,4 +1,4 @@
-/** What is shown under one key, and to whom (FORMAT.md 5 and 5.2). */
+/** The text shown under one key, for all readers and for one person (FORMAT.md 5 and 5.2). */
 
 import { type Bytes, compare, hex, type Part, sha256 } from './bytes.ts'
 import { conflictName } from './keys.ts'
@@ -9,29 +9,29 @@ type Said = Value & { readonly dot: string; readonly dev: string; readonly n: nu
 /** Dots of one body; forgotten ones have the body "". */
 export type Sibling = { readonly body: string; readonly h: string; readonly dev: string; readonly n: number; readonly values: readonly Said[] }
 
-/** A text beside the one that is shown. `file` is null where another copy has that name. */
+/** An alternative to the shown text. `file` is null if another copy has that name. */
 export type Copy = { readonly file: string | null; readonly body: string; readonly dots: readonly string[] }
 
 export type View = {
   readonly shown: Bytes | null
   readonly merged: boolean
   readonly forgotten: boolean
-  /** What a write replaces. */
+  /** The dots that a write replaces. */
   readonly dots: readonly string[]
   readonly conflicts: readonly Copy[]
-  /** Texts behind a forget. */
+  /** Texts hidden by a forget. */
   readonly hidden: readonly Copy[]
   readonly notFetched: readonly string[]
 }
 
-/** A view for one reader: only own values count, and what others wrote stands beside it. */
+/** A view for one reader: only own values are valid, with others' texts listed separately. */
 export type OwnView = View & {
   readonly others: readonly Copy[]
-  /** Dots of others' wishes to forget. */
+  /** Dots of others' forgets. */
   readonly unheeded: readonly string[]
 }
 
-/** The bytes with this SHA-256, or null where they are not at hand. */
+/** The bytes with this SHA-256, or null if unavailable. */
 export type Fetch = (body: string) => Bytes | null
 /** The bytes at the base of a value. */
 export type FetchBase = (value: Value) => Bytes | null
@@ -39,7 +39,7 @@ export type FetchBase = (value: Value) => Bytes | null
 const clockOrder = (one: Said): Part[] => [one.h, one.dev, one.n]
 const short = (hash: string): string => hash.slice(0, 32)
 
-/** The siblings of an entry, the greatest first. */
+/** The siblings of an entry, greatest first. */
 export function siblings(entry: Entry): Sibling[] {
   const groups = new Map<string, Said[]>()
   for (const [text, value] of Object.entries(entry)) {
@@ -67,12 +67,12 @@ function copies(key: string, list: readonly Sibling[]): Copy[] {
   })
 }
 
-/** All texts of an entry, the greatest first. */
+/** All texts of an entry, greatest first. */
 export const copiesOf = (key: string, entry: Entry): Copy[] => copies(key, siblings(entry).filter(one => one.body !== ''))
 
 const EMPTY: View = { shown: null, merged: false, forgotten: false, dots: [], conflicts: [], hidden: [], notFetched: [] }
 
-/** The view of one key, whoever reads. */
+/** The view of one key, for any reader. */
 export function viewOf(key: string, entry: Entry, fetch: Fetch, fetchBase: FetchBase = () => null): View {
   const [dot, ...more] = Object.keys(entry)
   const body = more.length > 0 || dot === undefined ? null : (entry[dot]?.body ?? null)
@@ -96,7 +96,7 @@ export function viewOf(key: string, entry: Entry, fetch: Fetch, fetchBase: Fetch
   return { ...EMPTY, shown, dots: shown === null ? [] : dotsOf([first]), conflicts: copies(key, all.slice(1)), notFetched }
 }
 
-/** All texts merged on the newest base that all of them come from, or null. */
+/** Merge all texts on their newest common base, or null. */
 function mergeAll(all: readonly Sibling[], texts: readonly Bytes[], fetchBase: FetchBase): Bytes | null {
   const lists = all.map(one => [...new Set([short(one.body), ...one.values.flatMap(value => value.b)])])
   const isAtHand = (hash: string): boolean => all.some(one => short(one.body) === hash || one.values.some(value => value.b[0] === hash))
@@ -113,7 +113,7 @@ function mergeAll(all: readonly Sibling[], texts: readonly Bytes[], fetchBase: F
   return texts.slice(0, -1).reduceRight<Bytes | null>((done, text) => done && merge3(start, done, text), texts.at(-1) ?? null)
 }
 
-/** What a reader is shown to whom only `isOwn` values count. */
+/** The view of a reader for whom only `isOwn` values are valid. */
 export function ownViewOf(key: string, entry: Entry, isOwn: (dot: string, value: Value) => boolean, fetch: Fetch, fetchBase: FetchBase = () => null): OwnView {
   const split = (wanted: boolean): Entry => Object.fromEntries(Object.entries(entry).filter(([dot, value]) => isOwn(dot, value) === wanted))
   const [mine, theirs] = [split(true), siblings(split(false))]

@@ -1,4 +1,4 @@
-/** What a joined state shows: each memory for all and for one person, the cards of scopes, and the events of each scope (FORMAT.md 5). */
+/** The views of a joined state: each memory for all and for one person, the cards of scopes, and the events of each scope (FORMAT.md 5). */
 
 import { type Bytes, compare, hex, sha256 } from './bytes.ts'
 import { type Card, cardOf } from './cards.ts'
@@ -9,16 +9,16 @@ import { copiesOf, type Fetch, type FetchBase, type OwnView, ownViewOf, type Vie
 /** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */
 export type Opened = (name: string, loc: Location) => Bytes | null
 
-/** Whether a device id is of the reader's person. */
+/** Tells whether a device id belongs to the reader's person. */
 export type IsMine = (id: string) => boolean
 
-/** Whether a value is the reader's own word (5.2). */
+/** Tell whether a value is the reader's own text (5.2). */
 export const isOwnWord =
   (isMine: IsMine) =>
   (dot: string, value: Value): boolean =>
     isMine(dot.slice(0, 16)) && (value.of === undefined || (value.of !== 'foreign' && isMine(value.of)))
 
-/** A memory's views, whoever reads and for the reader alone, with its texts by the hash of their bytes. */
+/** A memory's views, for any reader and for this one, with its texts by the hash of their bytes. */
 export type MemoryView = { readonly scope: string; readonly key: string; readonly all: View; readonly own: OwnView; readonly text: Fetch }
 
 export type Views = {
@@ -30,14 +30,14 @@ export type Views = {
 
 const hashes = new WeakMap<Bytes, string>()
 
-/** The hash of bytes that nobody changes, worked out once. */
+/** The cached hash of immutable bytes. */
 export function bodyHash(data: Bytes): string {
   let hash = hashes.get(data)
   if (hash === undefined) hashes.set(data, (hash = hex(sha256(data))))
   return hash
 }
 
-/** Note the hash of bytes that was worked out elsewhere. */
+/** Cache the hash of bytes that was computed elsewhere. */
 export const noteHash = (data: Bytes, hash: string): void => void hashes.set(data, hash)
 
 /** The texts of an entry by the hash of their bytes. */
@@ -51,7 +51,7 @@ export function fetcherOf(name: string, entry: Entry, opened: Opened): Fetch {
   }
 }
 
-/** The text that a value was made from. */
+/** The text on which a value is based. */
 export const baseFetcher =
   (name: string, opened: Opened): FetchBase =>
   value =>
@@ -66,7 +66,7 @@ export function memoryView(name: string, entry: Entry, isMine: IsMine, opened: O
   return { scope: said.scope, key, all, own: ownViewOf(key, entry, isOwnWord(isMine), fetch, base), text: fetch }
 }
 
-/** What a reader is shown under a key: the view of the own texts, or of all where none is own. Then `own` is false, and all are candidates. */
+/** The view shown to a reader: of the own texts, or of all if none is own. Then `own` is false, and all are pending. */
 export type ShownView = OwnView & { readonly own: boolean }
 
 export function shownView(key: string, name: string, entry: Entry, isMine: IsMine, opened: Opened): ShownView {
@@ -92,7 +92,7 @@ export function viewsOf(state: State, isMine: IsMine, opened: Opened): Views {
       segments.set(said.scope, [...(segments.get(said.scope) ?? []), ...texts])
     }
   }
-  // The events of a scope go with it, and come again with what restores it.
+  // The events of a forgotten scope are hidden with it, and shown again when it is restored.
   const open = [...segments].filter(([scope]) => cards.get(scope)?.forgotten !== true)
   return { cards, memories, events: new Map(open.map(([scope, all]) => [scope, timelineOf(all)])) }
 }

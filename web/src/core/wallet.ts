@@ -1,4 +1,4 @@
-/** From a wallet's signature, 64 secret bytes or recovery words to the keys of a vault (FORMAT.md 2). */
+/** Keys of a vault from a wallet's signature, 64 secret bytes or a recovery phrase (FORMAT.md 2). */
 
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
@@ -38,14 +38,14 @@ export function signingHash(text: string): Bytes {
 
 const N = secp256k1.Point.Fn.ORDER
 
-/** The signature that a wallet gave as text: 65 bytes of hex. */
+/** Decode a wallet's signature: 65 bytes of hex. */
 export function signatureBytes(text: string): Bytes {
   const digits = text.trim().toLowerCase().replace(/^0x/, '')
   need(/^[0-9a-f]{130}$/.test(digits), 'signature', 'not a signature of 65 bytes: a contract wallet cannot make these keys')
   return fromHex(digits)
 }
 
-/** Whose signature of `text` this is; refused where it is no signature at all. -> the address and r | s, s in its lower half. */
+/** Recover the signer of `text`; refused for an invalid signature. Returns the address and r | s, s in its lower half. */
 export function recoverSigner(text: string, signature: Bytes): { address: string; rs: Bytes } {
   need(signature.length === 65, 'signature', 'not a signature of 65 bytes: a contract wallet cannot make these keys')
   const v = signature[64] as number
@@ -67,14 +67,14 @@ export function recoverSigner(text: string, signature: Bytes): { address: string
   return { address: hex(keccak_256(point.subarray(1)).subarray(12)), rs: join(signature.subarray(0, 32), number(s, 32)) }
 }
 
-/** r | s of a signature that this account made over this text. */
+/** Return r | s of a signature of this account over this text. */
 export function acceptedSignature(address: string, text: string, signature: Bytes): Bytes {
   const signed = recoverSigner(text, signature)
   need(signed.address === address, 'signature', `signed by 0x${signed.address}, not by 0x${address}`)
   return signed.rs
 }
 
-/** The same of two signatures, made one after the other: wallets that sign otherwise each time can make no keys. */
+/** The same for two signatures in sequence: wallets with non-deterministic signatures cannot derive keys. */
 export function signedTwice(address: string, text: string, first: Bytes, second: Bytes): Bytes {
   const rs = acceptedSignature(address, text, first)
   need(
@@ -87,7 +87,7 @@ export function signedTwice(address: string, text: string, first: Bytes, second:
 
 // --- 2.3: derivation ---
 
-/** The keys that a wallet, a secret or recovery words come to. */
+/** The keys derived from a wallet, a secret or a recovery phrase. */
 export type RootKeys = {
   readonly adminSeed: Bytes
   readonly admin: Bytes
@@ -95,7 +95,7 @@ export type RootKeys = {
   readonly head: Bytes
   readonly boxSecret: Bytes
   readonly box: Bytes
-  /** Eight bytes in hex that tell a right passphrase from a wrong one; null for recovery words. */
+  /** Eight bytes in hex that tell a right passphrase from a wrong one; null for a recovery phrase. */
   readonly check: string | null
 }
 
@@ -112,11 +112,11 @@ function rootKeys(derive: (label: string) => Bytes, hasCheck: boolean): RootKeys
   }
 }
 
-/** What a passphrase adds; takes seconds. `progress` is given what share of it is done, 0 to 1. */
+/** Stretch a passphrase; takes seconds. `progress` receives the finished share, 0 to 1. */
 async function stretched(passphrase: string, address: Bytes, vault: string, progress?: (share: number) => void): Promise<Bytes> {
   need(passphrase !== '' && passphrase.isWellFormed(), 'passphrase', 'not a passphrase')
   const salt = sha256(join('ipfsmem/v1/pp', address, vault)).subarray(0, 16)
-  // Loaded where a passphrase is asked for, and by nobody else.
+  // Loaded only when a passphrase is used.
   const { argon2idAsync } = await import('@noble/hashes/argon2.js')
   const how = { t: 3, m: 65_536, p: 1, dkLen: 32, ...(progress ? { onProgress: progress } : {}) }
   return argon2idAsync(utf8(passphrase.normalize('NFKC')), salt, how)
@@ -125,7 +125,7 @@ async function stretched(passphrase: string, address: Bytes, vault: string, prog
 export type KeySource = {
   /** r | s of the wallet, or 64 random bytes. */
   readonly secret: Bytes
-  /** Of the wallet, 40 hex digits; zeros where there is none. */
+  /** Of the wallet, 40 hex digits; zeros without one. */
   readonly address: string
   readonly vault: string
   readonly keyNumber: number
@@ -144,7 +144,7 @@ export async function keysOfSecret(source: KeySource): Promise<RootKeys> {
   return rootKeys(label => expand(prk, join('ipfsmem/v1/', label, tail), 32), true)
 }
 
-/** The 32 bytes that 24 recovery words are. */
+/** The 32 bytes encoded by 24 recovery words. */
 export function secretOfWords(words: string): Bytes {
   const given = words.toLowerCase().split(/[\s\x1c-\x1f\x85]+/).filter(Boolean)
   need(given.length === 24, 'words', `recovery phrase: 24 words required (got ${given.length})`)
@@ -164,7 +164,7 @@ export function keysOfWords(words: string): RootKeys {
   return rootKeys(label => expand(prk, join('ipfsmem/v1/', label), 32), false)
 }
 
-/** Recovery words for a memory that is to be made, and their keys. Whoever makes it has them written down first: they are kept nowhere. */
+/** A recovery phrase for a vault to be created, and its keys. The caller has the person write it down first: it is stored nowhere. */
 export type RecoveryWords = { readonly words: string; readonly keys: RootKeys }
 
 export function newRecoveryWords(chance: (size: number) => Bytes): RecoveryWords {

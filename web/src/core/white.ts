@@ -1,4 +1,4 @@
-/** White space and lines as every other face takes them: Python's, which are not quite those of JavaScript. */
+/** White space and lines as in every other interface: those of Python, which differ slightly from JavaScript's. */
 
 const WHITE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000'
 const RUN = new RegExp(`[${WHITE}]+`)
@@ -13,7 +13,7 @@ export const trimStart = (text: string): string => text.replace(BEGIN, '')
 export const trimEnd = (text: string): string => text.replace(END, '')
 /** The words between white space. */
 export const split = (text: string): string[] => text.split(RUN).filter(Boolean)
-/** The lines, without an empty one after the last end of a line. */
+/** The lines, without an empty one after the last line end. */
 export function linesOf(text: string): string[] {
   const lines = text.split(LINE_END)
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines

@@ -1,4 +1,4 @@
-/** All scopes as plain files by path, out and in: what `ipfsmem export` writes as a folder and `ipfsmem import` takes. */
+/** Export and import of all scopes as plain files by path: the folder that `ipfsmem export` writes and `ipfsmem import` accepts. */
 
 import { copiesOf, type Text } from '../core/blob.ts'
 import { byCodePoints, utf8 } from '../core/bytes.ts'
@@ -9,7 +9,7 @@ import type { Shown } from './shown.ts'
 import { assigned, type Strategy, Taking } from './taking.ts'
 import type { Writing } from './writing.ts'
 
-/** The files of all scopes, or of one. What is not on this device is left out. `index`: the index of a scope. */
+/** Return the files of all scopes, or of one. Texts that are not on this device are left out. `index`: the index of a scope. */
 export function filesOf(shown: Shown, scope: string | null, index: (scope: string) => string): Record<string, string> {
   const cards = new Map(shown.scopes().map(one => [one.token, one]))
   const files: [string, string][] = []
@@ -32,7 +32,7 @@ export function filesOf(shown: Shown, scope: string | null, index: (scope: strin
   return Object.fromEntries(files.sort(([a], [b]) => byCodePoints(a, b)))
 }
 
-/** Take in such files. All is decided before anything is written; `written` runs one write. */
+/** Import such files. Everything is decided before anything is written; `written` runs one write. */
 export async function takenIn(shown: Shown, files: Readonly<Record<string, string>>, strategy: Strategy, said: Pick<Assigning, 'maps' | 'same'>, written: (work: (change: Writing) => Promise<void>) => Promise<void>): Promise<Imported> {
   const { replica } = shown
   const parts = readScopeTree(new Map(Object.entries(files).map(([path, text]) => [path, utf8(text)])))

@@ -1,4 +1,4 @@
-/** Checks of what callers without types hand in: the error names the argument, what it must be, and what to do. */
+/** Checks of arguments from untyped callers: the error names the argument, the required form, and the next step. */
 
 import { MemoryError } from './errors.ts'
 
@@ -8,23 +8,23 @@ function refuse(name: string, value: unknown, must: string, hint = ''): never {
   throw new MemoryError('usage', `${name} must be ${must} (got ${kindOf(value)})`, hint)
 }
 
-/** A text. */
+/** Require a text. */
 export function needText(name: string, value: unknown, hint = ''): asserts value is string {
   if (typeof value !== 'string') refuse(name, value, 'a string', hint)
 }
 
-/** An object of names and values. */
+/** Require an object of names and values. */
 export function needObject(name: string, value: unknown, hint = ''): asserts value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) refuse(name, value, 'an object', hint)
 }
 
-/** An object whose values are all texts, but for those that are not given. */
+/** Require an object whose values are texts or undefined. */
 export function needTexts(name: string, value: unknown): asserts value is Readonly<Record<string, string>> {
   needObject(name, value)
   for (const [key, one] of Object.entries(value)) if (one !== undefined) needText(`${name}.${key.slice(0, 60)}`, one)
 }
 
-/** One of a few words. */
+/** Require one of a few words. */
 export function needOneOf(name: string, value: unknown, words: readonly string[]): void {
   if (words.includes(value as string)) return
   const said = typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : kindOf(value)

@@ -1,10 +1,10 @@
-/** This device: its keys, which may be where no script reads them, and how it seals what it keeps. */
+/** This device: its keys, which may be where no script can read them, and the sealing of its storage. */
 
 import type { Beside } from './beside.ts'
 import { type Bytes, join, need } from '../core/bytes.ts'
 import { type BoxKey, boxKeyOf, idOf, type Signer, signerOf } from '../core/curves.ts'
 
-/** Time and chance, passed in so that tests hold them, and what does work beside this thread where there is such a thing. */
+/** Time and randomness, passed in so that tests control them, and other threads for work, if any. */
 export type World = {
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
@@ -20,7 +20,7 @@ export const theWorld: World = {
 /** Seals rows that only this device reads. */
 export type RowSeal = {
   readonly seal: (row: Bytes) => Promise<Bytes>
-  /** Refused as `open` when it was changed. */
+  /** Refused as `open` if it was changed. */
   readonly open: (sealed: Bytes) => Promise<Bytes>
 }
 
@@ -36,7 +36,7 @@ export const deviceOf = (signer: Signer, box: BoxKey, rows: RowSeal, label: stri
 
 const NONCE = 12
 
-/** A row under a key of AES-GCM, which need not be extractable. */
+/** Seal rows under an AES-GCM key, which need not be extractable. */
 export const rowSealOf = (key: CryptoKey, chance: World['chance']): RowSeal => ({
   async seal(row) {
     const iv = chance(NONCE)
@@ -50,7 +50,7 @@ export const rowSealOf = (key: CryptoKey, chance: World['chance']): RowSeal => (
   }
 })
 
-/** A device with raw keys that end with its program. */
+/** Return a device with raw keys that end with its program. */
 export async function volatileDevice(world: World, label: string): Promise<Device> {
   const key = await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])
   return deviceOf(signerOf(world.chance(32)), boxKeyOf(world.chance(32)), rowSealOf(key, world.chance), label)

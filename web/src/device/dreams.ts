@@ -1,9 +1,8 @@
 /**
- * What dreams did in one scope, as the timeline tells it, and taking one back. What a dream only proposes is on the device that dreamed,
- * and nowhere else.
+ * The dreams of one scope, as recorded in the timeline, and undoing one. A proposal is only on the device that made it.
  *
- * A text comes back where nobody wrote since, from a published version that this device keeps; never what somebody forgot after the dream,
- * nor what went together with it, as its sentences may stand there.
+ * A text is restored if it was not overwritten since, from a published version kept on this device; never one forgotten after the dream,
+ * nor memories changed together with it, since they may contain its sentences.
  */
 
 import { type Bytes, byCodePoints, isHex, isObject, unlessRefused } from '../core/bytes.ts'
@@ -19,13 +18,13 @@ import { mayBePart } from './sessions.ts'
 import { entryName, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
-/** The newest dreams, of which any can be taken back. */
+/** Number of newest dreams that can be undone. */
 const KEPT = 8
 
-/** One memory that a dream changed: the hash of its new text, null where it was taken away, and those of the texts before by their dots. */
+/** One memory that a dream changed: the hash of its new text, null if removed, and those of the earlier texts by their dots. */
 type Done = { readonly key: string; readonly body: string | null; readonly before: readonly (readonly [dot: string, body: string])[] }
 type Dreamt = { readonly id: string; readonly event: TimelineEvent; readonly by: string; readonly done: readonly Done[]; readonly together: readonly (readonly string[])[] | null }
-/** A text that comes back, and under whose word. */
+/** A text to restore, and its author. */
 type Before = { readonly data: Bytes; readonly of: string }
 type Fate = 'changed' | 'lost' | readonly Before[]
 
@@ -39,7 +38,7 @@ export class Dreams {
     this.#events = shown.isForgotten(scope) ? [] : shown.events(scope, true).filter(one => splitOwnId(one.id) !== null)
   }
 
-  /** The dreams of this person's devices, the last first. */
+  /** List the dreams of this person's devices, last first. */
   list(): Dream[] {
     return this.#all().map((one, n) => {
       const isUndone = this.#isUndone(one.id)
@@ -50,7 +49,7 @@ export class Dreams {
     })
   }
 
-  /** Write back what a dream replaced, where nobody wrote since, in a write. One event says so. */
+  /** Restore the texts that a dream replaced, unless overwritten since, in a write. One event records it. */
   async undo(change: Writing, id: string): Promise<Undoing> {
     const dreamt = this.#all().slice(0, KEPT).find(one => one.id === id && !this.#isUndone(id))
     if (dreamt === undefined) throw new MemoryError('not found', `there is no dream ${id.slice(0, 60)} to undo`, 'The history of a memory has its older texts.')
@@ -64,7 +63,7 @@ export class Dreams {
         continue
       }
       for (const { data, of } of fate) await change.put(name, data, Object.keys(here), { of, promoted: of === '' })
-      // The dream made it.
+      // The dream created it.
       if (fate.length === 0) change.remove(name, Object.keys(here))
       back.push(one.key)
     }
@@ -89,11 +88,11 @@ export class Dreams {
     return entryName(one.key, this.scope)
   }
 
-  /** What comes back of a memory, or why nothing does. */
+  /** Return what to restore of a memory, or why nothing. */
   #fate(dreamt: Dreamt, one: Done, here: Readonly<Record<string, Value>>): Fate {
     const bodies = [...new Set(Object.values(here).map(value => value.body))]
     if (one.body === null ? bodies.length > 0 : bodies.length !== 1 || bodies[0] !== one.body) return 'changed'
-    // A dream leaves parts of sessions alone: an event that says otherwise would bring back imported messages, or take their mark away.
+    // Dreams leave parts of sessions alone: an event that names one could restore imported messages as approved, or remove their mark.
     if (mayBePart(one.key) || this.#isForgotten(dreamt, one.key)) return 'lost'
     const found: Before[] = []
     for (const [dot, body] of one.before) {
@@ -104,7 +103,7 @@ export class Dreams {
     return found
   }
 
-  /** Whether somebody forgot a memory since, or one that was changed or gone by together with it. */
+  /** Tell whether a memory was forgotten since, or one that was changed or used together with it. */
   #isForgotten({ event, together }: Dreamt, key: string): boolean {
     const since = this.#events.slice(this.#events.indexOf(event) + 1).flatMap(one => (one.type === 'forgot' && typeof one['key'] === 'string' ? [one['key']] : []))
     if (together === null) return since.length > 0
@@ -112,7 +111,7 @@ export class Dreams {
     return since.some(one => keys.has(one)) || [...keys].some(one => this.shown.view(entryName(one, this.scope)).forgotten)
   }
 
-  /** A text that stood under a dot, from the newest version that has it. */
+  /** Return an earlier text under a dot, from the newest version that has it. */
   #before(name: string, dot: string, body: string): Before | null {
     const { replica } = this.shown
     for (const { entry } of statesOf(this.shown, name)) {
@@ -125,7 +124,7 @@ export class Dreams {
   }
 }
 
-/** What an event says of a dream; null where it says none: any program may note one of that type. */
+/** Parse the event of a dream; null for any other, since any program may add events of that type. */
 function dreamIn(event: TimelineEvent): Dreamt | null {
   const { dream: id, by, written, removed, together } = event
   if (typeof id !== 'string' || id === '' || typeof by !== 'string' || !Array.isArray(written) || !Array.isArray(removed)) return null

@@ -1,4 +1,4 @@
-/** Errors for people and programs: what happened, to what, and what to do next. */
+/** Errors for people and programs: what happened, to what, and the next step. */
 
 export type ErrorKind = 'usage' | 'not found' | 'changed' | 'limit' | 'member' | 'none' | 'locked' | 'provider' | 'copied' | 'storage'
 
@@ -6,7 +6,7 @@ export class MemoryError extends Error {
   constructor(
     readonly kind: ErrorKind,
     message: string,
-    /** What to do next; empty where there is nothing to say. */
+    /** The next step; may be empty. */
     readonly hint = ''
   ) {
     super(message)

@@ -1,4 +1,4 @@
-/** Memories found for a question, and the block that a model is given: what a device shows, put before `recall/`. */
+/** Recall and context: the shown data of a device, prepared for `recall/`. */
 
 import { byCodePoints, type Bytes } from '../core/bytes.ts'
 import { cleanText } from '../core/fence.ts'
@@ -28,14 +28,14 @@ export type RecallHow = Omit<Filters, 'sessions'> & {
   /** When it was written or said, with `since`: "last week", "may 2023", "since friday", 2026-05-03. */
   readonly until?: string | undefined
   readonly when?: string | undefined
-  /** Who wrote or said it: a device, its member, or a named speaker. */
+  /** Its author: a device, its member, or a named speaker. */
   readonly by?: string | undefined
-  /** Who or what is named in it. */
+  /** A name that it mentions. */
   readonly about?: string | undefined
   readonly category?: string | undefined
-  /** For who has a model: there is none here, so it is refused. */
+  /** Requires an embedding model; this client has none, so it is refused. */
   readonly threshold?: number | undefined
-  /** Each hit says which words of the query it has. */
+  /** Each hit lists the words of the query that it contains. */
   readonly explain?: boolean
 }
 
@@ -46,11 +46,13 @@ const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
   all: new Set(['memory', 'event', 'message'])
 }
 const NO_MOMENTS: Moments = { told: [], missing: 0 }
-/** Words, and different terms, of a query that looks a word up, and parts of a score of which what is no neighbour of a hit has one. */
+/**
+ * Maximum number of words, and of different terms, of a lookup query; and the parts of a score of which a mere neighbour of a hit has none.
+ */
 const LOOKUP = 2
 const HAVING = ['words', 'date', 'day'] as const
 
-/** What is searched of a memory, and what says whether it stands in a list that has no room for all: only there, use counts. */
+/** The searched form of a memory, and its priority in a limited list; only there, uses count. */
 type Weighed = { readonly document: Document; readonly worth: number; readonly place: number; readonly today: number; readonly used: string }
 
 export class Finding {
@@ -59,12 +61,12 @@ export class Finding {
   readonly #lines = new WeakMap<ShownView, { readonly section: string; readonly line: string }>()
   readonly #rankings = new Map<Kind, Ranking>()
 
-  /** Loaded before anything is asked. */
+  /** Loaded before the first query. */
   #talks!: Talks
 
   constructor(readonly shown: Shown) {}
 
-  /** Load what reads events and messages. */
+  /** Load the reader of events and messages. */
   async load(): Promise<void> {
     const { Talks } = await import('./talks.ts')
     this.#talks = new Talks(this.shown)
@@ -75,8 +77,8 @@ export class Finding {
   }
 
   /**
-   * The memories that fit a question, or events, messages, or all (`kind`), the best first; those of others come after own ones.
-   * `queries`: other phrasings of the question, each ranked by itself; what fits one of them best comes first.
+   * Return the memories that match a query, or events, messages, or all (`kind`), best first; pending ones after own ones. `queries`: other
+   * phrasings, each ranked separately; the best match of each comes first.
    */
   recall(query: string | null, scopes: readonly string[], how: RecallHow = {}): Recall {
     const { limit = 10 } = how
@@ -84,7 +86,7 @@ export class Finding {
     return this.#found(query, scopes, how, limit)
   }
 
-  /** The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. */
+  /** Return the rank of one memory for a query and the parts of its score, or why it is not found. */
   why(key: string, query: string, scopes: readonly string[]): Why {
     const listed = this.shown.list(scopes, { sessions: true }).find(one => one.key === key)
     const found = this.#found(query, scopes, { explain: true }, Infinity)
@@ -116,11 +118,11 @@ export class Finding {
     const chosen = [...(by === undefined ? [] : [this.#talks.writtenBy(by, ranking, writers(), moments)]), ...(about === undefined ? [] : [this.#talks.naming(about, ranking)])]
     const only = chosen.length === 0 ? null : new Set([...(chosen[0] as Set<string>)].filter(id => chosen.every(one => one.has(id))))
     const lists = phrasings.map(one => {
-      // Who gives so few words asks nothing and looks a word up, and wants nothing in which it does not occur.
+      // A query of so few words is a lookup: entries without them are not wanted.
       const isLookup = kind !== 'memory' && split(one).length <= LOOKUP && new Set(terms(one)).size <= LOOKUP
       return this.#best(one, ranking, today, own, only).filter(({ id, parts }) => !expired.has(id) && (!isLookup || HAVING.some(part => parts[part] !== undefined)))
     })
-    // Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
+    // Several phrasings examine a fixed number of hits, so that a small limit returns a prefix of a larger one.
     const best = lists.length === 1 ? (lists[0] as Ranked[]) : this.#talks.fused(lists.map(hits => hits.slice(0, MOST_HITS)), own)
     const found = best.slice(0, limit).map(({ id, score, parts }, n) => ({ id, rest: { score, parts, place: n + 1 } }))
     const words = explain ? this.#talks.wordsIn(phrasings, ranking) : () => []
@@ -139,7 +141,7 @@ export class Finding {
     }
   }
 
-  /** The best, own ones before those of others; `only`: of these. What others wrote changes nothing of which own ones these are. */
+  /** Return the best, own ones before pending ones; `only`: among these. Texts of others do not affect the order of own ones. */
   #best(query: string, ranking: Ranking, today: number, own: ReadonlySet<string>, only: ReadonlySet<string> | null): Ranked[] {
     const ranked = (may: ((id: string) => boolean) | null): Ranked[] => {
       const found = ranking.rank(query, today, null, may)
@@ -152,7 +154,7 @@ export class Finding {
     return [...ranked(id => own.has(id) && isAsked(id)), ...ranked(id => !own.has(id) && isAsked(id))]
   }
 
-  /** The same ranking of a kind as long as the documents are the same. */
+  /** Return the cached ranking of a kind while its documents are unchanged. */
   #ranking(kind: Kind, documents: readonly Document[]): Ranking {
     const held = this.#rankings.get(kind)
     if (held?.documents.length === documents.length && documents.every((one, at) => held.documents[at] === one)) return held
@@ -161,7 +163,7 @@ export class Finding {
     return ranking
   }
 
-  /** Whether it held until an earlier day. */
+  /** Tell whether it is past its last valid day. */
   #hasExpired(one: Listed, today: number): boolean {
     if (!one.here) return false
     const view = this.shown.view(entryName(one.key, one.scope))
@@ -169,7 +171,7 @@ export class Finding {
     return until !== null && until < today
   }
 
-  /** What was typed into a MEMORY.md: its list repeats the memories that it names. */
+  /** Return what was typed into a MEMORY.md: its list repeats the memories that it names. */
   #typed(body: string, scopes: readonly string[]): string {
     const here = new Set(this.shown.list(scopes, { sessions: true }).map(one => one.key))
     return typedText(body, key => here.has(key))
@@ -179,7 +181,7 @@ export class Finding {
     return key === INDEX_KEY && here && this.#typed(readableFile(this.shown.view(entryName(key, scope)).shown as Bytes).body, scopes) === ''
   }
 
-  /** What is searched of a memory; the same object as long as nothing of it changed. */
+  /** Return the searched form of a memory; the same object while it is unchanged. */
   #weighed(one: Listed, today: number, scopes: readonly string[]): Weighed {
     const name = entryName(one.key, one.scope)
     const view = this.shown.view(name)
@@ -215,7 +217,7 @@ export class Finding {
     return made
   }
 
-  /** The block that a model is given of some scopes. `preview`: a person only looks at what it would be given. */
+  /** Return the context of some scopes for a model. `preview`: a person looks at it. */
   context(scopes: Scopes, query: string | null, how: BlockHow, preview: boolean): Block {
     const { shown } = this
     const stack = [...new Set([...shown.stack(scopes), ''])]
@@ -254,7 +256,7 @@ export class Finding {
     return block
   }
 
-  /** The own facts of some scopes that hold today. */
+  /** Return the own facts of some scopes that are valid today. */
   #facts(stack: readonly string[]): (FactLine & { readonly key: string })[] {
     const [{ shown }, today] = [this, this.#today]
     return shown.list(stack).flatMap(one => {
@@ -272,7 +274,7 @@ export class Finding {
     })
   }
 
-  /** The lines of the index of some scopes, those worth most first, of equal ones those written last, of those of one moment in the order of their keys. */
+  /** Return the index lines of some scopes, by priority, then last written first, then by key. */
   #index(stack: readonly string[]): { scope: string; key: string; section: string; line: string }[] {
     const [{ shown }, today] = [this, this.#today]
     const found = shown.list(stack, { sessions: true }).flatMap(one => {
@@ -290,7 +292,7 @@ export class Finding {
     return found.sort((a, b) => b.place - a.place || byCodePoints(b.h, a.h) || byCodePoints(a.key, b.key))
   }
 
-  /** Lines of what this person's devices noted last, oldest first. What was imported is a history and stands in no block. */
+  /** Return lines of the last events of this person's devices, oldest first. Imported events are in no block. */
   #events(stack: readonly string[]): string[] {
     const scopes = stack.filter(scope => !this.shown.isForgotten(scope))
     const noted = unionOfScopes(scopes.map(scope => this.shown.events(scope, true))).filter(event => splitOwnId(event.id) !== null && !isUse(event))
@@ -299,12 +301,12 @@ export class Finding {
 }
 
 const MOST_TERMS = 64
-/** Types of memories that are no facts though they have a category, and characters of a fact. */
+/** Types of memories that have a category but are not facts, and maximum characters of a fact. */
 const NO_FACTS: ReadonlySet<string> = new Set(['procedure', 'episode'])
 const MOST_FACT = 2000
 const MOST_CATEGORY = 64
 
-/** A category in its one form: lower-case letters and digits of any script, `_` for each run of anything else. */
+/** Normalise a category: lower-case letters and digits of any script, `_` for each run of anything else. */
 function categoryOf(said: string): string {
   const plain = said.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_+|_+$/g, '')
   return [...plain].slice(0, MOST_CATEGORY).join('').replace(/_+$/, '') || 'general'
@@ -319,18 +321,18 @@ function confidenceOf(file: MemoryFile): number | null {
   return value >= 0 && value <= 1 ? value : null
 }
 
-/** The day of the last change: as the header says, unless that lies behind the day on which it was written down here. */
+/** Return the day of the last change: that of the header, unless it is after the day on which it was written here. */
 function lastChange(file: MemoryFile, writtenAt: number): number | null {
   const written = writtenAt > 0 ? localDay(writtenAt) : null
   const said = dayOf(fieldOf(file, 'updated')) ?? dayOf(fieldOf(file, 'created'))
   return said !== null && written !== null ? Math.min(said, written) : (said ?? written)
 }
 
-/** The day that an ISO 8601 date or instant begins with, counted from 1970. */
+/** Return the day at the start of an ISO 8601 date or instant, counted from 1970. */
 function dayOf(text: string): number | null {
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? instant(text.slice(0, 10)) : null
   return at === null ? null : at / DAY_MS
 }
 
-/** The UTC date of a moment; empty beyond the calendar. */
+/** Return the UTC date of a time; empty outside the calendar. */
 const dateOf = (at: number): string => (at < Date.UTC(10000, 0, 1) ? new Date(at).toISOString().slice(0, 10) : '')

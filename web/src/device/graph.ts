@@ -1,4 +1,4 @@
-/** The graph of one scope and of those that lead to it, made of the own texts as they are shown. What was read once is not read again as long as it stays the same. */
+/** The graph of one scope and of those that redirect to it, from the shown own texts. Unchanged texts are parsed once. */
 
 import type { ShownView } from '../core/views.ts'
 import { type Entity, entityIn, Graph } from '../life/graph.ts'
@@ -10,7 +10,7 @@ const MOST = 1000
 const DEEPEST = 20
 const read = new WeakMap<ShownView, Entity | null>()
 
-/** The graph as things are: of one key the entity of the first scope. Nothing of others is in it before a person promoted it. */
+/** Return the current graph: for a key in several scopes, the entity of the first. Pending texts are not in it. */
 export function graphOf(shown: Shown, scopes: readonly string[]): Graph {
   const found = new Map<string, Entity>()
   for (const scope of scopes.filter(one => !shown.isForgotten(one))) {
@@ -28,14 +28,14 @@ export function graphOf(shown: Shown, scopes: readonly string[]): Graph {
   return new Graph([...found.values()])
 }
 
-/** What was made as an entity or is related, or what has all of some `words`; of one kind where it is named. */
+/** Return the created and the related entities, or those with all of some `words`; optionally of one kind. */
 export function entitiesIn(graph: Graph, { words = '', kind = '', limit = MOST }: { words?: string; kind?: string; limit?: number }): Node[] {
   checkLimit(limit)
   const keys = words === '' ? graph.joined() : graph.search(words, limit)
   return keys.map(key => nodeOf(graph, key)).filter(one => kind === '' || one.kind === kind).slice(0, limit)
 }
 
-/** Entities and the relations among them: all that are listed, or what is at most `depth` relations away from one. */
+/** Return entities and the relations among them: all that are listed, or those at most `depth` relations away from one. */
 export function partOf(graph: Graph, { entity = '', depth = 1, limit = MOST }: { entity?: string; depth?: number; limit?: number }): GraphPart {
   checkLimit(limit)
   if (!Number.isInteger(depth) || depth < 0 || depth > DEEPEST) throw new MemoryError('usage', `depth is 0 to ${DEEPEST}, not ${depth}`)

@@ -1,7 +1,7 @@
 /**
- * What recall finds beside memories: events of the timeline, each in its day, and messages, each in its session. A day or a session is one
- * group: what stands around an entry says what it is about. Own ones are this person's word; imported events are a history, and imported
- * messages are so until a person approves them. Loaded with a memory, beside what a page needs first.
+ * Entries of recall other than memories: events of the timeline, grouped by day, and messages, grouped by session. The neighbours of an
+ * entry add to its meaning. Own ones are texts of this person; imported events are history, and imported messages are pending until
+ * approved. Loaded with a vault, apart from what a page needs first.
  */
 
 import { blake2b } from '@noble/hashes/blake2.js'
@@ -18,29 +18,29 @@ import { localDay } from './days.ts'
 import { Sessions } from './sessions.ts'
 import type { Shown } from './shown.ts'
 
-/** Characters of an event or a message that count as its words. */
+/** Characters of an event or a message that are searched. */
 const LONGEST = 20_000
-/** Of a time as a number: from here on it counts milliseconds, below seconds. And the end of the calendar. */
+/** A numeric time from here on is in milliseconds, below in seconds. And the end of the calendar. */
 const MILLISECONDS = 100_000_000_000
 const YEAR_9999 = 253_370_764_800_000
-/** Where a message says when it was said. */
+/** Fields with the time of a message. */
 const TIMES = ['ts', 'timestamp', 'created_at']
-/** Who speaks, in front of what is said: one name or two. */
+/** A speaker's name before a message: one or two words. */
 const NAME = "[\\p{L}\\p{Nl}\\p{No}][\\p{L}\\p{N}_.'-]{0,40}"
 const SPEAKS = new RegExp(`^(${NAME}(?: ${NAME})?): +(?=[^${WHITE}])`, 'u')
 
-/** A moment and what of it is searched. */
+/** A moment and its searched form. */
 export type Told = { readonly moment: Moment; readonly document: Document }
 export type Moments = { readonly told: readonly Told[]; readonly missing: number }
 
-/** The events and messages of some scopes, each day and each session in its order; and of how many pieces the texts are not here. */
+/** Return the events and messages of some scopes, each day and each session in order, and the number of parts whose text is not here. */
 export function momentsOf(shown: Shown, scopes: readonly string[], which: ReadonlySet<Moment['kind']>): Moments {
   const live = scopes.filter(scope => !shown.isForgotten(scope))
   const found = [...(which.has('event') ? [daysOf(shown, live)] : []), ...(which.has('message') ? [...live].sort(byCodePoints).map(scope => sessionsOf(shown, scope)) : [])]
   return { told: found.flatMap(one => one.told), missing: found.reduce((sum, one) => sum + one.missing, 0) }
 }
 
-/** Whether these scopes may have an event or a message. */
+/** Tell whether these scopes may have an event or a message. */
 export function mayHaveMoments(shown: Shown, scopes: readonly string[]): boolean {
   const live = scopes.filter(scope => !shown.isForgotten(scope))
   for (const name of shown.replica.entries.keys()) {
@@ -71,7 +71,7 @@ function daysOf(shown: Shown, live: readonly string[]): Moments {
     const events = unionOfScopes(sources.map(one => one.events)).filter(event => !isUse(event))
     return events.map(event => eventTold(shown, day, scopeOf.get(lineOf(event)) as string, event))
   })
-  // Days stay in their order, and what was noted in one moment on two of them is in order too.
+  // Days stay in order, and so do equal times on two of them.
   const id = ({ moment: { event } }: Told): string => (event as TimelineEvent).id
   return { told: told.sort((a, b) => a.moment.at - b.moment.at || byCodePoints(id(a), id(b))), missing }
 }
@@ -87,10 +87,10 @@ function eventTold(shown: Shown, day: string, scope: string, event: TimelineEven
   return { moment, document: documentOf(`event ${day} ${at < 0 ? `-${String(-at).padStart(14, '0')}` : String(at).padStart(15, '0')} ${scope} ${hashOf(event)}`, `event  ${day}`, at, said === '' ? '' : words, said === '' ? words : cut(said)) }
 }
 
-/** Of events that fit equally well the first by this comes first, as in Python. */
+/** Of events that match equally well, the first by this comes first, as in Python. */
 const hashOf = (event: TimelineEvent): string => hex(blake2b(utf8(lineOf(event)), { dkLen: 8 }))
 
-/** The texts in a value of JSON, in order. */
+/** Return the texts in a JSON value, in order. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value]
   if (Array.isArray(value)) return value.flatMap(textsIn)
@@ -103,7 +103,7 @@ function sessionsOf(shown: Shown, scope: string): Moments {
     const pending = pendingOf(entries)
     return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text: words, speaker } }): Told[] => {
       if (words === '' || role === 'system') return []
-      // A named speaker stands in front of what is said.
+      // A named speaker comes before the text.
       const text = speaker === '' || words.startsWith(`${speaker}:`) ? words : `${speaker}: ${words}`
       const [added, device, n] = place
       const at = TIMES.map(name => ownTime(item[name])).find(time => time !== 0) ?? added
@@ -114,7 +114,7 @@ function sessionsOf(shown: Shown, scope: string): Moments {
   return { told, missing }
 }
 
-/** When a message says that it was said; 0 where it says none that can be read. */
+/** Return the stated time of a message; 0 if absent or unreadable. */
 function ownTime(value: unknown): number {
   if (typeof value === 'string') return instant(value) ?? 0
   if (typeof value !== 'number' || value <= 0 || value >= YEAR_9999) return 0
@@ -129,7 +129,7 @@ function documentOf(id: string, group: string, at: number, header: string, text:
 
 const cut = (text: string): string => (text.length <= LONGEST ? text : [...text].slice(0, LONGEST).join(''))
 
-/** What a message says; of an event its text, and all else that it tells, as Python writes JSON. */
+/** Return the text of a message; of an event its text, and its other fields, as Python writes JSON. */
 export function saidBy({ event, text }: Moment): string {
   if (event === null) return cleanText(text)
   const { ts, type, id, ...rest } = event
@@ -146,5 +146,5 @@ function spaced(value: unknown): string {
   return canonical(value)
 }
 
-/** The UTC time to the second; empty beyond the calendar. */
+/** Return the UTC time to the second; empty outside the calendar. */
 export const whenOf = ({ at }: Moment): string => (at < LAST ? `${new Date(at).toISOString().slice(0, 19)}Z` : '')

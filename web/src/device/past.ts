@@ -1,6 +1,6 @@
 /**
- * The texts that one memory has had: in the state, and in the published versions that this device keeps. A version is a whole
- * state, so an older text is there as long as one that holds it is kept. Nothing here fetches or writes.
+ * Earlier texts of one memory: in the state, and in the published versions kept on this device. A version is a whole state, so an earlier
+ * text exists as long as one version with it is kept. Nothing is fetched or written here.
  */
 
 import { anyFields, type Bytes, fields, hex, isHex, isObject, need, parseCanonical, sha256, unlessRefused } from '../core/bytes.ts'
@@ -18,13 +18,13 @@ import { entryName, type Shown } from './shown.ts'
 import { authorOf } from '../core/successors.ts'
 
 const LEAST_DIGITS = 8
-/** The name of a part's entry: what stands for its session, its device, its number. */
+/** The entry name of a session's part: its session, its device, its number. */
 const PLACE = /^(m\/(?:[^/]+\/)?session-.+)-([0-9a-f]{16})-(0|[1-9][0-9]{0,5})$/
 
-/** A text of the past, and the `of` under which it is written anew. */
+/** An earlier text, and the `of` with which it is written again. */
 export type PastText = { readonly data: Bytes; readonly of: string }
 
-/** Every text that this device can find under a key, each once. */
+/** Return every text under a key that this device can find, each once. */
 export function historyOf(shown: Shown, key: string, scope: string): History {
   const { replica } = shown
   const name = entryName(key, scope)
@@ -65,7 +65,10 @@ export function historyOf(shown: Shown, key: string, scope: string): History {
   return { key, versions: [...found.values()].sort(newest), gone }
 }
 
-/** A text of the past that may come back: refused where a memory has a text now though nothing was shown (`isNothing`), and of a part of a session where it alone would approve imported messages. */
+/**
+ * Return an earlier text that may be restored: refused if a memory has a text now though nothing was shown (`isNothing`), and for a part of
+ * a session that alone would approve imported messages.
+ */
 export function textToRestore(shown: Shown, key: string, scope: string, which: Past, isNothing: boolean): PastText {
   const found = pastText(shown, key, scope, which)
   if (isNothing) needNotShown(shown, key, scope)
@@ -73,12 +76,12 @@ export function textToRestore(shown: Shown, key: string, scope: string, which: P
   return found
 }
 
-/** Refuse where a memory has a text now. */
+/** Refuse if a memory has a text now. */
 function needNotShown(shown: Shown, key: string, scope: string): void {
   if (shown.view(entryName(key, scope)).shown !== null) throw new MemoryError('changed', `${key} changed since it was read: it has a text now`, 'Read it again.')
 }
 
-/** A text of the past: what a version shows, or the text whose SHA-256 begins so. */
+/** Return an earlier text: that of a version, or the one whose SHA-256 begins so. */
 export function pastText(shown: Shown, key: string, scope: string, which: Past): PastText {
   const { replica } = shown
   const name = entryName(key, scope)
@@ -110,7 +113,7 @@ export function pastText(shown: Shown, key: string, scope: string, which: Past):
   return text
 }
 
-/** The entry now, then in each known version, newest first; null where that is not kept here. */
+/** Yield the entry now, then in each known version, newest first; null for a version not kept here. */
 export function* statesOf(shown: Shown, name: string): Generator<{ root: string | null; entry: Entry | null }> {
   yield { root: null, entry: shown.replica.entry(name) }
   for (const one of [...shown.replica.kept.log].reverse()) yield { root: one.root, entry: entryAt(shown, name, one) }
@@ -121,7 +124,7 @@ function entryAt({ replica }: Shown, name: string, { root, state, ek }: KnownRoo
   return key === undefined ? null : unlessRefused(() => entryBelow(state, name, nodesOf(replica.blocks, root, key)))
 }
 
-/** What gives the JSON of a node of a sealed version. Refused where it is not here, or is other than the hash says. */
+/** Return the JSON of a node of a sealed version. Refused if it is not here, or does not match its hash. */
 const nodesOf =
   (blocks: Blocks, root: string, key: EpochKey) =>
   (prefix: string, hash: string): Bytes => {
@@ -130,7 +133,7 @@ const nodesOf =
     return text
   }
 
-/** The entry of a name below a digest; {} where there is none. `read` gives the JSON of a node with this hash. */
+/** Return the entry of a name below a digest; {} if absent. `read` returns the JSON of the node with a hash. */
 function entryBelow(digest: string, name: string, read: (prefix: string, hash: string) => Bytes): Entry {
   const label = hex(sha256(name))
   let [prefix, hash] = ['', digest]
@@ -149,8 +152,8 @@ function entryBelow(digest: string, name: string, read: (prefix: string, hash: s
 }
 
 /**
- * The places of what was imported and not approved of a part of a session in the states that hold this text of it: of several the fewest,
- * the published ones first. Null where none of them is kept here with all later parts of its device.
+ * Return the positions of pending imports of a session's part in the states that contain this text of it: the smallest set, published
+ * states first. Null if none of them is kept here with all later parts of its device.
  */
 function pendingThen(shown: Shown, key: string, scope: string, data: Bytes): ReadonlySet<string> | null {
   const name = entryName(key, scope)
@@ -165,13 +168,13 @@ function pendingThen(shown: Shown, key: string, scope: string, data: Bytes): Rea
   return published ?? foundIn(shown.replica.entries)
 }
 
-/** All entries of a version; null where it is not kept here. */
+/** Return all entries of a version; null if it is not kept here. */
 function stateAt({ replica }: Shown, { root, state, ek }: KnownRoot): ReadonlyMap<string, Entry> | null {
   const key = replica.ring?.readable.find(one => one.id === ek)
   return key === undefined ? null : unlessRefused(() => readTree(state, nodesOf(replica.blocks, root, key)) as Map<string, Entry>)
 }
 
-/** The own texts, by key, of the other parts of a session in a state; null where one of a later part of the same device is not kept here. */
+/** Return the own texts, by key, of the other parts of a session in a state; null if a later part of the same device is not kept here. */
 function partsBeside({ replica }: Shown, state: ReadonlyMap<string, Entry>, name: string): [key: string, data: Bytes][] | null {
   const isOwn = isOwnWord(replica.isMine)
   const found: [string, Bytes][] = []

@@ -1,7 +1,7 @@
 /**
- * A memory of one scope made one of another, as a person decides it. What stands there already is replaced only by who says what it is.
+ * Promote a memory to another scope, at a person's request. A text there is replaced only by a caller that names it.
  *
- * The earlier texts of an entry, which are kept as a session of its scope, stay where they are.
+ * The history of an entry, stored as a session of its scope, stays there.
  */
 
 import { hex, same, sha256, utf8 } from '../core/bytes.ts'
@@ -12,10 +12,10 @@ import { MemoryError } from './errors.ts'
 import { entryName, headOf, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
-/** `ifMatch`: the SHA-256 of the text there, which is replaced; without it there must be none, or the same. */
+/** `ifMatch`: SHA-256 of the text there to replace; without it there must be no other text. */
 export type PromoteHow = { readonly ifMatch?: string | undefined; readonly keep?: boolean }
 
-/** Make a text of others the person's own: the copy `file`, or '' for the one that is shown. */
+/** Approve a pending text as the person's own: the copy `file`, or '' for the shown one. */
 export async function promote(shown: Shown, change: Writing, key: string, scope: string, file: string): Promise<void> {
   const name = entryName(key, scope)
   const view = shown.view(name)
@@ -27,7 +27,10 @@ export async function promote(shown: Shown, change: Writing, key: string, scope:
   await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
 }
 
-/** Put the own text of a scope into another one and, unless `keep`, forget it here, in one write. `seen`: the dots that its caller was shown; null: whatever stands here. */
+/**
+ * Write an own text of a scope to another one and, unless `keep`, forget it here, in one write. `seen`: the dots that the caller was shown;
+ * null: the current ones.
+ */
 export async function promoteTo(shown: Shown, change: Writing, key: string, scope: string, to: string, seen: Token | null, { ifMatch, keep = false }: PromoteHow): Promise<void> {
   const [name, target] = [entryName(key, scope), entryName(key, to)]
   const [here, there] = [name.slice(2), target.slice(2)]

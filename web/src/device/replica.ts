@@ -1,4 +1,6 @@
-/** What a device holds of a memory: the joined state, the ring, its own counters, and the blocks; kept as a snapshot and changes since. */
+/**
+ * The data of a vault on a device: the joined state, the ring, its own counters, and the blocks; stored as a snapshot and changes since.
+ */
 
 import { Blocks } from '../core/blocks.ts'
 import { base64url, type Bytes, fromBase64url, fromUtf8, utf8 } from '../core/bytes.ts'
@@ -14,21 +16,23 @@ import type { Block } from '../sync/provider.ts'
 import { onThisThread } from './beside.ts'
 import type { Device, World } from './device.ts'
 
-/** The last commit of this device, and the root that it was published as. */
+/** The last commit of this device, and the root under which it was published. */
 export type OwnCommit = { readonly c: number; readonly hash: string; readonly json: string; readonly signature: string; readonly root: string }
 
-/** A version that this device made or joined: its commit's device and number, when it was first known here, and what opens its state. */
+/** A version that this device made or joined: device and number of its commit, when it was first known here, and the key of its state. */
 export type KnownRoot = { readonly root: string; readonly dev: string; readonly c: number; readonly at: number; readonly state: string; readonly ek: string }
 
-/** How often a memory was used here, on which day last (since 1970), how often since that was last told; and times and day before that day. */
+/** Uses of a memory here, the day of the last use (since 1970), uses not reported yet; and uses and last day before that day. */
 export type Use = readonly [times: number, day: number, untold: number, timesBefore?: number, dayBefore?: number]
 
-/** Everything but blocks. A change is some of it; `entries` and `records` are laid over what is there, an empty entry takes one away. */
+/**
+ * Everything but blocks. A change is a part of it; `entries` and `records` are merged into the existing ones, an empty entry removes one.
+ */
 export type Kept = {
   readonly ring: unknown
   readonly entries: Readonly<Record<string, Entry>>
   readonly seen: Readonly<Record<string, Seen>>
-  /** The number of this device's last write, its last clock value, and how many events it noted. */
+  /** Number of this device's last write, its last clock value, and its number of events. */
   readonly n: number
   readonly clock: string
   readonly events: number
@@ -38,17 +42,20 @@ export type Kept = {
   readonly joined: readonly string[]
   readonly commit: OwnCommit | null
   readonly records: Readonly<Record<string, string>>
-  /** By provider the root that was found whole there last. */
+  /** The root that was last found complete at each provider. */
   readonly placed: Readonly<Record<string, string>>
-  /** The public key of the first root's anchor, in hex; roots are pinned under its name. */
+  /** Public key of the first root's anchor, in hex; roots are pinned under its name. */
   readonly anchor: string
-  /** What others find this device by and nobody has taken yet: a folder with the ring, the key of the anchor to lead to it, in hex, and further names that lead on to that. */
+  /**
+   * Announcement of this device that no provider has accepted yet: a folder with the ring, the anchor key to point to it, in hex, and
+   * further names that lead to that.
+   */
   readonly announcing: { readonly root: string; readonly head: string; readonly also?: readonly string[] } | null
-  /** Bodies of others' texts that this device has held, with whose they are. */
+  /** Bodies of others' texts that this device has held, with their authors. */
   readonly others: Readonly<Record<string, string>>
   /** Known versions, the newest last. */
   readonly log: readonly KnownRoot[]
-  /** Uses of memories by the names of their entries, and the day on which they were last told. */
+  /** Uses of memories by entry name, and the day of the last report. */
   readonly uses: Readonly<Record<string, Use>>
   readonly told: number
 }
@@ -72,28 +79,28 @@ const NOTHING: Kept = {
   uses: {},
   told: 0
 }
-/** Changes after which the next one makes a snapshot. */
+/** Number of changes after which the next one makes a snapshot. */
 const MOST_CHANGES = 200
 const DAY_MS = 86_400_000
 
 export class Replica {
   readonly blocks = new Blocks()
-  /** What was worked out of states before. */
+  /** Cached results about states. */
   readonly states = new StateCache()
-  /** CIDs of roots below which nothing is missing here. */
+  /** CIDs of roots below which no block is missing here. */
   readonly whole = new Set<string>()
   #kept: Kept = NOTHING
   #entries = new Map<string, Entry>()
   #ring: Ring | null = null
-  /** What a first sync has joined and this device does not keep yet: shown until it is kept, and nothing is written upon it. */
+  /** State joined by a first sync and not stored yet: shown until it is stored; no write is based on it. */
   #ahead: { readonly ring: Ring; readonly entries: ReadonlyMap<string, Entry> } | null = null
   #revision = 0
   #changes = 0
   #views = new Map<string, { entry: Entry; view: ShownView }>()
   readonly #used = new Map<string, Use>()
-  /** CIDs of blocks that are kept where this device keeps its memory. */
+  /** CIDs of blocks in this device's storage. */
   readonly #durable = new Set<string>()
-  /** Names of entries whose view may be another one when blocks come, and places of which nothing opened. */
+  /** Names of entries whose view may change when blocks arrive, and locations that did not open. */
   readonly #unsure = new Set<string>()
   readonly #shut = new Set<string>()
   #opened = new Map<string, Bytes | null>()
@@ -116,19 +123,22 @@ export class Replica {
     return this.#ahead?.entries ?? this.#entries
   }
 
-  /** The same without what is shown ahead of being kept. */
+  /** The same without the state that is shown before it is stored. */
   get held(): { readonly ring: Ring | null; readonly entries: ReadonlyMap<string, Entry> } {
     return { ring: this.#ring, entries: this.#entries }
   }
 
-  /** Show what a first sync has joined, before it is kept; null: it failed, and nothing of it is shown. `person`: whose keys opened it. */
+  /**
+   * Show the state that a first sync joined, before it is stored; null: the sync failed, show nothing of it. `person`: the owner of the key
+   * that opened it.
+   */
   showAhead(ahead: { readonly ring: Ring; readonly entries: ReadonlyMap<string, Entry> } | null, person?: string): void {
     this.#ahead = ahead
     this.#person = person
     this.#views = new Map()
   }
 
-  /** Open what a state names, which is about to be shown where its signatures hold. What an object opens to does not depend on them. */
+  /** Open the objects of a state that is shown if its signatures are valid. Their content does not depend on the signatures. */
   readonly openAhead = async (ring: Ring, entries: ReadonlyMap<string, Entry>): Promise<void> => {
     const found = new Map<string, SealedObject>()
     for (const [name, entry] of ring.plain ? [] : entries) {
@@ -155,7 +165,7 @@ export class Replica {
     return this.entries.get(name) ?? {}
   }
 
-  /** The state with this device's own counter in it; for what was written since the last publish nothing was drawn yet. */
+  /** The state with this device's own counter; no pair is drawn yet for writes since the last publish. */
   get state(): State {
     const seen = new Map(Object.entries(this.#kept.seen))
     const { id } = this.device
@@ -163,7 +173,7 @@ export class Replica {
     return { entries: this.#entries, seen }
   }
 
-  /** Whether an id is of the person whose device this is. */
+  /** Tell whether an id belongs to the person of this device. */
   readonly isMine: IsMine = id => {
     if (id === this.device.id || this.ring === null) return true
     const { persons } = this.ring.said
@@ -171,7 +181,7 @@ export class Replica {
     return me !== undefined && persons.get(id) === me
   }
 
-  /** Whose device this is as long as the ring does not say it: that of the key that opened the memory. */
+  /** The person of this device while the ring does not name it: that of the key that opened the vault. */
   #person: string | undefined
 
   /** The plain bytes at a location of an entry. */
@@ -187,7 +197,7 @@ export class Replica {
     return data
   }
 
-  /** One memory as this person is shown it. `name`: of its entry. */
+  /** One memory as shown to this person. `name`: of its entry. */
   view(name: string): ShownView {
     const entry = this.entry(name)
     const held = this.#views.get(name)
@@ -198,13 +208,13 @@ export class Replica {
     return view
   }
 
-  /** A memory as it would be with these values alone. */
+  /** The view of a memory with these values only. */
   viewOfSome(name: string, entry: Entry): ShownView {
     const said = readName(name)
     return shownView(said.kind === 'm' ? said.key : '', name, entry, this.isMine, this.opened)
   }
 
-  /** A text of an entry by the hash of its bytes; null when it is not here. */
+  /** A text of an entry by the hash of its bytes; null if it is not here. */
   textOf(name: string, body: string): Bytes | null {
     return fetcherOf(name, this.entry(name), this.opened)(body)
   }
@@ -212,11 +222,11 @@ export class Replica {
   /** How often a memory was used on this device. */
   use(name: string): Use | undefined {
     const found = this.#used.get(name) ?? this.#kept.uses[name]
-    // A clock that was ahead, and put right, keeps no memory fresh until the day that it had shown.
+    // After a clock that was ahead is corrected, no memory stays fresh until that day.
     return found !== undefined && found[1] > this.#today ? [found[0], 0, found[2]] : found
   }
 
-  /** How often it was used before today, and on which day last: what orders a list goes by this, so it is the same all day. */
+  /** Uses before today, and the last day of these: lists are ordered by this, so the order is the same all day. */
   usedBefore(name: string): readonly [times: number, day: number] {
     const [times, day, , timesBefore = 0, dayBefore = 0] = this.use(name) ?? [0, 0, 0]
     return day === this.#today ? [timesBefore, dayBefore] : [times, day]
@@ -230,12 +240,12 @@ export class Replica {
     return { ...this.#kept.uses, ...Object.fromEntries(this.#used) }
   }
 
-  /** Whether something was used since the last change. */
+  /** Whether a memory was used since the last change. */
   get hasCounted(): boolean {
     return this.#used.size > 0
   }
 
-  /** These memories were used now. It is written down with the next change, and lost without harm. */
+  /** Record a use of these memories now. It is stored with the next change, and losing it does no harm. */
   count(names: Iterable<string>): void {
     for (const name of names) {
       const [times, , untold] = this.use(name) ?? [0, 0, 0]
@@ -243,7 +253,7 @@ export class Replica {
     }
   }
 
-  /** Take in what other tabs have kept. True when there was something. */
+  /** Load what other tabs stored; true if anything. */
   async refresh(): Promise<boolean> {
     const { revision, snapshot, changes } = await this.keeping.load(this.#revision)
     if (revision === this.#revision) return false
@@ -262,7 +272,7 @@ export class Replica {
     return true
   }
 
-  /** Keep a change, durable when this is done. Only inside the lock for writes, after `refresh`. */
+  /** Store a change, durable when the promise resolves. Only inside the lock for writes, after `refresh`. */
   async change(given: Partial<Kept>, blocks: readonly Block[] = []): Promise<void> {
     const change = this.#used.size === 0 ? given : { ...given, uses: { ...Object.fromEntries(this.#used), ...given.uses } }
     this.#used.clear()
@@ -274,7 +284,7 @@ export class Replica {
     if (this.#changes > MOST_CHANGES) await this.settle()
   }
 
-  /** Make a snapshot of everything. `gone`: blocks that nothing needs any more. */
+  /** Store a snapshot of everything. `gone`: blocks that are no longer needed. */
   async settle(blocks: readonly Block[] = [], gone: readonly string[] = []): Promise<void> {
     const all: Kept = { ...this.#kept, entries: Object.fromEntries(this.#entries) }
     const row = await this.device.rows.seal(utf8(JSON.stringify(all)))
@@ -288,12 +298,12 @@ export class Replica {
     this.#changes = 0
   }
 
-  /** Blocks that are here and not kept yet, as those that a sync brought which then failed. */
+  /** Blocks that are here and not stored yet, such as those of a sync that failed. */
   unkept(): Block[] {
     return [...this.blocks.cids()].filter(cid => !this.#durable.has(cid)).map((cid): Block => [cid, this.blocks.peek(cid) as Bytes])
   }
 
-  /** Whether so many changes were made since the last snapshot that the next opening would take long. */
+  /** Whether so many changes were made since the last snapshot that the next opening would be slow. */
   get isLong(): boolean {
     return this.#changes > MOST_CHANGES / 4
   }
@@ -306,7 +316,7 @@ export class Replica {
     if (blocks.length > 0) this.#lookAgain()
   }
 
-  /** Blocks came: what lacked one is looked at again. A memory of one text that is here stays as it is. */
+  /** Blocks arrived: check again what lacked one. A memory with one text that is here stays as it is. */
   #lookAgain(): void {
     for (const name of this.#unsure) this.#views.delete(name)
     for (const place of this.#shut) this.#opened.delete(place)
@@ -333,7 +343,7 @@ export class Replica {
       uses: { ...before.uses, ...uses }
     }
     if (ring !== undefined) {
-      // Whose words count, and what opens, may be another thing now. What opened under a key that is still here opens again, and is not opened twice.
+      // Authorship and readability may have changed. What opened under a key that is still here stays open.
       const before = this.ring
       this.#ring = ring === null ? null : Ring.ofKept(ring)
       this.#ahead = null

@@ -1,6 +1,6 @@
 /**
- * Kept conversations of one scope, and of those that lead to it: which there are, what was said in one, found again, forgotten. A session is what all own parts hold,
- * concurrent ones and those of other devices too (FORMAT.md 5.1). What never leaves another device is not among them.
+ * Stored sessions of one scope, and of those that redirect to it: list, read, search, forget. A session consists of all own parts,
+ * concurrent ones and those of other devices too (FORMAT.md 5.1). Sessions stored on one other device only are not among them.
  */
 
 import { byCodePoints, type Bytes, unlessRefused, utf8 } from '../core/bytes.ts'
@@ -18,16 +18,19 @@ import { MemoryError } from './errors.ts'
 import { entryName, headOf, notFetched, type Shown, tokenHash } from './shown.ts'
 import type { Writing } from './writing.ts'
 
-/** The form of a part's key: what stands for its session, its device, its number. */
+/** The form of a part's key: its session, its device, its number. */
 const PART = /^session-(.+)-([0-9a-f]{16})-(0|[1-9][0-9]{0,5})$/
-/** How the sessions begin that hold the earlier texts of one memory: no conversations, so lists leave them out. */
+/** Prefix of the sessions that hold the history of one memory: not conversations, so lists leave them out. */
 const HISTORY = 'ipfsmem-history/'
 const MOST_MESSAGES = 1000
 const MOST_HITS = 1000
 
 type Part = { readonly name: string; readonly device: string; readonly dots: readonly string[]; readonly lines: readonly Line[] }
 
-/** The sessions of one scope and of those that lead to it. One of several is shown as one, in the order of its items' times (FORMAT.md 5.1). */
+/**
+ * The sessions of one scope and of those that redirect to it. A session in several scopes is shown as one, in the order of its items' times
+ * (FORMAT.md 5.1).
+ */
 export class AllSessions {
   readonly #parts: readonly Sessions[]
 
@@ -39,7 +42,7 @@ export class AllSessions {
     this.#parts = scopes.map(scope => new Sessions(shown, scope))
   }
 
-  /** The sessions of which this person's devices wrote a part that still stands, the last written to first; at most `limit`, and how many are older. */
+  /** List the sessions with a live part by this person's devices, last written first; at most `limit`, and the number of older ones. */
   list(limit = Infinity): { sessions: SessionLine[]; older: number } {
     const all = this.#newest()
     const sessions = all.slice(0, limit).map(([session, { h, scope }]): SessionLine => {
@@ -49,7 +52,7 @@ export class AllSessions {
     return { sessions, older: all.length - sessions.length }
   }
 
-  /** One session with its last messages; null when there is none. */
+  /** Return one session with its last messages; null if absent. */
   read(session: string, last: number): Session | null {
     if (!Number.isInteger(last) || last < 0 || last > MOST_MESSAGES) throw new MemoryError('usage', `last is 0 to ${MOST_MESSAGES}, not ${last}`)
     const found = this.#told(session)
@@ -63,14 +66,14 @@ export class AllSessions {
     }
   }
 
-  /** All of a session as people read it, or its items as programs wrote them; null when there is none. */
+  /** Return a whole session as Markdown, or its items as programs wrote them; null if absent. */
   text(session: string, format: 'markdown' | 'json'): string | null {
     const found = this.#told(session)
     if (found === null) return null
     return format === 'json' ? JSON.stringify(found.messages.map(one => (found.pending.has(one.place) ? { ...one.item, own: false } : one.item))) : asMarkdown(found).toWellFormed()
   }
 
-  /** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. */
+  /** Return the messages that share a word with the query, best first. Summaries are not searched: the messages that they cover are. */
   search(query: string, limit: number): SessionHit[] {
     if (query.trim() === '') throw new MemoryError('usage', 'the question is empty')
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
@@ -78,7 +81,7 @@ export class AllSessions {
     return searched(found, query, limit, localDay(this.shown.replica.world.now()), localDay)
   }
 
-  /** Forget all parts that are known, in a write. False when there is none. */
+  /** Forget all known parts, in a write. False if absent. */
   async forget(change: Writing, session: string, reason: string, seen: string | undefined): Promise<boolean> {
     if (session.startsWith(HISTORY)) return false
     const all = this.#parts.flatMap(one => one.parts(session))
@@ -89,7 +92,7 @@ export class AllSessions {
     return isGone
   }
 
-  /** Approve all imported messages of a session, in a write; how many they were. `seen`: as `read` said it. */
+  /** Approve all imported messages of a session, in a write; returns their number. `seen`: as `read` returned it. */
   async approve(change: Writing, session: string, seen: string | undefined): Promise<number> {
     if (seen !== undefined) this.#needSeen(session, seen)
     let approved = 0
@@ -115,7 +118,7 @@ export class AllSessions {
     if (this.#seen(session) !== seen) throw new MemoryError('changed', `the session ${session.slice(0, 60)} changed since it was read`, 'Read it again.')
   }
 
-  /** Each session with the clock of its last text and the first scope that has it, the newest first. */
+  /** Return each session with the clock of its last text and the first scope that has it, newest first. */
   #newest(): [session: string, { h: string; scope: string }][] {
     const newest = new Map<string, { h: string; scope: string }>()
     for (const one of this.#parts) {
@@ -130,7 +133,7 @@ export class AllSessions {
 
 const byPlace = (one: Place, other: Place): number => one[0] - other[0] || byCodePoints(one[1], other[1]) || one[2] - other[2]
 
-/** The sessions of exactly one scope as they are at one moment. */
+/** The sessions of exactly one scope, at one point in time. */
 export class Sessions {
   readonly #isOwn: (dot: string, value: Value) => boolean
   #held: Map<string, string[]> | null = null
@@ -142,7 +145,10 @@ export class Sessions {
     this.#isOwn = isOwnWord(shown.replica.isMine)
   }
 
-  /** All sessions with their items, by the token in the keys of their parts; and how many of them have a part that is not on this device. */
+  /**
+   * All sessions with their items, by the token in the keys of their parts; and the number of sessions with a part that is not on this
+   * device.
+   */
   all(): { sessions: { token: string; session: string; entries: Placed[] }[]; missing: number } {
     const sessions: { token: string; session: string; entries: Placed[] }[] = []
     let missing = 0
@@ -159,17 +165,17 @@ export class Sessions {
     return { sessions, missing }
   }
 
-  /** All items in order, also marks. Refused where a part is not fetched: an item would be missing in between. */
+  /** All items in order, marks included. Refused if a part is not fetched: an item would be missing in between. */
   entries(session: string): Placed[] {
     return placedItems(this.parts(session))
   }
 
-  /** Whether it is a conversation of which a part is here. */
+  /** Tell whether it is a session with a part here. */
   has(session: string): boolean {
     return !session.startsWith(HISTORY) && this.parts(session).some(one => this.#nameOf(keyOf(one.name)) === session)
   }
 
-  /** Forget all parts that are known, in a write. False when there is none. */
+  /** Forget all known parts, in a write. False if absent. */
   async forget(change: Writing, session: string): Promise<boolean> {
     let isGone = false
     for (const { name } of this.parts(session)) {
@@ -182,7 +188,7 @@ export class Sessions {
     return isGone
   }
 
-  /** Approve all imported messages of a session, in a write; how many they were. */
+  /** Approve all imported messages of a session, in a write; returns their number. */
   async approve(change: Writing, session: string): Promise<number> {
     const parts = this.parts(session)
     const entries = placedItems(parts)
@@ -198,7 +204,7 @@ export class Sessions {
     return pending
   }
 
-  /** Refuses to replace or take away a part that says which messages of its session are pending: without it they are this person's word. */
+  /** Refuse to replace or remove a part that records which messages of its session are pending: without it they would be approved. */
   needReplaceable(key: string): void {
     let session: string | null = null
     try {
@@ -207,12 +213,15 @@ export class Sessions {
       const marks = parts.filter(one => keyOf(one.name) === key).flatMap(one => one.lines)
       if (session === null || !marks.some(line => 'item' in line && isImportMark(line.item)) || pendingOf(placedItems(parts)).size === 0) return
     } catch (error) {
-      if (!(error instanceof MemoryError) || session === null) return // not fetched, or damaged: then it can go, unless another part is so
+      if (!(error instanceof MemoryError) || session === null) return // not fetched, or damaged: then it may be removed, unless another part is in the same state
     }
     throw new MemoryError('usage', `${key} says which messages of the session ${(session as string).slice(0, 60)} are pending; without it agents are given them`, 'Forget the session as a whole.')
   }
 
-  /** Refuses texts under the keys of parts with which messages of their session would not be pending any more: approving them is a person's act. `before`: others that come with this one. */
+  /**
+   * Refuse texts under the keys of parts that would make pending messages of their session approved: only a person approves. `before`:
+   * others of the same import.
+   */
   needNoApproval(coming: Coming, before: readonly Coming[] = []): void {
     const both = this.#with([...before, coming], coming)
     if (both === null) return
@@ -221,7 +230,10 @@ export class Sessions {
     if ([...namesOf(unapprovedOf(both.here))].some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${coming.key} would approve imported messages, which is a person's decision`, 'Approve them with: ipfsmem approve.')
   }
 
-  /** Refuses a text of the past that alone would bring imported messages back as approved. `then`: the places of those that were pending in a version with it; null where none tells. */
+  /**
+   * Refuse an earlier text that alone would restore imported messages as approved. `then`: the positions of those that were pending in a
+   * version with it; null if unknown.
+   */
   needRestorable(key: string, data: Bytes, then: ReadonlySet<string> | null): void {
     const coming = { key, data, isBeside: false }
     const both = this.#with([coming], coming)
@@ -233,7 +245,7 @@ export class Sessions {
     }
   }
 
-  /** The items of the session of which a text would be a part, and what they would be with those that come; null where it is none. */
+  /** Return the items of the session to which a text would belong, now and with the new ones; null for a text of no session. */
   #with(all: readonly Coming[], { key, data }: Coming): { here: Placed[]; left: Placed[] } | null {
     const session = sessionIn(key, data)
     if (session === null) return null
@@ -275,7 +287,7 @@ export class Sessions {
     return value.body === null ? null : fetcherOf(name, { [dot]: value }, this.shown.replica.opened)(value.body)
   }
 
-  /** The session that a key with the form of a part's is a part of; null for what is none, or is forgotten, or others' word. */
+  /** Return the session of a key with the form of a part's; null if it is not a part, is forgotten, or is a text of others. */
   #nameOf(key: string): string | null {
     const data = this.#shown(key)
     if (data === null) return null
@@ -284,7 +296,7 @@ export class Sessions {
     return isSessionPart(key, fieldOf(file, 'type'), session) ? session : null
   }
 
-  /** The own text under a key, also one to which something was added while another device forgot it. */
+  /** Return the own text under a key, also one that was extended while another device forgot it. */
   #shown(key: string): Bytes | null {
     const name = entryName(key, this.scope)
     const view = this.shown.view(name)
@@ -325,20 +337,22 @@ export class Sessions {
   }
 }
 
-/** A text that is to stand under the key of a part; `isBeside`: what stands there stays. */
+/** A text to store under the key of a part; `isBeside`: existing texts stay. */
 export type Coming = { readonly key: string; readonly data: Bytes; readonly isBeside: boolean }
 
-/** Whether a key has the form of a part's. */
+/** Tell whether a key has the form of a part's. */
 export const mayBePart = (key: string): boolean => PART.test(key)
 
-/** The session of which a text under a key is a part; null where it is none. */
+/** Return the session of which a text under a key is a part; null if it is not one. */
 function sessionIn(key: string, data: Bytes): string | null {
   const file = mayBePart(key) ? unlessRefused(() => headOf(data)) : null
   const session = file === null ? '' : fieldOf(file, 'session')
   return file !== null && isSessionPart(key, fieldOf(file, 'type'), session) ? session : null
 }
 
-/** Whether the last line of a part of a session is no JSON, as in a file that was not copied whole: it may have said which messages are pending, which stands behind them. */
+/**
+ * Tell whether the last line of a part is not JSON, as in a truncated file: the missing lines may have recorded which messages are pending.
+ */
 export function isCutOff(key: string, data: Bytes): boolean {
   if (sessionIn(key, data) === null) return false
   const line = unlessRefused(() => parseFile(data))?.body.trimEnd().split('\n').at(-1) ?? ''
@@ -353,17 +367,17 @@ export function isCutOff(key: string, data: Bytes): boolean {
 
 const asPart = ({ key, data }: Omit<Coming, 'isBeside'>): Omit<Part, 'name' | 'dots'> => ({ device: PART.exec(key)?.[2] as string, lines: [...linesIn(data).values()] })
 
-/** The places in texts of parts of one session, by key, of what an import brought and nobody approved. */
+/** The positions, in texts of parts of one session, of imported messages that are not approved. */
 export const unapprovedIn = (texts: readonly (readonly [key: string, data: Bytes])[]): ReadonlySet<string> => namesOf(unapprovedOf(placedItems(texts.map(([key, data]) => asPart({ key, data })))))
 
 const namesOf = (places: Iterable<Place>): ReadonlySet<string> => new Set([...places].map(place => place.join(' ')))
 
 const keyOf = (name: string): string => name.slice(name.lastIndexOf('/') + 1)
 
-/** The moment up to which lines stood in what was forgotten, as a wish to forget that stands beside texts says it; -1 without one. */
+/** The time up to which lines were forgotten, from a forget next to the texts; -1 without one. */
 const forgottenUntil = (own: readonly [string, Value][]): number => own.reduce((last, [, value]) => (value.kind === 'forgotten' ? Math.max(last, clockMs(value.h)) : last), -1)
 
-/** The lines of a part that mean something, by what they are written as. */
+/** The valid lines of a part, by their written form. */
 function linesIn(data: Bytes): Map<string, Line> {
   const found = new Map<string, Line>()
   for (const text of (unlessRefused(() => parseFile(data)) ?? { body: '' }).body.split('\n')) {

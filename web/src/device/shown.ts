@@ -1,4 +1,7 @@
-/** What a device's memory shows: readings, lists, conflicts, events, scopes. Nothing here writes, and what was looked at once is not looked at again as long as it stays the same. */
+/**
+ * What a device shows of its vault: readings, lists, conflicts, events, scopes. Nothing is written here, and results are cached while their
+ * input is unchanged.
+ */
 
 import { byCodePoints, type Bytes, fromUtf8, hex, sha256, unlessRefused, utf8 } from '../core/bytes.ts'
 import { type Card, cardOf, readOrder, redirects, writeTarget } from '../core/cards.ts'
@@ -42,7 +45,7 @@ export class Shown {
     return scope !== '' && Object.values(this.replica.entry(`c/${scope}`)).some(value => value.kind === 'forgotten')
   }
 
-  /** The scopes that are read, the first before the next. */
+  /** The scopes to read, in order of precedence. */
   stack(scopes: Scopes): string[] {
     const named = typeof scopes === 'string' ? [scopes] : scopes
     for (const scope of named) checkScope(scope)
@@ -50,7 +53,7 @@ export class Shown {
     return [...new Set(typeof scopes === 'string' && scopes !== '' ? found : [...found, ''])]
   }
 
-  /** The scope to which a new write goes that is meant for this one. */
+  /** The scope that receives a new write for this one. */
   target(scope: string): string {
     return scope === '' ? '' : writeTarget(scope, this.#onward)
   }
@@ -74,7 +77,7 @@ export class Shown {
     return ring?.said.members.get(family)?.label ?? ring?.said.members.get(device)?.label ?? device
   }
 
-  /** What devices are called by id: their labels, with the id where another has the same. */
+  /** Device labels by id, with the id where two devices have the same label. */
   names(): Map<string, string> {
     const { ring, device } = this.replica
     const labels = [...(ring?.said.members.keys() ?? [])].map((id): [string, string] => [id, this.label(id)])
@@ -93,7 +96,7 @@ export class Shown {
     return newest === null ? { device: '', at: 0, h: '' } : { device: newest[0].slice(0, 16), at: clockMs(newest[1].h), h: newest[1].h }
   }
 
-  /** One memory as it is shown in the first scope that has it, an own one before one of others; null when there is none. */
+  /** Return one memory as shown in the first scope that has it, an own one before a pending one; null if absent. */
   read(key: string, scopes: readonly string[]): Reading | null {
     let others: Reading | null = null
     for (const scope of scopes) {
@@ -122,7 +125,9 @@ export class Shown {
     return { ...parts, key, scope, token: view.dots, seen: tokenHash(view.dots), merged: view.merged, conflicts: copies, device, label: this.label(device), at, own: view.own }
   }
 
-  /** All memories that are shown, by key. `scopes`: those read, each key from the first that has it; null: all scopes, each by itself. */
+  /**
+   * Return all shown memories, by key. `scopes`: those to read, each key from the first that has it; null: each of all scopes separately.
+   */
   list(scopes: readonly string[] | null, { type, tag, since, sessions = false }: Filters = {}): (Listed & { readonly part: boolean })[] {
     const from = since === undefined ? null : instant(since)
     if (since !== undefined && from === null) throw new MemoryError('usage', `${since} is not a date`, 'For instance 2026-11-22 or 2026-11-22T17:30:00Z.')
@@ -177,7 +182,7 @@ export class Shown {
     return made
   }
 
-  /** Memories with texts that are not shown, of one scope or of all. In a forgotten scope nothing is shown, and every text is listed. */
+  /** Return the memories with alternatives, of one scope or of all. In a forgotten scope nothing is shown, and every text is listed. */
   conflicts(scope: string | null): Conflict[] {
     const out: Conflict[] = []
     for (const { name, scope: there, key } of this.memories(scope === null ? null : [scope])) {
@@ -190,7 +195,7 @@ export class Shown {
   unsettled(key: string, scope: string, name: string, view: ShownView): Conflict {
     const entry = this.replica.entry(name)
     const all = [...view.conflicts, ...view.hidden, ...view.others]
-    // Where nothing is own the first of all is shown, and no copy of itself.
+    // If no text is own, the first of all is shown, and has no copy of itself.
     const copies = all.filter(one => view.own || !one.dots.every(dot => view.dots.includes(dot))).flatMap(one => this.#copy(key, scope, name, one))
     const shown = view.shown === null ? null : this.reading(key, scope, entry, view)
     const token = [...new Set([...view.dots, ...view.unheeded, ...copies.flatMap(one => one.token)])].filter(dot => Object.hasOwn(entry, dot))
@@ -208,7 +213,7 @@ export class Shown {
     return [{ ...textParts(data), key, scope, file, token: copy.dots, seen: tokenHash(copy.dots), device, label: this.label(device), at, own }]
   }
 
-  /** Events of one scope in order. `byMine`: only what this person's devices appended. */
+  /** Events of one scope in order. `byMine`: only those added by this person's devices. */
   events(scope: string, byMine = false): TimelineEvent[] {
     const segments: { dev: string; data: Bytes }[] = []
     for (const [name, entry] of this.replica.entries) {
@@ -230,7 +235,7 @@ export class Shown {
   }
 }
 
-/** 16 hex digits that stand for a token, whatever the order of its dots. */
+/** 16 hex digits that identify a token, whatever the order of its dots. */
 export const tokenHash = (token: Token): string => hex(sha256(utf8([...new Set(token)].sort(byCodePoints).join('\n')))).slice(0, 16)
 
 export const notFetched = (name: string): MemoryError => new MemoryError('not found', `${name.slice(2)} is known but its text is not fetched yet`, 'Try again after a sync.')

@@ -1,4 +1,4 @@
-/** What was exported, here or elsewhere, taken in: texts beside what is here or in its place, events once, cards of new scopes. */
+/** Import of an export: texts as alternatives or replacements, events once, cards of new scopes. */
 
 import { type Bytes, canonical, hex, Refused, sha256, utf8 } from '../core/bytes.ts'
 import { type Assigning, assignScopes, type Part } from '../core/scope_tree.ts'
@@ -9,10 +9,10 @@ import { type Coming, isCutOff, mayBePart, Sessions } from './sessions.ts'
 import { entryName, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
-/** `merge`: what is here stays shown, and other texts come beside it; `replace`: the incoming text supersedes it. */
+/** `merge`: keep the shown texts and add different ones as alternatives; `replace`: the imported texts supersede them. */
 export type Strategy = 'merge' | 'replace'
 
-/** Which scope becomes which, in words for people where that cannot be said. */
+/** Map the imported scopes to scopes here; the error is for people. */
 export function assigned(theirs: readonly string[], how: Assigning): Map<string, string> {
   try {
     return assignScopes(theirs, how)
@@ -38,7 +38,7 @@ export class Taking {
     return { added: this.#added, kept: this.#kept, same: this.#same, events: this.#events, problems: this.#problems }
   }
 
-  /** One scope, as part of a write. `chosen`: what the scopes that come along become here. */
+  /** Import one scope, as part of a write. `chosen`: the scopes here for the scopes that come along. */
   async take(change: Writing, part: Omit<Part, 'problems'> & { readonly problems: readonly string[] }, scope: string, chosen: ReadonlyMap<string, string> = new Map()): Promise<void> {
     this.#problems.push(...part.problems)
     const { card } = part
@@ -68,7 +68,7 @@ export class Taking {
     this.#events += news.length
   }
 
-  /** `parts`: the parts of sessions that this write laid before. */
+  /** `parts`: the parts of sessions that this write stored before. */
   async #lay(change: Writing, key: string, text: string, scope: string, isFirst: boolean, of: string, parts: Coming[] = []): Promise<void> {
     const name = entryName(key, scope)
     const entry = change.entry(name)
@@ -102,8 +102,8 @@ export class Taking {
 }
 
 /**
- * Of the keys of parts those that come before one of the same session and device that is missing: that one may say that what they hold
- * was imported and nobody approved it.
+ * Return the keys of parts that come before a missing one of the same session and device: the missing one may have recorded that their
+ * messages are pending.
  */
 function unsureParts(keys: readonly string[], missing: ReadonlySet<string>): Set<string> {
   const last = new Map<string, number>()
@@ -115,7 +115,7 @@ function unsureParts(keys: readonly string[], missing: ReadonlySet<string>): Set
   }))
 }
 
-/** An export that is an object, as JSON. */
+/** Return an export that is an object, as JSON. */
 export function asJson(given: object): string {
   try {
     return JSON.stringify(given)

@@ -1,4 +1,4 @@
-/** Events and messages for recall and a context block. Loaded with a memory, beside what a page needs first. */
+/** Events and messages for recall and a context block. Loaded with a vault, apart from what a page needs first. */
 
 import { byCodePoints } from '../core/bytes.ts'
 import { trim } from '../core/white.ts'
@@ -18,12 +18,12 @@ import { MemoryError } from './errors.ts'
 import { mayHaveMoments, type Moments, momentsOf, saidBy, whenOf } from './moments.ts'
 import { entryName, readableFile, type Shown } from './shown.ts'
 
-/** A memory comes in a block after at most so many more messages for each memory before it. */
+/** Maximum number of messages in a block between two memories. */
 const SAID_BETWEEN = 4
 const MOST_PHRASINGS = 8
 /** Characters of the end of a long prompt that are read before its beginning. */
 const END = 400
-/** Fields of an event that say who said or did it. */
+/** Fields of an event that name its author or speaker. */
 const WHO = ['speaker', 'by', 'author', 'from', 'name', 'user', 'who', 'sender', 'agent']
 
 export class Talks {
@@ -31,7 +31,7 @@ export class Talks {
 
   constructor(readonly shown: Shown) {}
 
-  /** The events and messages of some scopes. Documents that stayed the same are the same objects. */
+  /** The events and messages of some scopes. Unchanged documents are the same objects. */
   moments(scopes: readonly string[], which: ReadonlySet<Moment['kind']>): Moments {
     const { revision } = this.shown.replica
     const of = [...which, ...scopes].join('\n')
@@ -49,8 +49,8 @@ export class Talks {
   }
 
   /**
-   * The query in a prompt: of one that is too long its end and then its beginning, where the question stands when much is pasted between.
-   * Empty where it has no word.
+   * Return the query in a prompt: of a long one its end and then its beginning, where the question is if much is pasted in between. Empty
+   * without a word.
    */
   queryIn(prompt: string): string {
     const letters = [...prompt]
@@ -58,7 +58,7 @@ export class Talks {
     return split(query).length === 0 ? '' : query
   }
 
-  /** The different phrasings of a question. */
+  /** The distinct phrasings of a question. */
   phrasings(query: string | null, queries: readonly string[]): string[] {
     if (!Array.isArray(queries)) throw new MemoryError('usage', 'queries is a list of texts; one text is query')
     const found = [...new Set([...(query === null ? [] : [query]), ...queries])]
@@ -68,19 +68,22 @@ export class Talks {
     return found
   }
 
-  /** Whether a moment lies in what is asked for; one that is not known, 0, does so only where nobody asks. */
+  /** Return the filter by time; an unknown time, 0, passes only if no range is requested. */
   then(asked: Parameters<typeof sinceUntil>[0]): (at: number) => boolean {
     for (const name of ['since', 'until', 'when'] as const) if (asked[name] !== undefined) needText(name, asked[name])
     const [begin, end] = sinceUntil(asked, this.shown.replica.world.now(), { dayOf: localDay, momentOf: localMoment })
     return at => (at !== 0 || (begin === ALWAYS && end === FOREVER)) && begin <= at && at < end
   }
 
-  /** The hits of several phrasings as one list, own ones before those of others. */
+  /** Merge the hits of several phrasings into one list, own ones before pending ones. */
   fused(lists: readonly (readonly Ranked[])[], own: ReadonlySet<string>): Ranked[] {
     return [true, false].flatMap(isOwn => fused(lists.map(hits => hits.filter(({ id }) => own.has(id) === isOwn))))
   }
 
-  /** The ids of what somebody wrote, or said as a named speaker. `writers`: which device wrote what, of all that there is; `told`: events and messages by id. */
+  /**
+   * Return the ids of what a device or member wrote, or a named speaker said. `writers`: the author of each memory; `told`: events and
+   * messages by id.
+   */
   writtenBy(by: string, ranking: Ranking, writers: { readonly known: ReadonlySet<string>; readonly of: ReadonlyMap<string, string> }, told: ReadonlyMap<string, { readonly moment: Moment }>): Set<string> {
     needText('by', by)
     const called = uncased(trim(by))
@@ -110,7 +113,7 @@ export class Talks {
     return found
   }
 
-  /** The ids of what names somebody or something, in its words or in who said it. */
+  /** Return the ids of entries that contain a name, in their words or as their speaker. */
   naming(about: string, ranking: Ranking): Set<string> {
     needText('about', about)
     const sought = terms(about)
@@ -118,19 +121,22 @@ export class Talks {
     return new Set(ranking.idsWith(sought, 'words'))
   }
 
-  /** The category of a memory; empty where its text is not here. */
+  /** The category of a memory; empty if its text is not here. */
   categoryOf({ key, scope }: Listed): string {
     const { shown } = this.shown.view(entryName(key, scope))
     return shown === null ? '' : fieldOf(readableFile(shown), 'category')
   }
 
-  /** Refuse the least similarity that a hit should have by a model. */
+  /** Refuse a minimum similarity, which requires a model. */
   refuse(threshold: unknown): never {
     if (typeof threshold !== 'number' || !(threshold >= -1 && threshold <= 1)) throw new MemoryError('usage', `threshold is -1 to 1, not ${String(threshold).slice(0, 60)}`)
     throw new MemoryError('usage', 'a threshold needs a model, and none is named', 'This client ranks by words alone. Leave the threshold out.')
   }
 
-  /** What says which words of some phrasings a memory, an event or a message has: a memory also by the term that stands for one that none has. */
+  /**
+   * Return a function that lists the words of some phrasings in a memory, an event or a message: for a memory also by the indexed term that
+   * replaces an unknown one.
+   */
   wordsIn(phrasings: readonly string[], ranking: Ranking): (of: Reading | Document) => string[] {
     const words = [...new Set(phrasings.flatMap(wordsOf))]
     const { having } = ranking
@@ -149,7 +155,7 @@ export class Talks {
     }
   }
 
-  /** How one memory fares among all that were found. */
+  /** Return the rank of one memory among the results. */
   why(key: string, query: string, { hits, searched }: Recall, ranking: Ranking, listed: (Listed & { readonly part: boolean }) | undefined, hasExpired: boolean): Why {
     const reading = listed === undefined ? null : this.shown.readIn(key, listed.scope)
     if (listed === undefined || reading === null) throw new MemoryError('not found', `there is no memory ${key}`)
@@ -179,19 +185,19 @@ export class Talks {
     }
   }
 
-  /** Whether these scopes may have an event or a message. */
+  /** Tell whether these scopes may have an event or a message. */
   mayBeIn(scopes: readonly string[]): boolean {
     return mayHaveMoments(this.shown, scopes)
   }
 
-  /** The lines of a block that says so much already. */
+  /** The lines of a block that already contains the text `known`. */
   talk(known: string): Talk {
     return new Talk(known)
   }
 
   /**
-   * Memories and lines of what was said, the best first. `answer`: the search of both. Scores of two searches say nothing of each
-   * other, so a memory comes where that search has it, and at the latest after some lines for each memory before it.
+   * Order memories and message lines, best first. `answer`: the search of both. Scores of two searches are not comparable, so a memory has
+   * its rank in that search, but follows at most some lines for each memory before it.
    */
   inOrder(memories: readonly Memory[], answer: Recall, query: string, { layout = 'index', running = '' }: BlockHow): Match[] {
     const said = answer.moments.filter(({ moment }) => moment.own && (running === '' || moment.session !== running)).slice(0, SAID_OF(layout))
@@ -209,13 +215,13 @@ export class Talks {
     return [...lines, ...between].sort(([a, one], [b, other]) => a - b || one - other).map(([, , match]) => match)
   }
 
-  /** How many hits are looked at for messages and events. */
+  /** Number of hits examined for messages and events. */
   looked({ layout = 'index', running = '' }: BlockHow): number {
     return LOOKED_OF(layout) + (running === '' ? 0 : SAID_OF('index'))
   }
 }
 
-/** All that a memory is found by. */
+/** The searched text of a memory. */
 function searchedOf({ key, text }: Reading): string {
   const file = readableFile(new TextEncoder().encode(text))
   const header = [key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...readTags(fieldOf(file, 'tags')), fieldOf(file, 'category')]
@@ -224,7 +230,7 @@ function searchedOf({ key, text }: Reading): string {
 
 const includes = (all: readonly string[], some: readonly string[]): boolean => some.every(one => all.includes(one))
 
-/** By its order what a message of an agent answers: the user's message that was found before it in its session. */
+/** By its order, the user's message that an agent's message answers: the one found before it in its session. */
 function answeredBy(said: readonly MomentHit[]): ReadonlyMap<number, string> {
   const answered = new Map<number, string>()
   let asked: Moment | null = null

@@ -1,4 +1,4 @@
-/** The writes of one moment: each new text gets a dot of this device and replaces only what its writer was shown (FORMAT.md 5). */
+/** The writes of one transaction: each new text gets a dot of this device and replaces only what its writer was shown (FORMAT.md 5). */
 
 import { base64url, byCodePoints, type Bytes, canonical, fromHex, hex, need, sha256, utf8 } from '../core/bytes.ts'
 import { cidOfHash, RAW } from '../core/cid.ts'
@@ -13,7 +13,7 @@ import type { Kept, Replica } from './replica.ts'
 
 const MOST_DOTS = 4
 const MOST_LINE = 65_536
-/** Memories that one event of uses names. */
+/** Maximum number of memories that one event of uses names. */
 const MOST_TOLD = 500
 const DAY_MS = 86_400_000
 const SEGMENT = 8188
@@ -47,7 +47,7 @@ export class Writing {
     return this.#changes.get(name) ?? this.replica.entry(name)
   }
 
-  /** Write a text under an entry's name; it replaces these dots. -> the new dot. `promoted`: a person said that it is their own now. */
+  /** Write a text under an entry's name, replacing these dots; returns the new dot. `promoted`: a person approved it as their own. */
   async put(name: string, body: Bytes, replaces: readonly string[], { of = '', promoted = false } = {}): Promise<string> {
     const said = readName(name)
     await this.#openScope(said.scope, said.kind === 'c')
@@ -57,7 +57,7 @@ export class Writing {
     return this.#add(name, body, replaces, { ...this.#bases(entry, replaces), ...(whose === '' ? {} : { of: whose }) }, this.#tick())
   }
 
-  /** Write an imported text beside what is there, with clock zero and without bases. */
+  /** Write an imported text next to the existing ones, with clock zero and without bases. */
   async keepBeside(name: string, body: Bytes, of = ''): Promise<string> {
     const said = readName(name)
     await this.#openScope(said.scope, said.kind === 'c')
@@ -69,7 +69,7 @@ export class Writing {
     return this.#set(name, replaces, { b: [], body: null, h: this.#tick(), kind: 'forgotten' })
   }
 
-  /** Delete the values with these dots without a trace; what another device writes meanwhile stays. */
+  /** Delete the values with these dots without a trace; concurrent writes of other devices stay. */
   remove(name: string, replaces: readonly string[]): void {
     this.#changes.set(name, Object.fromEntries(Object.entries(this.entry(name)).filter(([dot]) => !replaces.includes(dot))))
   }
@@ -86,7 +86,7 @@ export class Writing {
     return event
   }
 
-  /** Once a day, beside a write to a scope: say which of its memories were used before today, and how often, those used most first. */
+  /** Once a day, with a write to a scope: report which of its memories were used before today, and how often, most used first. */
   async tellUses(scope: string): Promise<void> {
     const { replica } = this
     const today = Math.floor(replica.world.now() / DAY_MS)
@@ -100,7 +100,7 @@ export class Writing {
     this.#told = { uses: Object.fromEntries(most.map(([name, [times, day]]) => [name, [times, day, 0] as const])), told: today }
   }
 
-  /** Append an event that came from elsewhere, under the id that it has. */
+  /** Append an imported event under its own id. */
   lineOfOthers(event: TimelineEvent, scope = ''): Promise<void> {
     return this.#append(event, scope)
   }
@@ -117,7 +117,7 @@ export class Writing {
     await this.#add(name, longer, replaces, {}, this.#tick())
   }
 
-  /** The segment that a line goes to: the last one of the day, or the next where that would get too long or is not at hand. */
+  /** Return the segment for a line: the last one of the day, or the next if that is too long or not here. */
   #lastSegment(day: string, scope: string, more: number): { name: string; text: Bytes; replaces: readonly string[] } {
     const at = (i: number): string => ['t', ...(scope === '' ? [] : [scope]), day, this.replica.device.id, i].join('/')
     let i = 0
@@ -131,7 +131,7 @@ export class Writing {
     return { name: at(i + 1), text: new Uint8Array(), replaces: [] }
   }
 
-  /** The bytes of a value, of this moment too. */
+  /** Return the bytes of a value, also of this transaction. */
   text(name: string, value: Value): Bytes | null {
     const made = this.#texts.get(value.body ?? '')
     if (made !== undefined) return made
@@ -144,7 +144,7 @@ export class Writing {
     return this.#clock
   }
 
-  /** A scope comes to be with its first text; one that is forgotten takes none. */
+  /** Create a scope with its first text; refuse a forgotten one. */
   async #openScope(scope: string, isCard: boolean): Promise<void> {
     if (scope === '' || isCard) return
     const card = this.entry(`c/${scope}`)
@@ -155,7 +155,7 @@ export class Writing {
     if (values.length === 0) await this.keepBeside(`c/${scope}`, utf8(canonical({ ids: [], into: null, kind: 'workspace', title: scope, v: 1 })))
   }
 
-  /** `b` and `base` of a text that replaces these dots. */
+  /** Return `b` and `base` of a text that replaces these dots. */
   #bases(entry: Entry, replaces: readonly string[]): { b?: readonly string[]; base?: Location } {
     const isPublished = (dot: string): boolean => {
       const { dev, n } = readDot(dot)
@@ -166,7 +166,7 @@ export class Writing {
     return b.length === 0 ? {} : { b, ...(base === null ? {} : { base }) }
   }
 
-  /** Whose text it is, as far as this device knows (5.2); '' for the writer's own. */
+  /** Return the author of a text, as far as this device knows (5.2); '' for the writer. */
   #whose(entry: Entry, body: Bytes, replaces: readonly string[]): string {
     const { isMine } = this.replica
     const hash = hex(sha256(body))
@@ -199,7 +199,7 @@ export class Writing {
     return dot
   }
 
-  /** What is to be kept of it. */
+  /** Return what to store of this transaction. */
   done(): { change: Partial<Kept>; blocks: readonly Block[] } | null {
     if (this.#changes.size === 0) return null
     const entries = Object.fromEntries(this.#changes)
@@ -207,10 +207,10 @@ export class Writing {
   }
 }
 
-/** A location whose block is to be kept. */
+/** Return the CID of a location's block. */
 export const blockOf = (loc: Location): string => cidOfHash(RAW, fromHex(loc[1])).text
 
-/** One write at a time in all tabs: what others kept is taken in, the work is done, and what it wrote is durable when this ends. */
+/** Run one write at a time in all tabs: load what others stored, do the work, and store its writes durably. */
 export function writing<T>(replica: Replica, work: (change: Writing) => Promise<T>): Promise<T> {
   return replica.keeping.exclusively('write', async () => {
     await replica.refresh()

@@ -1,7 +1,7 @@
 /**
- * A session as it is told: its title, its last summary, its messages; and as people read it: the beginning of what was said, all as Markdown.
+ * A session as its title, its last summary and its messages; and as text: its preview, and all of it as Markdown.
  *
- * A title and a summary are items of their own, marks `{"ipfsmem": {...}}`, and no messages. Of several the last counts.
+ * A title and a summary are items of their own, marks `{"ipfsmem": {...}}`, and not messages. Of several the last is valid.
  */
 
 import { byteLength, isObject } from '../core/bytes.ts'
@@ -10,7 +10,7 @@ import { type Item, isRequest, type Message, readMessage } from './messages.ts'
 import { linesOf, split, trim, trimEnd } from '../core/white.ts'
 
 const MARK = 'ipfsmem'
-/** Characters of a preview, and of a title that nobody gave. */
+/** Characters of a preview, and of a title made from a message. */
 const PREVIEW = 80
 const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool', system: 'System' }
 const PENDING = ' (imported, not approved)'
@@ -19,12 +19,15 @@ export const LAST = 253_402_300_800_000
 const TOKEN_BYTES = 3
 
 export type Summary = { readonly text: string; readonly by: string; readonly messages: number; readonly covers: ReadonlyMap<string, readonly [at: number, n: number]> }
-/** A message with where its item stands. */
+/** A message with the position of its item. */
 export type Said = { readonly place: Place; readonly item: Item; readonly message: Message }
-/** `pending`: the places of messages that an import brought and nobody approved; `isSummaryPending`: whether the summary covers one, or is so. */
+/**
+ * `pending`: the positions of imported messages that are not approved; `isSummaryPending`: whether the summary covers one, or is imported
+ * and not approved.
+ */
 export type Told = { readonly title: string; readonly summary: Summary | null; readonly messages: readonly Said[]; readonly pending: ReadonlySet<Place>; readonly isSummaryPending: boolean }
 
-/** The entries of a session, in order. */
+/** Parse the entries of a session, in order. */
 export function told(entries: readonly Placed[]): Told {
   let title = ''
   let summary: Summary | null = null
@@ -51,22 +54,22 @@ const isCovered = (covers: Summary['covers'], [at, device, n]: Place): boolean =
   return until !== undefined && !isAfter([at, n], until)
 }
 
-/** Whether an item says which messages an import brought. */
+/** Tell whether an item records which messages were imported. */
 export const isImportMark = (item: object): boolean => 'imported' in (markIn(item) ?? {})
 
-/** What an item says of its session; null for a message. */
+/** Return the mark in an item; null for a message. */
 function markIn(item: object): Item | null {
   const mark = Object.keys(item).length === 1 ? (item as Item)[MARK] : undefined
   return isObject(mark) ? mark : null
 }
 
-/** The places of messages that an import brought and nobody approved. */
+/** The positions of imported messages that are not approved. */
 export function pendingOf(entries: readonly Placed[]): ReadonlySet<Place> {
   const found = unapprovedOf(entries)
   return new Set(entries.filter(({ place, item }) => found.has(place) && markIn(item) === null).map(one => one.place))
 }
 
-/** The same, with the titles and summaries that an import brought. A mark that an import brought among the messages approves nothing. */
+/** The same, with imported titles and summaries. A mark that was imported among the messages approves nothing. */
 export function unapprovedOf(entries: readonly Placed[]): ReadonlySet<Place> {
   const marks = entries.flatMap(({ place, item }) => {
     const mark = markIn(item)
@@ -86,7 +89,10 @@ export function unapprovedOf(entries: readonly Placed[]): ReadonlySet<Place> {
   return new Set(entries.map(one => one.place).filter(place => isImported(place) && !isApproved(place)))
 }
 
-/** The mark that approves all imported messages, and the titles and summaries that came with them: of each device up to the last of these. */
+/**
+ * Return the mark that approves all imported messages, and the titles and summaries imported with them: of each device up to the last of
+ * these.
+ */
 export function approvalOf(entries: readonly Placed[]): object {
   const until: Record<string, Position> = {}
   for (const [at, device, n] of unapprovedOf(entries)) {
@@ -97,11 +103,11 @@ export function approvalOf(entries: readonly Placed[]): object {
 }
 
 type Position = readonly [at: number, n: number]
-/** A moment and a number as a mark holds them; null where it does not. */
+/** Return the time and number in a mark; null if invalid. */
 const positionIn = (value: unknown): Position | null => (Array.isArray(value) && value.length === 2 && value.every(Number.isInteger) ? (value as unknown as Position) : null)
 const isAfter = ([at, n]: Position, [other, m]: Position): boolean => at > other || (at === other && n > m)
 
-/** The summary in a mark; null where there is none, or it is not well formed: then nothing is covered. */
+/** Return the summary in a mark; null if absent or malformed: then nothing is covered. */
 function summaryIn(mark: Item): Summary | null {
   const { summary: text, covers, messages, by } = mark
   if (typeof text !== 'string' || !isObject(covers)) return null
@@ -114,34 +120,37 @@ function summaryIn(mark: Item): Summary | null {
   return { text: text.toWellFormed(), by: typeof by === 'string' ? by.toWellFormed() : 'another program', messages: Number.isInteger(messages) ? (messages as number) : 0, covers: found }
 }
 
-/** How many of its messages stand in its summary. */
+/** Number of messages that the summary covers. */
 export function coveredIn({ summary, messages }: Told): number {
   return summary === null ? 0 : messages.filter(({ place }) => isCovered(summary.covers, place)).length
 }
 
-/** The title that somebody gave, else the beginning of the first request, else `Untitled`. */
+/** The stored title, else the beginning of the first request, else `Untitled`. */
 export function titleOf({ title, messages }: Told): string {
   if (title !== '') return title
   const first = messages.find(({ message }) => isRequest(message) && trim(message.text) !== '')
   return first === undefined ? 'Untitled' : shortened(first.message.text)
 }
 
-/** The beginning of what was said last, by a user or a model. */
+/** The beginning of the last message of a user or a model. */
 export function previewOf({ messages }: Told): string {
   const last = messages.findLast(({ message }) => (message.role === 'user' || message.role === 'assistant') && trim(message.text) !== '')
   return last === undefined ? '' : shortened(last.message.text)
 }
 
-/** The first characters of a text in one line. */
+/** Return the first characters of a text in one line. */
 function shortened(text: string): string {
   const letters = [...split(text).join(' ')]
   return letters.length <= PREVIEW ? letters.join('') : `${trimEnd(letters.slice(0, PREVIEW - 1).join(''))}…`
 }
 
-/** About how many tokens its messages come to. */
+/** Approximate number of tokens of the messages. */
 export const tokensIn = ({ messages }: Told): number => messages.reduce((sum, { message }) => sum + Math.ceil(byteLength(message.text) / TOKEN_BYTES), 0)
 
-/** All messages, each under who said it and when; the summary comes last. What was said is quoted line by line, so no text of a message is a heading of the page. */
+/**
+ * Return all messages, each under its speaker and time; the summary comes last. Messages are quoted line by line, so no text of a message
+ * is a heading of the page.
+ */
 export function asMarkdown(session: Told): string {
   const pieces = [`# ${titleOf(session)}`]
   for (const { place, message } of session.messages) {
@@ -155,7 +164,7 @@ export function asMarkdown(session: Told): string {
   return `${pieces.join('\n\n')}\n`
 }
 
-/** Date and time in UTC. Whoever may write can date a text later than dates go. */
+/** Date and time in UTC. A writer may date a text beyond the calendar. */
 const momentOf = (at: number): string => (at < LAST ? new Date(at).toISOString().slice(0, 19).replace('T', ' ') : 'after the year 9999')
 
 const quoted = (text: string): string => linesOf(text).map(line => trimEnd(`> ${line}`)).join('\n')

@@ -1,8 +1,8 @@
 /**
- * The graph of some memories: each is an entity, with what is said of it and what it is related to, both derived from its text.
+ * The graph of some memories: each is an entity, with observations and relations, both derived from its text.
  *
- * In a text a list item is an observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any
- * other `[[link]]` one of the type `links_to`. A circle ends every walk that comes to it again, and no walk goes through more than it was told.
+ * A list item is an observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any other
+ * `[[link]]` one of the type `links_to`. Every walk ends at an entity that it has visited, and has a limit.
  */
 
 import { byCodePoints, byteLength } from '../core/bytes.ts'
@@ -15,7 +15,7 @@ import { folded, links, targetOf } from './links.ts'
 import { split, trim, WHITE } from '../core/white.ts'
 
 const TAG = 'entity'
-/** The source of an entity that an import took in without that tag. */
+/** The source of an entity that was imported without that tag. */
 const IMPORTED = 'mcp-memory:'
 const LINK = 'links_to'
 const SECTION = 'Relations:'
@@ -26,11 +26,11 @@ const ITEM = new RegExp(`^[-*] +([^${WHITE}][^]*)$`, 'u')
 const RELATED = new RegExp(`^([^:\\[\\]]{1,64}): *([^${WHITE}][^]*)$`, 'u')
 const TYPED = /^([^:[\]]{1,64}?):? *\[\[([^[\]\n]{1,200})\]\]\.?$/u
 
-/** `made`: it was made as an entity, and is no memory that merely links. `out`: its relations, each to what is called or has the key `to`. */
+/** `made`: created as an entity, not only a memory that links. `out`: its relations, each to a name or key `to`. */
 export type Entity = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[]; readonly out: readonly Out[]; readonly made: boolean }
 export type Out = { readonly type: string; readonly to: string }
 
-/** Whether a memory holds the value of a free key (FORMAT.md 1.7): the free key is in a field, or was the name when there was no such field. */
+/** Tell whether a memory holds the value of a free key (FORMAT.md 1.7): the free key is in a field, or was the name in earlier versions. */
 function isValue(key: string, file: MemoryFile): boolean {
   const name = fieldOf(file, 'name')
   let free = fieldOf(file, 'value_key')
@@ -39,11 +39,11 @@ function isValue(key: string, file: MemoryFile): boolean {
   return free !== '' && byteLength(free) <= LONGEST_FREE_KEY
 }
 
-/** What a memory is in the graph of its scope; null for parts of sessions, and for values, which belong to their keys alone. */
+/** Return the entity of a memory; null for parts of sessions, and for values. */
 export const entityIn = (key: string, file: MemoryFile): Entity | null =>
   isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session')) || isValue(key, file) ? null : entityOf(key, file)
 
-/** What a memory file is in the graph. */
+/** Return the entity of a memory file. */
 export function entityOf(key: string, file: MemoryFile): Entity {
   const observations: string[] = []
   const out = new Map<string, Out>()
@@ -72,7 +72,7 @@ export function entityOf(key: string, file: MemoryFile): Entity {
   }
 }
 
-/** A relation's type in its one form: lower case, `_` for blanks. */
+/** Normalise a relation type: lower case, `_` for blanks. */
 export function relationType(said: string): string {
   const type = split(said.replace(/^[ *_`]+|[ *_`]+$/g, '').toLowerCase()).join('_')
   return [...type].slice(0, LONGEST_TYPE).join('') || LINK
@@ -80,9 +80,9 @@ export function relationType(said: string): string {
 
 export class Graph {
   readonly entities: ReadonlyMap<string, Entity>
-  /** Keys by what an entity is called, in order: of several the first is meant. */
+  /** Keys by the name of the entity, in order: a name refers to the first. */
   readonly #named = new Map<string, string[]>()
-  /** Who says a name or a key as the end of a relation. */
+  /** The entities whose relations end at a name or key. */
   readonly #said = new Map<string, Set<string>>()
   readonly #out = new Map<string, readonly Edge[]>()
 
@@ -96,12 +96,12 @@ export class Graph {
     }
   }
 
-  /** The key that somebody means by a key or a name; of several of one name the least. */
+  /** Return the key for a key or a name; of several with one name the least. */
   find(said: string): string | null {
     return this.entities.has(said) ? said : (this.#named.get(folded(said))?.[0] ?? null)
   }
 
-  /** The relations that begin at an entity and lead to one that is there. */
+  /** The relations from an entity to existing ones. */
   out(key: string): readonly Edge[] {
     let found = this.#out.get(key)
     if (found === undefined) {
@@ -117,24 +117,24 @@ export class Graph {
   /** The relations that end at an entity. */
   into(key: string): Edge[] {
     const name = folded(this.entities.get(key)?.name ?? key)
-    // Where another of that name comes first, who says the name means that one.
+    // If another entity of that name comes first, the name refers to that one.
     const who = [...(this.#said.get(folded(key)) ?? []), ...(this.#named.get(name)?.[0] === key ? (this.#said.get(name) ?? []) : [])]
     return [...new Set(who)].sort(byCodePoints).flatMap(begin => this.out(begin).filter(one => one.end === key))
   }
 
-  /** The relations among some entities, in the order of the keys at which they begin. */
+  /** The relations among some entities, by the key at which they begin. */
   relations(keys: Iterable<string> = this.entities.keys()): Edge[] {
     const wanted = new Set(keys)
     return [...wanted].sort(byCodePoints).flatMap(key => this.out(key).filter(one => wanted.has(one.end)))
   }
 
-  /** By key, what was made as an entity, and what a relation leads to or from. */
+  /** By key, the created entities, and those at either end of a relation. */
   joined(): string[] {
     const ends = new Set(this.relations().flatMap(one => [one.begin, one.end]))
     return [...this.entities.values()].filter(one => one.made || ends.has(one.key)).map(one => one.key)
   }
 
-  /** The entities that are at most so many relations away, the nearest first, and whether there were more than `most`. */
+  /** Return the entities at most `depth` relations away, nearest first, and whether there are more than `most`. */
   around(key: string, depth: number, most: number): { keys: string[]; more: boolean } {
     const met = new Set([key])
     let edge = [key]
@@ -153,7 +153,7 @@ export class Graph {
     return { keys: [...met], more: false }
   }
 
-  /** The keys of the entities that have all words of a query in their name, kind or observations. */
+  /** Return the keys of the entities with all words of a query in their name, kind or observations. */
   search(query: string, most: number): string[] {
     const words = wordsOf(query)
     if (words.length === 0) return []

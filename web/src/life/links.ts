@@ -7,11 +7,11 @@ const LINK = `\\[\\[([^\\[\\]\\n|#]{1,200})(?=\\]\\]|[|#][^\\[\\]\\n]*\\]\\])|\\
 const ANY = new RegExp(LINK, 'gu')
 const FIRST = new RegExp(`^(?:${LINK})`, 'u')
 
-/** What the links of a text name, in order. A path into another folder is none. */
+/** Return the targets of the links in a text, in order. A path into another folder is not a link. */
 export const links = (text: string): string[] => [...text.matchAll(ANY)].map(([, wiki, file]) => trim(wiki ?? file ?? '')).filter(Boolean)
 
-/** What two names have in common that mean the same: upper and lower case and white space do not matter. */
+/** Fold a name for comparison: ignore case and white space. */
 export const folded = (name: string): string => split(uncased(name)).join(' ')
 
-/** What a text names: the target of the link that it is, else itself. */
+/** Return the target of a link, or the text itself. */
 export const targetOf = (text: string): string => trim(FIRST.exec(trim(text))?.[1] ?? (text.split(/[|#]/, 1)[0] as string))

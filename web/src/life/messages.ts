@@ -1,9 +1,9 @@
 /**
- * One item of a session read as a message: who says it, which words, which tools it calls and whose answers it holds.
+ * One item of a session as a message: its role, text, tool calls, and the calls that it answers.
  *
  * Four shapes are known, each as its program writes it: plain (`role`, `content`, also with `tool_calls`), items of OpenAI's responses
- * (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. A plain one without a role is a user's; `text` may stand for
- * `content`, and `speaker` for `name`, as in transcripts of people. What has another shape says nothing here.
+ * (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. A plain one without a role is a user's; `text` may replace
+ * `content`, and `speaker` replace `name`, as in transcripts of people. Any other shape is an empty message.
  */
 
 import { isObject } from '../core/bytes.ts'
@@ -12,8 +12,8 @@ import { split } from '../core/white.ts'
 export type Role = 'user' | 'assistant' | 'system' | 'tool' | ''
 export type Item = Readonly<Record<string, unknown>>
 /**
- * `answers`: the ids of the calls whose answers it holds, '' for one that names none. `speaker`: who of several users or assistants speaks;
- * '' where it is not said.
+ * `answers`: the ids of the calls that it answers, '' for one without an id. `speaker`: which of several users or assistants speaks; '' if
+ * unknown.
  */
 export type Message = { readonly role: Role; readonly text: string; readonly tools: readonly string[]; readonly answers: readonly string[]; readonly speaker: string }
 
@@ -44,7 +44,7 @@ export function readMessage(item: Item): Message {
   return said(role, text, tools, answers, [...split(speaker).join(' ')].slice(0, NAME).join(''))
 }
 
-/** Whether a turn begins with it: what a user says, not what a tool answers. */
+/** Tell whether it starts a turn: a message of a user, not the answer of a tool. */
 export const isRequest = (one: Message): boolean => one.role === 'user' && one.answers.length === 0
 
 function ofPydanticAi(item: Item): Message {
@@ -61,7 +61,7 @@ function ofPydanticAi(item: Item): Message {
       found.push(words(part['content']))
     }
   }
-  // A tool that the model's own provider runs is called and answered in one response.
+  // A tool run by the model's own provider is called and answered in one response.
   if (item['kind'] === 'response') return said('assistant', joined(found), tools, answers)
   return said(isSaid ? 'user' : answers.length > 0 ? 'tool' : 'system', joined(found), [], answers)
 }
@@ -72,12 +72,12 @@ function ofResponses(item: Item, type: string): Message {
   return said(type === 'reasoning' ? 'assistant' : '')
 }
 
-/** Half a character, as programs leave it that cut a text in the middle of an emoji, is U+FFFD, as in Python. */
+/** A lone surrogate, left by programs that cut a text inside an emoji, becomes U+FFFD, as in Python. */
 const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = [], speaker = ''): Message => ({
   role, text: text.toWellFormed(), tools: tools.filter(Boolean).map(one => one.toWellFormed()), answers, speaker: speaker.toWellFormed()
 })
 
-/** The words of a content: a text, or those of its blocks. */
+/** The text of a content: itself, or that of its blocks. */
 function words(content: unknown): string {
   if (typeof content === 'string') return content
   if (isObject(content)) return ofBlock(content)
@@ -87,11 +87,11 @@ function words(content: unknown): string {
 
 const ofBlock = (block: Item): string => textOf(block['text']) || nested(block['content'])
 
-/** The words of blocks in a block, one step deep: what strangers nest deeper says nothing. */
+/** The text of blocks in a block, one level deep; deeper ones are ignored. */
 const nested = (content: unknown): string => (typeof content === 'string' ? content : joined(objects(content).map(block => textOf(block['text']))))
 
 const joined = (texts: readonly string[]): string => texts.filter(Boolean).join('\n')
 const objects = (value: unknown): Item[] => (Array.isArray(value) ? value.filter(isObject) : [])
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-/** Whether a value counts as one, as it does in Python. */
+/** Tell whether a value is true in Python. */
 const isGiven = (value: unknown): boolean => Boolean(value) && !(Array.isArray(value) && value.length === 0) && !(isObject(value) && Object.keys(value).length === 0)

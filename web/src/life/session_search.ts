@@ -1,11 +1,14 @@
-/** Which messages of which sessions fit a question: ranked as recall ranks texts. */
+/** Search of messages in all sessions, ranked like recall. */
 
 import { Ranking } from '../recall/ranking.ts'
 import type { SessionHit } from '../results.ts'
 import { LAST, type Told } from './conversation.ts'
 import type { Message } from './messages.ts'
 
-/** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. `dayOf`: the day of a moment where the person is, and `today`, in days since 1970. */
+/**
+ * Return the messages that share a word with the query, best first. Summaries are not searched: the messages that they cover are. `dayOf`:
+ * the person's local day of a time, and `today`, in days since 1970.
+ */
 export function searched(sessions: ReadonlyMap<string, Told>, query: string, limit: number, today: number, dayOf: (at: number) => number): SessionHit[] {
   const said: { session: string; at: number; message: Message; own: boolean }[] = []
   for (const [session, { messages, pending }] of sessions) {

@@ -1,8 +1,8 @@
 /**
- * What a model is given at the start of a session or before a prompt: the index of the own memories, and with a query the texts
- * that match it, in their fences and within a bound. The same block, byte for byte, that every other face gives.
+ * The context for a model at the start of a session or before a prompt: the index of the own memories, and with a query the matching texts,
+ * fenced and within a limit. Byte for byte the block of every other interface.
  *
- * It is given only own texts. A token is taken to be three bytes of UTF-8 unless the caller counts.
+ * It contains only own texts. A token is estimated as three bytes of UTF-8 unless the caller counts.
  */
 
 import { beginning, byteLength, byCodePoints } from '../core/bytes.ts'
@@ -11,79 +11,84 @@ import { MOST_INDEX_BYTES, MOST_INDEX_LINES, SECTIONS } from '../core/index.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { SaidLine, Talk } from './talk.ts'
 
-/** `index`: the index, and with a query the matches before it. `full`: that, and what was noted last. `ranked`: only the matches. `turn`: only the best few. */
+/**
+ * `index`: the index, with a query after the matches. `full`: with the last events too. `ranked`: only the matches. `turn`: only the best
+ * few.
+ */
 export type Layout = 'index' | 'ranked' | 'full' | 'turn'
 const LAYOUTS: readonly string[] = ['index', 'ranked', 'full', 'turn']
 
 export type BlockHow = {
-  /** 200 to 200,000; where nobody says it 2,000 and what the facts take, of the layout `turn` 500. */
+  /** 200 to 200,000; default 2,000 plus the size of the facts, 500 for the layout `turn`. */
   readonly maxTokens?: number
   readonly layout?: Layout
-  /** How many tokens a text has, where three bytes a token are not exact enough. */
+  /** Returns the number of tokens of a text, if three bytes per token are not exact enough. */
   readonly count?: (text: string) => number
-  /** The session that goes on, whose messages the model has already. */
+  /** The current session, whose messages the model has already. */
   readonly running?: string
 }
 
-/** A memory that matches with its place, `key` or `scope/key`. */
+/** A matching memory with its location, `key` or `scope/key`. */
 export type Memory = { readonly place: string; readonly quoted: Quoted }
-/** A memory, or what was said. */
+/** A memory, or a message or event. */
 export type Match = Memory | SaidLine
 export type IndexLine = { readonly scope: string; readonly key: string; readonly section: string; readonly line: string }
-/** A fact that holds, `- [category] text`; `worth` and `writtenAt`, its clock, say which ones stay where there is no room for all. */
+/** A valid fact, `- [category] text`; `worth` and `writtenAt`, its clock, decide which ones stay if not all fit. */
 export type FactLine = { readonly scope: string; readonly line: string; readonly isRestriction: boolean; readonly worth: number; readonly writtenAt: string }
 export type Found = {
   readonly facts: readonly FactLine[]
-  /** The best first. */
+  /** Best first. */
   readonly matches: readonly Match[]
-  /** Those worth most first, of equal ones those written last. */
+  /** By priority, then last written first. */
   readonly index: readonly IndexLine[]
   /** Oldest first. */
   readonly events: readonly string[]
   readonly scopes: readonly string[]
-  /** Makes the lines of what was said, of a block that says so much already; null where nothing was. */
+  /** Makes the lines of messages and events for a block that already contains a text; null if there are none. */
   readonly talk: ((known: string) => Talk) | null
 }
 
-/** The block, and what is in it. Empty text: there is nothing to give. */
+/** The block and its content. Empty text: there is no context. */
 export type Block = {
   readonly text: string
   readonly tokens: number
-  /** Places of the memories that stand in it with their texts, and of those that match and had no room. */
+  /** Locations of the memories that are in it with their texts, and of matches that did not fit. */
   readonly shown: readonly string[]
   readonly skipped: readonly string[]
-  /** How many memories the index names and facts stand in it, and how many of both it had no room for. */
+  /** Number of memories in the index and of facts in it, and of both that did not fit. */
   readonly listed: number
   readonly leftOut: number
   readonly events: number
-  /** How many messages and events stand in it that match. */
+  /** Number of matching messages and events in it. */
   readonly said: number
 }
 
 const TOKEN_BYTES = 3
 const LEAST_TOKENS = 200
 const MOST_TOKENS = 200_000
-/** Matches that are looked at, and of the layout `turn`; bytes of one that are shown; a text of which less would be left is not shown. */
+/** Maximum matches examined, and for the layout `turn`; maximum bytes of one; a text that would be cut below a minimum is not shown. */
 const HITS = 20
 const TURN_HITS = 3
-/** Messages and events that match, and of the layout `turn`; of so many the best go before the memories, in a quarter of the room. */
+/**
+ * Maximum matching messages and events, and for the layout `turn`; number of the best that precede the memories, in a quarter of the space.
+ */
 const SAID = 60
 const TURN_SAID = 5
 const FIRST_SAID = 3
-/** Hits that are looked at for messages and events in the layout `turn`. */
+/** Hits examined for messages and events in the layout `turn`. */
 const TURN_LOOKED = 40
 const LONGEST = 6000
 const SHORTEST = 1200
-/** Times the bytes of a block may grow for a counter that finds few tokens in them. */
+/** Factor by which the bytes of a block may grow for a counter that finds few tokens in them. */
 const WIDEST = 8
 const EVENT_BYTES = 600
-/** Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has. */
+/** Number of memories that do not fit after which no shorter one is searched, and bytes of the shortest line. */
 const MOST_PASSED = 200
 const LEAST_LINE = 16
-/** Tokens that facts may add where the caller gives no limit; bytes that they leave to the rest, at most a quarter of a block. */
+/** Tokens that facts may add without a limit by the caller; bytes that they leave for the rest, at most a quarter of a block. */
 const FACTS_TOKENS = 8000
 const BESIDE_FACTS = 1500
-/** Keys that are named of the matches that had no room. */
+/** Maximum keys named of the matches that did not fit. */
 const NAMED = 10
 
 export const usualTokens = (layout: Layout): number => (layout === 'turn' ? 500 : 2000)
@@ -96,7 +101,7 @@ const part = (room: number, of: number, parts: number): number => Math.floor((ro
 const grouped = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 const tokensOf = (text: string): number => Math.ceil(byteLength(text) / TOKEN_BYTES)
 
-/** The block; never more than `maxTokens`, as `count` counts the tokens of a text. */
+/** Make the block; at most `maxTokens`, by `count` if given. */
 export function contextBlock(found: Found, { layout = 'index', maxTokens: most, count }: BlockHow = {}): Block {
   const maxTokens = most ?? usualTokens(layout) + Math.min(FACTS_TOKENS, Math.ceil(bytesOf(factTexts(found.facts, found.scopes)) / TOKEN_BYTES))
   if (!LAYOUTS.includes(layout)) throw new MemoryError('usage', `unknown layout ${layout}`, `It is one of ${LAYOUTS.join(', ')}.`)
@@ -107,7 +112,7 @@ export function contextBlock(found: Found, { layout = 'index', maxTokens: most, 
   let room = maxTokens * TOKEN_BYTES
   let block = blockIn(found, room, layout)
   let size = tokens(block.text)
-  // Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
+  // Another counter finds fewer or more tokens in the same bytes: the limit is raised once, and lowered until the block fits.
   if (count !== undefined && size > 0 && size < maxTokens) {
     room = Math.min(part(room, maxTokens, size), room * WIDEST)
     block = blockIn(found, room, layout)
@@ -130,7 +135,7 @@ function counted(text: string, count: ((text: string) => number) | undefined): n
   return Math.ceil(said)
 }
 
-/** The block in at most so many bytes. */
+/** Make the block in at most so many bytes. */
 function blockIn({ facts, matches, index, events, scopes, talk: begin }: Found, most: number, layout: Layout): Omit<Block, 'tokens'> {
   let room = most - byteLength(NOTICE) - 2
   const texts: string[] = []
@@ -209,7 +214,7 @@ function factTexts(facts: readonly FactLine[], scopes: readonly string[]): strin
 
 const factsLeftOut = (number: number): string => `(${grouped(number)} ${number === 1 ? 'more fact' : 'more facts'} had no room here: look for them by their words.)\n`
 
-/** As many whole facts as `most` bytes hold: restrictions first, then those worth most, of equal ones the newest. */
+/** Return as many whole facts as fit into `most` bytes: restrictions first, then by priority, then newest first. */
 function factsIn(facts: readonly FactLine[], scopes: readonly string[], most: number): { text: string; shown: number; leftOut: number } {
   const all = factTexts(facts, scopes)
   if (bytesOf(all) <= most) return { text: all.join('\n'), shown: facts.length, leftOut: 0 }
@@ -229,7 +234,7 @@ function factsIn(facts: readonly FactLine[], scopes: readonly string[], most: nu
   return { text: texts.join('\n'), shown: chosen.length, leftOut }
 }
 
-/** What is said of so many matches that had no room; they are named as far as that has room. */
+/** The note on matches that did not fit, with as many names as fit. */
 function noRoom(places: readonly string[], number: number, room: number): string {
   const said = `(${grouped(number)} ${number === 1 ? 'more match' : 'more matches'} had no room here`
   let [named, times] = ['', 0]
@@ -244,7 +249,7 @@ function noRoom(places: readonly string[], number: number, room: number): string
 
 const leftOutText = (number: number): string => `(${grouped(number)} ${number === 1 ? 'more memory' : 'more memories'} not listed here: look for them by their words.)\n`
 
-/** One match in its fence; a long text is cut and says so. Null when there is no room. */
+/** One match in its fence; a long text is cut with a note. Null if it does not fit. */
 function fencedIn(quoted: Quoted, room: number): string | null {
   let { body } = quoted
   const size = byteLength(body)
@@ -277,7 +282,7 @@ function indexIn(all: readonly IndexLine[], scopes: readonly string[], most: num
       cost += `${QUOTE}## ${one.section}\n`.length
     }
     if (cost > room || added >= rows) {
-      // One that does not fit gives way to the next, for a while.
+      // Try the next lines, up to a limit, after one that does not fit.
       passed++
       if (passed >= MOST_PASSED || room < LEAST_LINE || rows < 2) break
       continue
@@ -299,7 +304,7 @@ function indexIn(all: readonly IndexLine[], scopes: readonly string[], most: num
   return { text: blocks.join('\n'), listed, leftOut: left }
 }
 
-/** The lines of the last events that have room, oldest first. */
+/** The lines of the last events that fit, oldest first. */
 function eventsIn(events: readonly string[], most: number): string[] {
   let room = most - byteLength(tagged('memory-timeline', [], 'x'))
   const lines: string[] = []

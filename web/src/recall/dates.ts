@@ -1,4 +1,7 @@
-/** The days that a question names in English: "on 3 May", "in 2025", "last week", 2026-05-03. Days are counted from 1970; today is passed in. */
+/**
+ * The days that a question names in English: "on 3 May", "in 2025", "last week", 2026-05-03. Days are counted from 1970; today is passed
+ * in.
+ */
 
 export const MONTHS = ['january', 'february', 'march', 'april', 'may', 'june', 'july', 'august', 'september', 'october', 'november', 'december']
 const NAME = MONTHS.join('|')
@@ -12,7 +15,7 @@ const AGO = /\b(\d{1,3}) (day|week)s? ago\b/g
 const NEAR = /\b(today|yesterday|(?:this|last) (?:week|month|year))\b/g
 const DAY_MS = 86_400_000
 
-/** Days that are named: those between the first and the last, or all of a day, month or year; null: any. */
+/** Named days: those between the first and the last, or all of a day, month or year; null: any. */
 export type Days = { readonly first: number; readonly last: number } | { readonly year: number | null; readonly month: number | null; readonly day: number | null }
 
 const partsOf = (day: number): [year: number, month: number, day: number] => {
@@ -22,20 +25,20 @@ const partsOf = (day: number): [year: number, month: number, day: number] => {
 const named = (year: number | null, month: number | null = null, day: number | null = null): Days => ({ year, month, day })
 const between = (first: number, last: number): Days => ({ first, last })
 
-/** Whether a day is among those that are named. */
+/** Tell whether a day is among the named ones. */
 export function isAmong(given: number, days: Days): boolean {
   if ('first' in days) return days.first <= given && given <= days.last
   const [y, m, d] = partsOf(given)
   return (days.year ?? y) === y && (days.month ?? m) === m && (days.day ?? d) === d
 }
 
-/** A day as it is among the words of what happened then: "12 may 2026". */
+/** The words of a day that are searched in its entries: "12 may 2026". */
 export function dayWords(given: number): string {
   const [year, month, day] = partsOf(given)
   return `${day} ${MONTHS[month - 1]} ${year}`
 }
 
-/** What days a question names. */
+/** Return the days that a question names. */
 export function daysNamed(question: string, today: number): Days[] {
   let text = question.toLowerCase()
   const number = (digits: string | undefined): number | null => (digits ? Number(digits) : null)
@@ -47,7 +50,7 @@ export function daysNamed(question: string, today: number): Days[] {
   }
   for (const one of text.matchAll(MONTH)) {
     const [, name = '', year] = one
-    // "may" and "march" are also words of another meaning.
+    // "may" and "march" have other meanings too.
     if (year || !['may', 'march'].includes(name) || MONTH_AFTER.test(text.slice(0, one.index))) found.push(named(number(year), MONTHS.indexOf(name) + 1))
   }
   for (const [, year] of text.replace(MONTH, ' ').matchAll(YEAR)) found.push(named(Number(year)))

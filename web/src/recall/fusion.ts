@@ -1,15 +1,15 @@
-/** The hits of several phrasings of one question as one list. */
+/** Merge the hits of several phrasings of one question into one list. */
 
 import { byCodePoints } from '../core/bytes.ts'
 import type { Ranked } from './ranking.ts'
 
-/** Hits are compared to nine decimal places: the best of each phrasing come to the same. */
+/** Scores are compared to nine decimal places, so that the best hits of two phrasings tie. */
 const DIGITS = 1e9
 
 const worth = (hit: Ranked): number => Math.round(hit.score * DIGITS)
 const partsOf = (hit: Ranked): [string, number][] => (Object.entries(hit.parts) as [string, number][]).sort(([a], [b]) => byCodePoints(a, b))
 
-/** Whether a hit counts less than another: by its score, and of equal ones by its parts, in the order of their names. */
+/** Tell whether a hit ranks below another: by its score, then by its parts, in the order of their names. */
 function isLess(one: Ranked, other: Ranked): boolean {
   if (worth(one) !== worth(other)) return worth(one) < worth(other)
   const [ours, theirs] = [partsOf(one), partsOf(other)]
@@ -22,8 +22,8 @@ function isLess(one: Ranked, other: Ranked): boolean {
 }
 
 /**
- * The hits of some lists, each the best first, as one; of equal ones the first by id. A hit counts as in the list where it comes
- * nearest to the best of that list, which counts 1. The order of the lists changes nothing.
+ * Merge lists, each best first; ties by id. A hit has its score relative to the best of the list in which that is highest; the best scores
+ * 1. The order of the lists does not matter.
  */
 export function fused(lists: readonly (readonly Ranked[])[]): Ranked[] {
   const found = new Map<string, Ranked>()

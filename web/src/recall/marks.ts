@@ -1,9 +1,11 @@
-/** What is noted of a message or an event beside its words: whether it asks, and has a time or a number; and whether a question asks for these. */
+/**
+ * Features of a message or an event besides its words: whether it asks, and has a time or a number; and whether a question asks for these.
+ */
 
 import { trimEnd } from '../core/white.ts'
 import { MONTHS } from './dates.ts'
 
-/** A whole word, as Python takes one. */
+/** A whole word, as in Python. */
 const whole = (words: string): string => `(?<![\\p{L}\\p{N}_])(?:${words})(?![\\p{L}\\p{N}_])`
 const DIGIT = '\\p{Nd}'
 const TIME = new RegExp(

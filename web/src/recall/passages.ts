@@ -1,11 +1,11 @@
-/** A long text in passages, so that one answer among many lines can be found by itself: lines and sentences, packed. */
+/** Split a long text into passages of lines and sentences, so that one answer among many lines is found separately. */
 
-/** Characters up to which a text is one passage, and up to which lines and sentences are put together to one. */
+/** Characters up to which a text is one passage, and up to which lines and sentences are combined into one. */
 const WHOLE = 900
 const PACKED = 600
 const END = /\n+|[.!?][ \t\r\n]+|[。！？]/g
 
-/** The passages of a text, which are all of it. A sentence that is longer is not cut. */
+/** Return the passages of a text, which cover all of it. A longer sentence is not cut. */
 export function passages(text: string): string[] {
   if (text.length <= WHOLE || long(text) <= WHOLE) return [text]
   const found: string[] = []
@@ -21,5 +21,5 @@ export function passages(text: string): string[] {
   return [...found, text.slice(start)]
 }
 
-/** Its characters, where JavaScript counts some twice. */
+/** Length in characters, where JavaScript counts some twice. */
 export const long = (text: string): number => text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)

@@ -18,13 +18,13 @@ function shapeOf(word: string): string {
   return shape
 }
 
-/** How often consonants follow vowels. */
+/** Number of times that consonants follow vowels. */
 const measure = (word: string): number => shapeOf(word).match(/v(?=c)/g)?.length ?? 0
-/** Whether it ends with consonant, vowel, consonant, the last none of w, x, y. */
+/** Tell whether it ends with consonant, vowel, consonant, the last not w, x or y. */
 const isShort = (word: string): boolean => shapeOf(word).endsWith('cvc') && !'wxy'.includes(word.at(-1) as string)
 const hasVowel = (word: string): boolean => shapeOf(word).includes('v')
 
-/** The word with the longest ending that it has replaced, where what stays before it has at least this measure. */
+/** Replace the longest matching ending, if the stem before it has at least this measure. */
 function replaced(word: string, endings: Readonly<Record<string, string>>, least: number): string {
   for (let length = LONGEST; length > 1; length--) {
     const ending = word.slice(-length)
@@ -35,7 +35,7 @@ function replaced(word: string, endings: Readonly<Record<string, string>>, least
   return word
 }
 
-/** The stem of a word of small letters; a word of one or two letters is its own. */
+/** The stem of a lower-case word; a word of one or two letters is its own. */
 export function stem(given: string): string {
   let word = given
   if (word.length < 3) return word

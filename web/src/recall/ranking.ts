@@ -1,8 +1,8 @@
 /**
- * Memory files, messages and events ranked for a question, by words: the recipe of every other face. A message of a conversation or an
- * event of a day is ranked with what stands around it, a memory file alone.
+ * Rank memory files, messages and events for a question, by words, as in every other interface. A message of a session or an event of a day
+ * is ranked with its neighbours, a memory file alone.
  *
- * A score is the sum of its parts. Meaning counts where a model is named, which this client has none of.
+ * A score is the sum of its parts. An embedding model would add one; this client has none.
  */
 
 import { byCodePoints } from '../core/bytes.ts'
@@ -14,38 +14,41 @@ import { terms } from './terms.ts'
 
 const MOST_TERMS = 64
 const HALF_LIFE_DAYS = 7
-/** Letters of an ending that a stem has lost, and the least of a stem that a longer word is looked for by. */
+/** Maximum letters of an ending removed by a stem, and minimum letters of a stem by which a longer word is found. */
 const LONGEST_ENDING = 3
 const LEAST_STEM = 4
-/** Each part and what it counts, of an entry that has no group, and of one of a conversation or a day, in the order in which they are added. */
+/** Parts and weights, for an entry without a group, and for one of a session or a day, in the order of addition. */
 const ALONE = { words: 7.5, cover: 3, day: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
 const GROUPED = { words: 3.5, cover: 3, date: 1, beside: 1.5, answer: 1, best: 2.25, group: 0.5, by: 1, when: 1, number: 1, question: -0.5, long: -2 } as const
 type Part = keyof typeof ALONE | keyof typeof GROUPED
-/** Of more entries than `all` only so many of the best by words are looked at, their neighbours, and all of so many groups. */
+/** Above `all` entries, only the `best` by words are scored, with their neighbours, and all of `groups` groups. */
 const LIMITS = { all: 5000, best: 1000, groups: 40 }
 export type Limits = Readonly<typeof LIMITS>
-/** A part of a score is a whole number of these to 1. */
+/** The unit of a score's part, as parts of 1. */
 const DIGITS = 1e10
-/** More than sums of the same numbers in another order differ by. */
+/** More than the rounding error of adding the same numbers in another order. */
 const ROUNDING = 1e-9
-/** Characters up to which no entry is too long, and of which a passage has fewer that says so little that the one beyond it counts too. */
+/**
+ * Characters up to which an entry is not penalised for length, and below which a passage is so short that the one beyond it is considered
+ * too.
+ */
 const USUAL = 400
 const SHORT = 300
 const DECAY_RATES: Readonly<Record<string, number>> = { never: 0, '30d': 1 / 30, '90d': 1 / 90 }
-/** The same for a confidence without a `decay`: it halves in 70 days. */
+/** The decay for a confidence without one: it halves in 70 days. */
 const FADING = 0.01
 const BONUS: Readonly<Record<string, number>> = { feedback: 0.3, user: 0.2, project: 0.1 }
 
 export type Document = {
   readonly id: string
   readonly text: string
-  /** Key, name, description, tags and category; of a message or an event who said it, or what else it tells. */
+  /** Key, name, description, tags and category; of a message its speaker, of an event its other fields. */
   readonly header: string
-  /** The conversation or the day that it belongs to, in which documents stand in their order; '' for none. */
+  /** The session or day to which it belongs, in which documents are in order; '' for none. */
   readonly group: string
-  /** When it was last changed, or happened, in days since 1970; null where nothing says it. */
+  /** When it was last changed, or happened, in days since 1970; null if unknown. */
   readonly at: number | null
-  /** What it is worth beside any question, 0 to 1; null for what is no memory file. */
+  /** Its priority independent of a question, 0 to 1; null for anything but a memory file. */
   readonly salience: number | null
 }
 
@@ -58,12 +61,12 @@ export type Worth = {
   readonly confidence: number | null
   readonly decay: string
   readonly idleDays: number
-  /** How often this device used it: that keeps it up. */
+  /** Number of uses on this device, which slow its fading. */
   readonly uses: number
   readonly expired: boolean
 }
 
-/** What a memory file is worth, 0 to 1: by its type and tags, times its confidence, faded by its decay. */
+/** The priority of a memory file, 0 to 1: by type and tags, times its confidence, faded by its decay. */
 export function worthOf({ type, tags, important, confidence, decay, idleDays, uses, expired }: Worth): number {
   if (expired) return 0
   const base = important ? 1 : Math.min(1, 0.5 + (BONUS[type] ?? 0) + Math.min(0.05 * tags, 0.2))
@@ -73,17 +76,17 @@ export function worthOf({ type, tags, important, confidence, decay, idleDays, us
   return base * Math.min(1, left * (1 + Math.log2(Math.max(1, uses))))
 }
 
-/** 1 for what was changed or used now, a half after seven days; what lies ahead is now. */
+/** 1 for a change or use now, a half after seven days; the future is now. */
 export const recency = (days: number): number => 0.5 ** (Math.max(0, days) / HALF_LIFE_DAYS)
 
-/** The terms of a text or a passage: how often it has each, and how many these are. */
+/** The terms of a text or a passage: how often each occurs, and their number. */
 type Words = { readonly counts: ReadonlyMap<string, number>; readonly size: number }
 type Passage = Words & { readonly characters: number }
 
-/** What was counted of a document. */
+/** The counts of a document. */
 export type Counted = Passage & {
   readonly header: ReadonlySet<string>
-  /** Its passages, each with the header; itself where it is one. */
+  /** Its passages, each with the header; itself if it is one. */
   readonly passages: readonly Passage[]
 }
 
@@ -102,7 +105,7 @@ function countedIn(header: string, text: string): Passage {
   return { counts, size: all.length, characters: long(text) }
 }
 
-/** A conversation or a day as one text, and the numbers of its entries in order. */
+/** A session or a day as one text, and the numbers of its entries in order. */
 type Group = Words & { readonly name: string; readonly members: readonly number[] }
 
 function groupOf(name: string, members: readonly number[], all: readonly Counted[]): Group {
@@ -116,14 +119,14 @@ function groupOf(name: string, members: readonly number[], all: readonly Counted
   return { name, members, counts, size }
 }
 
-/** How many of these have each term, and how many terms one has on average. */
+/** How many of these have each term, and the average number of terms. */
 function statistics(all: readonly Words[]): { having: Map<string, number>; average: number } {
   const having = new Map<string, number>()
   for (const { counts } of all) for (const term of counts.keys()) having.set(term, (having.get(term) ?? 0) + 1)
   return { having, average: all.reduce((sum, one) => sum + one.size, 0) / (all.length || 1) }
 }
 
-/** BM25 of some texts, and what each term is worth among all of these. */
+/** BM25 of some texts, and the weight of each term among them. */
 function bm25(wanted: readonly string[], many: number, having: ReadonlyMap<string, number>, average: number) {
   const worths = wanted.map(term => {
     const times = having.get(term) ?? 0
@@ -139,7 +142,7 @@ function bm25(wanted: readonly string[], many: number, having: ReadonlyMap<strin
 
 type Statistics = ReturnType<typeof statisticsOf>
 
-/** What is known of all documents, whatever is asked: what they and their passages have, and which belong together. */
+/** Statistics of all documents, independent of a question: terms of documents and passages, and groups. */
 function statisticsOf(documents: readonly Document[], counted: readonly Counted[]) {
   const members = new Map<string, number[]>()
   for (const [n, { group }] of documents.entries()) {
@@ -155,14 +158,14 @@ function statisticsOf(documents: readonly Document[], counted: readonly Counted[
   return { whole, passages: passages.length, of, groups, texts: groups.length + lone.length, ofGroups: groups.length === 0 ? whole : statistics([...groups, ...lone]) }
 }
 
-/** Documents that can be asked more than once. */
+/** Documents that can be ranked for several questions. */
 export class Ranking {
   readonly documents: readonly Document[]
   readonly #counted: readonly Counted[]
   readonly #limits: Limits
   #known: Statistics | null = null
 
-  /** `known`: what was counted before of documents that stayed the same; it is kept up to date. */
+  /** `known`: counts of unchanged documents from before; it is updated. */
   constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>(), limits: Limits = LIMITS) {
     this.documents = documents
     this.#limits = limits
@@ -177,7 +180,7 @@ export class Ranking {
     return this.documents.length
   }
 
-  /** How many documents have each term. */
+  /** Number of documents that have each term. */
   get having(): ReadonlyMap<string, number> {
     return this.#statistics().whole.having
   }
@@ -192,7 +195,7 @@ export class Ranking {
     return (this.#known ??= statisticsOf(this.documents, this.#counted))
   }
 
-  /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost; of a single letter all pairs. */
+  /** The terms that begin with one of these, or that are one of these without an ending removed by a stem; of a single letter all pairs. */
   beginningWith(beginnings: readonly string[]): string[] {
     const { having } = this
     let found = [...having.keys()].filter(term => beginnings.some(one => term.startsWith(one) || ([...one].length === 1 && term.endsWith(one))))
@@ -203,7 +206,10 @@ export class Ranking {
     return found.sort(byCodePoints)
   }
 
-  /** All that anything speaks for, of very many only the best, the best first. `instead`: terms in the place of the question's; `only`: which may be hits. */
+  /**
+   * Rank all matching documents, of very many only the best, best first. `instead`: terms that replace the question's; `only`: possible
+   * hits.
+   */
   rank(question: string, today: number, instead: readonly string[] | null = null, only: ((id: string) => boolean) | null = null): Ranked[] {
     const { having } = this
     const isIn = this.documents.map(one => only === null || only(one.id))
@@ -214,7 +220,7 @@ export class Ranking {
   }
 }
 
-/** One question, and what speaks for each document. */
+/** One question, and the evidence for each document. */
 class Asking {
   readonly #share: (has: (term: string) => boolean) => number
   /** BM25 of each document, and of its best passage. */
@@ -225,7 +231,7 @@ class Asking {
   readonly #byWords: readonly number[]
   readonly #ofPassage: (passage: Passage) => number
   readonly #ofGroup: ReadonlyMap<Group, number>
-  /** Of each document that has one its group, and its place in it. */
+  /** The group of each document in one, and its position in it. */
   readonly #groups: readonly (readonly [group: Group, place: number] | undefined)[]
 
   constructor(
@@ -306,14 +312,14 @@ class Asking {
     return found.sort((a, b) => b.score - a.score || byCodePoints(a.id, b.id))
   }
 
-  /** What speaks for a document by itself. */
+  /** The evidence for a document itself. */
   #own(n: number): number {
-    // Where nothing that may be a hit has a word, what stands beside these may have some.
+    // If no possible hit has a word, its neighbours may have some.
     const share = (score: number, most: number): number => Math.min(1, score / (most || 1))
     return (share(this.#raw[n] as number, this.#most) + share(this.#best[n] as number, this.#mostOfPassages)) / 2
   }
 
-  /** The documents that can be hits: all that anything speaks for; of very many only the best, and what stands beside them. */
+  /** The documents that can be hits: all with evidence; of very many only the best, and their neighbours. */
   #looked(dated: ReadonlySet<number>): Set<number> {
     let talks = [...this.#ofGroup].filter(([, score]) => score > 0)
     let found = new Set([...this.#byWords, ...dated])
@@ -331,13 +337,15 @@ class Asking {
     return new Set([...found].filter(n => this.isIn[n]))
   }
 
-  /** Which share of the terms the best passage of a document has, and the two on either side in its group, the second only beyond one that says little. */
+  /**
+   * The share of terms in the best passage of a document, and in the two on either side in its group, the second only beyond a short one.
+   */
   #inSight(n: number, members: readonly number[], place: number): number {
     const { passages } = this.counted[n] as Counted
     const scores = passages.map(this.#ofPassage)
     const best = scores.findIndex(score => score >= greatest(scores) - ROUNDING)
     const of = (at: number): readonly Passage[] => (members[at] === undefined ? [] : (this.counted[members[at]] as Counted).passages)
-    // Each document has at least one passage: no more than two of either side are looked at.
+    // Each document has at least one passage: at most two on either side are examined.
     const before = [...of(place - 2), ...of(place - 1), ...passages.slice(0, best)].reverse()
     const after = [...passages.slice(best + 1), ...of(place + 1), ...of(place + 2)]
     const seen = [passages[best] as Passage]
@@ -349,10 +357,10 @@ class Asking {
   }
 }
 
-/** The weights of a document, and what of each speaks for it, 0 to 1. */
+/** The weights of a document, and its value for each, 0 to 1. */
 type Values = readonly [typeof ALONE, Readonly<Record<keyof typeof ALONE, number>>] | readonly [typeof GROUPED, Readonly<Record<keyof typeof GROUPED, number>>]
 
-/** The sum of what speaks for a document; each part is rounded as in Python, and counted in whole numbers, so that no order of adding changes it. */
+/** The sum of the parts; each is rounded as in Python, and added in whole numbers, so that the order does not matter. */
 function summed(id: string, [weights, values]: Values): Ranked {
   const parts: Partial<Record<Part, number>> = {}
   let sum = 0
@@ -371,5 +379,5 @@ const greatest = (values: Iterable<number>): number => {
   return most
 }
 
-/** So many of the first in an order. */
+/** The first `most` in an order. */
 const first = <T>(all: readonly T[], most: number, order: (a: T, b: T) => number): T[] => [...all].sort(order).slice(0, most)

@@ -1,28 +1,27 @@
 /**
- * A question's terms that no document has, as the ones that they are one slip of the hand away from: a letter too few, too many,
- * another, or two that changed places; else as the ones most like them, such as the same word in another language. A term that some
- * document has is never changed.
+ * Replace a question's unknown terms with indexed ones that are one typing error away (a letter missing, added, changed, or two swapped),
+ * else with the most similar ones, such as the same word in another language. A known term is never replaced.
  */
 
 import { byCodePoints } from '../core/bytes.ts'
 
 const LEAST_LETTERS = 5
 const MOST_LETTERS = 30
-/** Of a question of more different terms none is changed: it says enough without. */
+/** In a question of more distinct terms none is replaced: it has enough without. */
 const MOST_TERMS = 12
-/** Two terms are alike that have more than this share of the threes of the shorter one in common, and so many at least. */
+/** Similar terms share more than this fraction of the shorter one's trigrams, and at least this number. */
 const LIKE = 0.5
 const LEAST_THREES = 3
 const ALL_LETTERS = /^\p{L}+$/u
 const ALPHABETS = ['abcdefghijklmnopqrstuvwxyz', 'абвгдежзиклмнопрстуфхцчшщъыьэюя', 'αβγδεζηθικλμνξοπρστυφχψω']
 
-/** The same terms, each that no document has as the near one that most have, of equal ones the first. `having`: how many have a term. */
+/** Replace each unknown term with the nearest one that most documents have; ties by order. `having`: number of documents with a term. */
 export function spelled(terms: readonly string[], having: (term: string) => number): string[] {
   if (new Set(terms).size > MOST_TERMS) return [...terms]
   return terms.map(term => (isToChange(term, having) ? near(term, having) : term))
 }
 
-/** The same terms, each that no document has as the one that is most like it, of equal ones that most have, of equal ones the first. */
+/** Replace each unknown term with the most similar one, then the one that most documents have; ties by order. */
 export function likened(terms: readonly string[], having: (term: string) => number, vocabulary: Iterable<string>): string[] {
   const unknown = new Set(terms).size > MOST_TERMS ? [] : terms.filter(term => ALL_LETTERS.test(term) && isToChange(term, having))
   if (unknown.length === 0) return [...terms]
@@ -42,7 +41,7 @@ export function likened(terms: readonly string[], having: (term: string) => numb
   return terms.map(term => best.get(term)?.like ?? term)
 }
 
-/** The threes of letters of a term; its ends count as a letter. */
+/** The trigrams of a term; its ends count as a letter. */
 function threes(term: string): Set<string> {
   const letters = ['', ...term, '']
   return new Set([...term].map((_, n) => `${letters[n]}\n${letters[n + 1]}\n${letters[n + 2]}`))
@@ -62,7 +61,7 @@ function near(term: string, having: (term: string) => number): string {
   return best
 }
 
-/** What is one slip away, of words in letters that are known here. */
+/** All strings one typing error away, in the known letters. */
 function* slips(term: string): Generator<string> {
   const letters = ALPHABETS.find(one => one.includes(term[0] as string)) ?? ''
   if (![...term].every(letter => letters.includes(letter))) return

@@ -8,27 +8,27 @@ import { passages } from './passages.ts'
 import { terms, uncased } from './terms.ts'
 
 const TAG = 'memory-said'
-/** Bytes of a line, and of the two marks that show where a text was cut. */
+/** Maximum bytes of a line, and of the two marks for a cut text. */
 const MOST_BYTES = 600
 const MARKS = byteLength(' …') * 2
 const FENCE = byteLength(tagged(TAG, [], '')) + 1
 const MOST_WHO = 80
-/** What a term of the message that is answered counts, beside a term of the query. */
+/** Weight of a term of the answered message, relative to a term of the query. */
 const HALF = 0.5
 const SENTENCES = new RegExp(`\\n+|(?<=[.!?])[${WHITE}]+|(?<=[。！？])`, 'u')
 const BULLET = new RegExp(`^(?:[-*>#]+|\\p{Nd}+[.)])[${WHITE}]+|^\\[[^\\]]*\\] `, 'u')
 
-/** What a line is made of: when and by whom it was said, all that it says, and its place among those of one time; `asked`: the message that it answers. */
+/** The input of a line: time, speaker and text, and its order among equal times; `asked`: the message that it answers. */
 export type Spoken = { readonly at: number; readonly order: number; readonly when: string; readonly who: string; readonly text: string; readonly mark: string; readonly asked: string }
-/** What a passage is chosen by: what each term counts, and whether a question asks when, or how many. */
+/** The criteria for a passage: the weight of each term, and whether a question asks when, or how many. */
 export type Sought = { readonly terms: ReadonlyMap<string, number>; readonly when: boolean; readonly number: boolean }
 
-/** What a query asks for. */
+/** Return the criteria of a query. */
 export const soughtBy = (query: string): Sought => ({ terms: new Map(terms(query).map(term => [term, 1])), when: asksWhen(query), number: asksNumber(query) })
-/** One message or event as a block shows it; `mark`: what stands for it. */
+/** One message or event as a block shows it; `mark`: its identity. */
 export type SaidLine = { readonly at: number; readonly order: number; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
 
-/** The lines of a block, which say nothing twice. */
+/** The lines of a block, without repeats. */
 export class Talk {
   readonly #known: ReadonlySet<string>[]
   lines: readonly SaidLine[] = []
@@ -38,8 +38,8 @@ export class Talk {
   }
 
   /**
-   * Add a line and return the bytes that it takes; 0 where it has no room or repeats a text of the block. What was said several times
-   * stands there with its last time.
+   * Add a line and return the bytes that it takes; 0 if it does not fit or repeats a text of the block. A repeated message has its last
+   * time.
    */
   add(line: SaidLine, room: number): number {
     const cost = costOf(line) + (this.lines.length > 0 ? 0 : FENCE)
@@ -55,7 +55,7 @@ export class Talk {
     return cost - costOf(same)
   }
 
-  /** Remove the lines that a memory of the block says too, and return the bytes that this frees. */
+  /** Remove the lines that a memory of the block contains too, and return the bytes that this frees. */
   without(text: string): number {
     const known = sentencesOf(text)
     this.#known.push(known)
@@ -66,7 +66,7 @@ export class Talk {
     return freed
   }
 
-  /** The lines in their fence, the oldest first. */
+  /** The lines in their fence, oldest first. */
   get text(): string {
     const ordered = [...this.lines].sort((a, b) => a.at - b.at || a.order - b.order)
     return tagged(TAG, [], ordered.map(line => line.text).join('\n'))
@@ -77,19 +77,19 @@ const costOf = (line: SaidLine): number => QUOTE.length + byteLength(line.text) 
 const isWithin = (some: ReadonlySet<string>, all: ReadonlySet<string>): boolean => [...some].every(one => all.has(one))
 const isSame = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean => one.size === other.size && isWithin(one, other)
 
-/** The line of what was said; of a long text the passage that fits best what is sought, and the message that it answers. */
+/** The line of a message or event; of a long text the passage that matches the criteria and the answered message best. */
 export function saidLine({ at, order, when, who, text, mark, asked }: Spoken, sought: Sought): SaidLine {
   const called = [...split(cleanText(who)).join(' ')].slice(0, MOST_WHO).join('')
   const head = trimStart(`${when.slice(0, 16).replace('T', ' ')} ${called}: `)
   return { at, order, text: head + shortened(text, sought, MOST_BYTES - byteLength(head), asked), mark, sentences: sentencesOf(text) }
 }
 
-/** A text on one line of at most so many bytes. */
+/** Return a text on one line of at most so many bytes. */
 function shortened(text: string, sought: Sought, most: number, asked: string): string {
   const line = split(text).join(' ')
   if (byteLength(line) <= most) return line
   const parts = passages(text)
-  // An answer may be asked for in other words in the message before.
+  // The question before may use other words for the answer.
   const wanted = new Map([...terms(asked).map((term): [string, number] => [term, HALF]), ...sought.terms])
   const having = parts.map(part => new Set(terms(part).filter(term => wanted.has(term))))
   const worth = (term: string): number => (wanted.get(term) as number) * Math.log(1 + parts.length / having.filter(one => one.has(term)).length)
@@ -102,7 +102,7 @@ function shortened(text: string, sought: Sought, most: number, asked: string): s
   return `${best > 0 || rest !== whole ? '… ' : ''}${shown}${best + 1 < parts.length || shown !== rest ? ' …' : ''}`
 }
 
-/** A passage without an end of a sentence from where the part of so many bytes begins that has most of the wanted terms. */
+/** Of a passage without a sentence end, return the part of so many bytes with most of the wanted terms. */
 function around(line: string, wanted: ReadonlyMap<string, number>, most: number): string {
   const words = line.split(' ')
   const hits = words.map(word => new Set(terms(word).filter(term => wanted.has(term))).size)
@@ -120,7 +120,7 @@ function around(line: string, wanted: ReadonlyMap<string, number>, most: number)
   return words.slice(from).join(' ')
 }
 
-/** The sentences and lines of a text, without case and marks of lists. */
+/** The sentences and lines of a text, without case and list marks. */
 function sentencesOf(text: string): ReadonlySet<string> {
   const found = cleanText(text).split(SENTENCES).map(one => uncased(split(one).join(' ').replace(BULLET, '')).replace(/[.!]+$/, ''))
   return new Set(found.filter(Boolean))

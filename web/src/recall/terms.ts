@@ -1,16 +1,16 @@
 /**
- * The terms of a text: words without case and accents, English ones as their stems, Arabic ones without their article, every two
- * letters of scripts without spaces. Words that say nothing, like "the", are no terms. A letter and its sign are one word: C, C++, C#.
+ * The terms of a text: words without case and accents, English ones as their stems, Arabic ones without their article, letter pairs of
+ * scripts without spaces. Stop words, like "the", are not terms. A letter and its sign are one word: C, C++, C#.
  */
 
 import { stem } from './porter.ts'
 
-/** Scripts that put no space between words: Thai to Khmer, kana, ideographs. */
+/** Scripts without spaces between words: Thai to Khmer, kana, ideographs. */
 const RUNS = '\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}'
 const SIGNED = '[a-z](?:\\+\\+(?![a-z_])|\\+(?![a-z0-9_+=])|#(?![a-z_]))'
 const WORD = new RegExp(`[${RUNS}]+|${SIGNED}|(?:(?![${RUNS}])[\\p{L}\\p{N}])+`, 'gu')
 const UNSPACED = new RegExp(`^[${RUNS}]`, 'u')
-/** What is written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for". */
+/** Prefixes written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for". */
 const ARTICLE = /^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})/
 const STOP_WORDS = new Set(
   (
@@ -21,10 +21,10 @@ const STOP_WORDS = new Set(
 )
 const ASCII = /^[\x00-\x7f]*$/
 
-/** Whether a mark combines with what stands before it: marks of other classes change places with one of the last class. */
+/** Tell whether a mark combines with the letter before it: marks of other classes change places with one of the last class. */
 const isAccent = (mark: string): boolean => mark === '\u0345' || `x\u0345${mark}`.normalize('NFD') !== `x\u0345${mark}`
 
-/** A text without case: what has more than one small form, such as a capital sharp s, has one. */
+/** A text without case: letters with several lower-case forms, such as a capital sharp s, have one. */
 export const uncased = (text: string): string =>
   ASCII.test(text) ? text.toLowerCase() : text.replace(/[^ı]+/g, part => part.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ'))
 
@@ -48,25 +48,25 @@ function termsOf(word: string): string[] {
   return Array.from({ length: Math.max(1, letters.length - 1) }, (_, n) => letters.slice(n, n + 2).join(''))
 }
 
-/** The terms of a text in their order, as often as they occur. */
+/** The terms of a text in order, with repeats. */
 export const terms = (text: string): string[] => split(text).flatMap(termsOf)
 
-/** Characters of a query. */
+/** Maximum characters of a query. */
 export const MOST_QUERY = 4000
 const MOST_WORDS = 64
-/** From so many letters on a word may also be the beginning of a longer one. */
+/** Minimum letters of a word that may also be the beginning of a longer one. */
 export const LEAST_BEGINNING = 4
 
-/** Why nothing can be looked for with a query; null where it can. */
+/** Return why a query cannot be searched; null if it can. */
 export function queryFault(query: string): string | null {
   if ([...query].length > MOST_QUERY) return `a query has at most ${MOST_QUERY.toLocaleString('en')} characters`
   return split(query).length === 0 ? 'there is no word in the query, so nothing can be looked for' : null
 }
 
-/** The different words of a query in order; of scripts without spaces every two letters. */
+/** The distinct words of a query in order; of scripts without spaces every letter pair. */
 export const wordsOf = (query: string): string[] => [...new Set(split(query).flatMap(word => (UNSPACED.test(word) ? terms(word) : [word])))].slice(0, MOST_WORDS)
 
-/** For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces. */
+/** For a query without a known word: possible beginnings of longer words, and single letters of scripts without spaces. */
 export function beginningsOf(query: string): string[] {
   const words = [...new Set(split(query))].map(word => ({ word, letters: [...word].length, isSpaced: !UNSPACED.test(word) }))
   return words.filter(({ letters, isSpaced }) => (isSpaced ? letters >= LEAST_BEGINNING : letters === 1)).slice(0, MOST_WORDS).map(({ word }) => word)

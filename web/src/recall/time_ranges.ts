@@ -1,15 +1,15 @@
-/** Ranges of time as people and models say them: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to 2023-05-14". */
+/** Ranges of time in words: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to 2023-05-14". */
 
 import { split } from '../core/white.ts'
 import { MemoryError } from '../device/errors.ts'
 import { daysNamed, MONTHS } from './dates.ts'
 
-/** Milliseconds since 1970: the first that belongs to it, and the first after it. */
+/** Milliseconds since 1970: the first in the range, and the first after it. */
 export type TimeRange = readonly [begin: number, end: number]
-/** A time zone: the day of a moment, counted from 1970, and the moment at which clocks show this, given as if in UTC. */
+/** A time zone: the day of a time, counted from 1970, and the time at which clocks show a local time, given as if in UTC. */
 export type Zone = { readonly dayOf: (at: number) => number; readonly momentOf: (shown: number) => number }
 
-/** The first of the calendar, the year 1, and behind its last day. */
+/** The start of the calendar, the year 1, and the end after its last day. */
 export const ALWAYS = -62_135_596_800_000
 export const FOREVER = 253_402_300_800_000
 const EVER: TimeRange = [ALWAYS, FOREVER]
@@ -34,7 +34,7 @@ const BACK = /^(\d{1,6})([smhdw])$/
 const MOMENT =
   /^(\d{4})(?:(-?)(\d\d)\2(\d\d)|(-?)w(\d\d)(?:\5(\d))?)(?:[t ]([01]\d|2[0-3])(?:(:?)([0-5]\d)(?:\9([0-5]\d)(?:[.,](\d{1,9}))?)?)?(?:z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$/
 
-/** These words name no time. */
+/** These words do not name a time. */
 class NotNamed extends Error {}
 
 function within([begin, end]: TimeRange, [from, until]: TimeRange): TimeRange {
@@ -43,15 +43,15 @@ function within([begin, end]: TimeRange, [from, until]: TimeRange): TimeRange {
   return both
 }
 
-/** What lies in all that is given: from the beginning of `since`, to the end of `until`, in `when`. */
+/** Return the intersection of all given ranges: from the beginning of `since`, to the end of `until`, in `when`. */
 export function sinceUntil({ since, until, when }: { readonly since?: string | undefined; readonly until?: string | undefined; readonly when?: string | undefined }, now: number, zone: Zone): TimeRange {
   const all = [[since, 'since '], [until, 'until '], [when, '']] as const
   return all.reduce((found, [said, before]) => (said === undefined ? found : within(found, timeRange(said, now, zone, before))), EVER)
 }
 
 /**
- * The range that words name, with `before` in front of them, seen from `now`. Days, weeks (from Monday on), months and years are those
- * of a zone. What has no year is the last that has begun.
+ * Return the range that words name, with `before` in front of them, relative to `now`. Days, weeks (from Monday on), months and years are
+ * those of a zone. Without a year, the last one that has begun is meant.
  */
 export function timeRange(said: string, now: number, zone: Zone, before = ''): TimeRange {
   if ([...said].length > MOST_RANGE) throw new MemoryError('usage', `a time range has at most ${MOST_RANGE} characters`, HINT)
@@ -73,7 +73,7 @@ export function timeRange(said: string, now: number, zone: Zone, before = ''): T
     if (end !== undefined) return [ALWAYS, end === 'before' ? first : after]
     if (after !== first + 1) return [first, after]
     const [whole, , , , , , , , , , minute, second, fraction] = MOMENT.exec(text) ?? []
-    // A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
+    // A time back from now is an open range: it includes later times, by a clock that is ahead.
     if (whole === undefined) return [first, FOREVER]
     return [first, first + (fraction !== undefined ? 1 : second !== undefined ? 1000 : minute !== undefined ? 60_000 : 3_600_000)]
   } catch (error) {
@@ -84,7 +84,7 @@ export function timeRange(said: string, now: number, zone: Zone, before = ''): T
 
 const withoutStart = (text: string, start: string): string => (text.startsWith(start) ? text.slice(start.length) : text)
 
-/** What one end of a range names: days, or a moment. */
+/** Return one end of a range: days, or a time. */
 function pointOf(words: string, now: number, zone: Zone): TimeRange {
   const text = withoutStart(words.replace(SHORT, (_, name: string) => MONTHS.find(one => one.startsWith(name.slice(0, 3))) as string), 'the ')
   const today = zone.dayOf(now)
@@ -111,13 +111,13 @@ function pointOf(words: string, now: number, zone: Zone): TimeRange {
   return written(text, now, zone)
 }
 
-/** The months of the calendar until that of a day. */
+/** Number of calendar months up to that of a day. */
 function monthsOf(day: number): number {
   const at = new Date(day * DAY_MS)
   return at.getUTCFullYear() * 12 + at.getUTCMonth()
 }
 
-/** The moment so many units before now; of months and years the same day of the calendar, or the last of its month. */
+/** Return the time some units before now; for months and years the same day of the calendar, or the last of its month. */
 function backFrom(today: number, now: number, number: number, unit: string, zone: Zone): number {
   const size = unit === 'month' || unit === 'year' ? undefined : UNITS[unit[0] as string]
   if (size !== undefined) return now - number * size
@@ -131,7 +131,7 @@ function momentAt(at: number): TimeRange {
   return [at, at + 1]
 }
 
-/** A time back from now, or a week, a day or a moment in digits. */
+/** A time back from now, or a week, a day or a time in digits. */
 function written(text: string, now: number, zone: Zone): TimeRange {
   const [, number, unit = ''] = BACK.exec(text) ?? []
   if (number !== undefined) return momentAt(now - Number(number) * (UNITS[unit] as number))

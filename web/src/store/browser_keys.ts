@@ -1,9 +1,9 @@
 /**
- * The keys of this browser's device: kept wrapped under a key of the wallet, the words or a passkey, and used where no script
- * reads them.
+ * The keys of this browser's device: stored wrapped under a key of the wallet, the recovery phrase or a passkey, and used where no script
+ * can read them.
  *
- * "Stay unlocked" keeps the usable keys too; they cannot be read by script, but lie in the browser's profile on the disk, so it is
- * a person's choice. The ring knows nothing of passkeys: they wrap what is here and nothing else.
+ * "Stay unlocked" stores the usable keys too; no script can read them, but they are in the browser's profile on the disk, so the person
+ * decides. The ring knows nothing of passkeys: they only wrap these local keys.
  */
 
 import { type Bytes, hex, join, need, sameSecret } from '../core/bytes.ts'
@@ -13,16 +13,16 @@ import { type Device, deviceOf, rowSealOf, type World } from '../device/device.t
 import { MemoryError } from '../device/errors.ts'
 import { type Database, isKept } from './idb.ts'
 
-/** What opens a device: 32 secret bytes, and the name under which what they wrap is found. */
+/** The opener of a device: 32 secret bytes, and the name of the record that they wrap. */
 export type Opener = { readonly name: string; readonly secret: Bytes }
 
-/** Wallet or words, by their derived keys. */
+/** A wallet or recovery phrase, by its derived keys. */
 export const openerOfRoot = (root: RootKeys): Opener => ({
   name: `root ${hex(root.admin)}`,
   secret: expand(extract('ipfsmem/web/device', root.boxSecret), 'ipfsmem/web/device/wrap', 32)
 })
 
-/** A passkey, by what its PRF gave. `id`: of the credential. */
+/** A passkey, by its PRF output. `id`: of the credential. */
 export const openerOfPasskey = (id: string, prf: Bytes): Opener => ({
   name: `passkey ${id}`,
   secret: expand(extract('ipfsmem/web/passkey', prf), 'ipfsmem/web/device/wrap', 32)
@@ -36,12 +36,12 @@ type Usable = {
   readonly boxPublic: Bytes
   readonly rows: CryptoKey
 }
-/** Seeds of the signing key, the box key and the key of rows, in this order. */
+/** Seeds of the signing key, the box key and the row key, in this order. */
 const SEEDS = 96
 const NONCE = 12
 const PKCS8 = { Ed25519: [0x70], X25519: [0x6e] } as const
 
-/** PKCS#8 of 32 secret bytes: what WebCrypto takes a private key as. */
+/** PKCS#8 of 32 secret bytes: WebCrypto's format of a private key. */
 const pkcs8 = (kind: 'Ed25519' | 'X25519', seed: Bytes): Bytes =>
   join([0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65], PKCS8[kind], [0x04, 0x22, 0x04, 0x20], seed)
 
@@ -52,13 +52,13 @@ async function imported(kind: 'Ed25519' | 'X25519', seed: Bytes): Promise<Crypto
   return crypto.subtle.importKey('pkcs8', source(pkcs8(kind, seed)), kind, false, uses).catch(() => null)
 }
 
-/** The keys made usable; the seeds are wiped by whoever made them. */
+/** Import the keys for use; the caller wipes the seeds. */
 async function usable(seeds: Bytes, label: string): Promise<{ keys: Usable; signer: Signer; box: BoxKey }> {
   const [seed, secret, row] = [seeds.slice(0, 32), seeds.slice(32, 64), seeds.slice(64, SEEDS)]
   const [sign, box] = [await imported('Ed25519', seed), await imported('X25519', secret)]
   const rows = await crypto.subtle.importKey('raw', source(row), 'AES-GCM', false, ['encrypt', 'decrypt'])
   const keys = { label, sign, signPublic: signingPublic(seed), box, boxPublic: boxPublic(secret), rows }
-  // A browser without these curves works with the bytes, which then live as long as the page.
+  // A browser without these curves uses the bytes, which then live as long as the page.
   return { keys, signer: sign === null ? signerOf(seed) : signerIn(sign, keys.signPublic), box: box === null ? boxKeyOf(secret) : boxIn(box, keys.boxPublic) }
 }
 
@@ -101,25 +101,28 @@ async function unwrap(db: Database, opener: Opener): Promise<Bytes | null> {
 const STAYING = 'staying unlocked'
 const LABEL = 'label'
 
-/** A device that was opened. `takeBack`, of one that was made now: for where it leads to no memory; what was here before it, as the keys of a browser that waits to be let in, is here again. */
+/**
+ * An opened device. `takeBack`: for a new one that led to no vault; restores what was here before, such as the keys of a browser that waits
+ * to be added.
+ */
 export type DeviceKeys = { readonly device: Device; readonly takeBack: (() => Promise<void>) | null }
 
-/** The device that stays unlocked here; null where it does not. */
+/** Return the device that stays unlocked here; null if none does. */
 export async function unlockedDevice(db: Database, world: World): Promise<Device | null> {
   const kept = (await db.get('keys', STAYING)) as Usable | undefined
   if (kept === undefined || kept.sign === null || kept.box === null) return null
   return deviceOf(signerIn(kept.sign, kept.signPublic), boxIn(kept.box, kept.boxPublic), rowSealOf(kept.rows, world.chance), kept.label)
 }
 
-/** Whether a device was made here before. */
+/** Tell whether a device was made here before. */
 export const hasDevice = async (db: Database): Promise<boolean> => (await db.get('keys', LABEL)) !== undefined
 
-/** The names of what opens the device here: `root <key>`, `passkey <id>`. */
+/** The names of the openers of the device here: `root <key>`, `passkey <id>`. */
 export const openersOf = async (db: Database): Promise<string[]> => (await db.getAllKeys('keys')).filter(name => /^(root|passkey) /.test(name))
 
 /**
- * Open this browser's device with a wallet, words or a passkey; make one where there is none, or only one that found no memory
- * and that these keys do not open. `label`: of a new one.
+ * Open this browser's device with a wallet, recovery phrase or passkey; make one if there is none, or only one that found no vault and that
+ * these keys do not open. `label`: of a new one.
  */
 export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; world: World }): Promise<DeviceKeys> {
   const { world, stay } = how
@@ -154,7 +157,7 @@ async function stayUnlocked(db: Database, keys: Usable): Promise<void> {
   await db.put('keys', keys, STAYING)
 }
 
-/** Let another opener open this device too, such as a passkey. `by`: one that opens it now. */
+/** Add another opener to this device, such as a passkey. `by`: a current one. */
 export async function addOpener(db: Database, by: Opener, added: Opener, world: World): Promise<void> {
   const seeds = await unwrap(db, by)
   if (seeds === null) throw new MemoryError('locked', 'these keys do not open the vault in this browser', 'Use the wallet, words or passkey that opened it here before.')
@@ -164,12 +167,14 @@ export async function addOpener(db: Database, by: Opener, added: Opener, world: 
   seeds.fill(0)
 }
 
-/** Forget the keys of a device that belongs to no memory. */
+/** Delete the keys of a device that is not a member of a vault. */
 export async function forgetDevice(db: Database): Promise<void> {
   for (const name of await db.getAllKeys('keys')) await db.delete('keys', name)
 }
 
-/** The device is locked from the next opening on. Refused where nothing would open it again, as in a browser that was let in without the wallet. */
+/**
+ * Lock the device from the next opening on. Refused if nothing could unlock it again, as in a browser that was added without the wallet.
+ */
 export async function lock(db: Database): Promise<void> {
   if ((await openersOf(db)).length === 0 && (await hasDevice(db))) {
     throw new MemoryError('usage', 'not locked: this browser was added without a wallet, a recovery phrase or a passkey, so none of them could unlock its data', 'To remove the vault from this browser, sync, then delete the data of this page in its settings.')

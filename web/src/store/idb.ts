@@ -1,4 +1,4 @@
-/** A memory kept in IndexedDB: Web Locks for one at a time in all tabs and workers, a BroadcastChannel as a bell and nothing more. */
+/** Storage of a vault in IndexedDB: Web Locks for exclusive work in all tabs and workers, a BroadcastChannel only as a signal. */
 
 import { type DBSchema, deleteDB, type IDBPDatabase, openDB } from 'idb'
 import type { Bytes } from '../core/bytes.ts'
@@ -20,7 +20,7 @@ interface Tables extends DBSchema {
 
 export type Database = IDBPDatabase<Tables>
 
-/** `name`: which memory of this origin. */
+/** `name`: the vault's name in this origin. */
 export const openDatabase = (name: string): Promise<Database> =>
   openDB<Tables>(`ipfsmem/${name}`, 1, {
     upgrade(db) {
@@ -30,20 +30,20 @@ export const openDatabase = (name: string): Promise<Database> =>
     blocking: (_, __, event) => (event.target as IDBDatabase).close()
   })
 
-/** Delete a memory of this origin with its keys; other tabs let go of it. */
+/** Delete a vault of this origin with its keys; other tabs close theirs. */
 export const deleteKept = (name: string): Promise<void> => deleteDB(`ipfsmem/${name}`)
 
-/** Blocks that are asked for one by one. */
+/** Maximum number of blocks that are requested one by one. */
 const FEW = 64
 
 const NONE: Counters = { revision: 0, snapshotAt: 0 }
 
-/** Whether a memory is kept here, and not only the keys of a device that found none. */
+/** Tell whether a vault is stored here, and not only the keys of a device that found none. */
 export const isKept = async (db: Database): Promise<boolean> => (((await db.get('heads', 'counters')) as Counters | undefined) ?? NONE).revision > 0
-/** What is handed over as a part of a larger buffer would keep all of that. */
+/** A view would keep the whole larger buffer: copy it. */
 const own = (data: Bytes): Bytes => (data.byteLength === data.buffer.byteLength ? data : data.slice())
 
-/** What a browser did to the storage, for people; any other error as it is. */
+/** Return an error about the browser's storage for people; any other error unchanged. */
 function said(error: unknown): unknown {
   const name = error instanceof DOMException ? error.name : ''
   if (name === 'QuotaExceededError') return new MemoryError('storage', 'this browser has no storage left, so nothing was written', 'Free space on this disk, or sync and clear the data of other pages.')
@@ -136,7 +136,7 @@ export class BrowserKeeping implements Keeping {
 
   async #blocks(cids: readonly string[]): Promise<readonly Block[]> {
     const tx = this.db.transaction('blocks')
-    // Many at once take a fraction of the time that each by itself takes.
+    // Reading many at once takes a fraction of the time of reading each.
     if (cids.length > FEW) {
       const [names, all] = await Promise.all([tx.store.getAllKeys(), tx.store.getAll()])
       const wanted = new Set(cids)

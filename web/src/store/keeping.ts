@@ -1,6 +1,5 @@
 /**
- * Where a device keeps its memory between runs: a snapshot, the changes since, and blocks. What is kept is bytes that were sealed
- * before they came here; nothing here can read them.
+ * Storage of a device between runs: a snapshot, the changes since, and blocks, all sealed before they arrive; nothing here can read them.
  */
 
 import type { Bytes } from '../core/bytes.ts'
@@ -9,31 +8,31 @@ import type { Block } from '../sync/provider.ts'
 export type Loaded = {
   /** The number of the newest change. */
   readonly revision: number
-  /** Null where the asker has it already. */
+  /** Null if the caller has it already. */
   readonly snapshot: Bytes | null
-  /** Changes after the snapshot, or after what the asker has, the oldest first. */
+  /** Changes after the snapshot, or after those that the caller has, oldest first. */
   readonly changes: readonly Bytes[]
 }
 
-/** Work of which one runs at a time: opening, a sync, a write; each may do what stands after it. */
+/** Kinds of exclusive work: opening, a sync, a write; each may do the later ones. */
 export type Exclusive = 'open' | 'sync' | 'write'
 
 export type Keeping = {
-  /** One such work at a time, in all tabs and workers that hold this memory. Another `name` is another lock. */
+  /** Run exclusive work, one at a time in all tabs and workers with this vault. Each `name` is a separate lock. */
   exclusively<T>(name: Exclusive, work: () => Promise<T>): Promise<T>
-  /** What came after a change; 0 for everything. */
+  /** Return everything after a change; 0 for all. */
   load(since: number): Promise<Loaded>
-  /** One change with its blocks, durable when this is done. -> its number. */
+  /** Append one change with its blocks, durable when the promise resolves; returns its number. */
   append(change: Bytes, blocks: readonly Block[]): Promise<number>
-  /** A snapshot in the place of all changes so far. -> its number. `gone`: blocks that nothing needs any more. */
+  /** Replace all changes so far with a snapshot; returns its number. `gone`: blocks that are no longer needed. */
   replace(snapshot: Bytes, blocks: readonly Block[], gone: readonly string[]): Promise<number>
   cids(): Promise<readonly string[]>
   blocks(cids: readonly string[]): Promise<readonly Block[]>
-  /** Hear of changes of other tabs; -> how to stop. */
+  /** Subscribe to changes of other tabs; returns the function that unsubscribes. */
   listen(heard: () => void): () => void
 }
 
-/** A memory that ends with its program: for tests, and for a device that keeps nothing. Two may share one, as two tabs do. */
+/** Storage that ends with its program: for tests, and for a device that stores nothing. Two may share one, as two tabs do. */
 export class VolatileKeeping implements Keeping {
   #revision = 0
   #snapshotAt = 0

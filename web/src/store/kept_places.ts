@@ -1,11 +1,14 @@
-/** Where this browser's memory is read and kept, with the tokens that write there: sealed under a key of this device that no script reads, and never a part of the memory. */
+/**
+ * The providers of this browser's vault, with their write tokens: sealed under a key of this device that no script can read, and never part
+ * of the vault.
+ */
 
 import { fromUtf8, isObject, utf8 } from '../core/bytes.ts'
 import type { RowSeal } from '../device/device.ts'
 import type { Bytes } from '../core/bytes.ts'
 import type { Database } from './idb.ts'
 
-/** A provider as people write it, and what lets this browser write there. */
+/** A provider's spec, and its write token. */
 export type Spec = string | { readonly at: string; readonly token?: string | null }
 
 const PLACES = 'places'
@@ -14,7 +17,7 @@ export async function keepPlaces(db: Database, rows: RowSeal, places: readonly S
   await db.put('keys', await rows.seal(utf8(JSON.stringify(places))), PLACES)
 }
 
-/** None where nothing was kept. */
+/** Empty if none were stored. */
 export async function keptPlaces(db: Database, rows: RowSeal): Promise<readonly Spec[]> {
   const kept = (await db.get('keys', PLACES)) as Bytes | undefined
   if (kept === undefined) return []

@@ -1,4 +1,4 @@
-/** What an unlocked root says in the ring at a sync: this device in it, another that is let in, and keys for all who lack them. */
+/** The part of an unlocked root in a sync: enrol this device, add another one, and distribute keys to members that lack them. */
 
 import { nextClock } from '../core/clock.ts'
 import { signerOf } from '../core/curves.ts'
@@ -7,7 +7,7 @@ import type { Ring } from '../core/ring.ts'
 import type { RootKeys } from '../core/wallet.ts'
 import type { Run } from './run.ts'
 
-/** The ring with what an unlocked root says: this device in it, and keys for all who lack them. */
+/** Return the ring with the statements of an unlocked root: this device, and keys for members that lack them. */
 export async function administer(run: Run, ring: Ring, root: RootKeys): Promise<Ring> {
   const { replica, how } = run
   const { device, world, kept } = replica

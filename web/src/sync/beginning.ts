@@ -1,8 +1,7 @@
 /**
- * A new memory: the ring of its vault, and the names that lead to it, signed while the roots' keys are at hand (FORMAT.md 4 and 7).
+ * A new vault: its ring, and the names that lead to it, signed while the root keys are available (FORMAT.md 4 and 7).
  *
- * Nothing is made before it is known that these keys have no memory where it is to be kept: a second memory of one wallet is never
- * made by mistake.
+ * Nothing is made before it is certain that these keys have no vault at the providers: a wallet never gets a second vault by mistake.
  */
 
 import { hex, Refused } from '../core/bytes.ts'
@@ -21,13 +20,13 @@ import type { Block, Provider } from './provider.ts'
 import { Run } from './run.ts'
 
 export type BeginHow = {
-  /** The wallet's keys, signed for twice; null for a memory without a wallet, which only the words open on a further device. */
+  /** The wallet's keys, signed for twice; null for a vault without a wallet, which only the recovery phrase opens on a further device. */
   readonly root: RootKeys | null
-  /** The words' keys; null for a memory that only the wallet opens. */
+  /** The keys of the recovery phrase; null for a vault that only the wallet opens. */
   readonly recovery: RootKeys | null
 }
 
-/** Make a new memory on this device, durable when this is done. A sync publishes it, with the keys that this gives. */
+/** Create a vault on this device, durable when the promise resolves. A sync publishes it, with the returned keys. */
 export async function begin(replica: Replica, providers: readonly Provider[], { root, recovery }: BeginHow): Promise<RootKeys> {
   if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet or a recovery phrase nothing could restore this vault')
   if (root !== null && root.check === null) throw new MemoryError('usage', 'a recovery phrase cannot be the first key of a vault', 'Pass a wallet, or no wallet and the recovery phrase.')
@@ -60,7 +59,7 @@ export async function begin(replica: Replica, providers: readonly Provider[], { 
 
 const founderOf = (keys: RootKeys, label: string, kind: Founder['kind']): Founder => ({ signer: signerOf(keys.adminSeed), box: keys.box, anchor: keys.head, label, kind })
 
-/** That these keys have no memory at these providers, all of which answered. */
+/** Require that these keys have no vault at these providers, all of which must answer. */
 async function checkNone(replica: Replica, providers: readonly Provider[], root: RootKeys): Promise<void> {
   if (!providers.some(one => one.keeper !== undefined) || !providers.some(one => one.names !== undefined)) {
     throw new MemoryError('provider', 'no provider of blocks and names is configured, so this wallet may have a vault already', 'Name one, with its token.')

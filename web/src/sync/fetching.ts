@@ -1,4 +1,4 @@
-/** Trees brought here block by block, each checked; from whichever reader gives them. */
+/** Fetch trees block by block from any reader; each block is checked. */
 
 import { type Blocks, textOf } from '../core/blocks.ts'
 import { type Bytes, need, unlessRefused } from '../core/bytes.ts'
@@ -7,26 +7,28 @@ import { ProviderError, type Reader } from './provider.ts'
 
 const MOST_BLOCK = 2 << 20
 const AT_ONCE = 500
-/** Blocks with which a device knows who belongs to a memory, and little of what is in it: the rest comes in one answer where somebody gives that. */
+/**
+ * Number of blocks that identify the members of a vault and little of its content: the rest comes in one answer, if a reader offers that.
+ */
 const FEW = 64
 const MOST_BLOCKS = 1_000_000
-/** What shows whose version a root is: its ring, its commit, the records of an anchor. */
+/** Files that show whose version a root is: its ring, its commit, the records of an anchor. */
 const SHOWING = /^(keyring\.json|head\.ipm|.+\.ipns)$/
-/** Bytes that may be brought to show it of all roots of a list, and blocks that are asked for together. */
+/** Maximum bytes fetched to identify all roots of a list, and number of blocks per request. */
 const MOST_SHOWING = 64 << 20
 const SHOWING_AT_ONCE = 16
 
-/** What became of an attempt to bring trees here. */
+/** The result of fetching trees. */
 export type Fetched = {
-  /** Blocks that nobody gave: nodes, and raw blocks. */
+  /** Blocks that no reader returned: nodes, and raw blocks. */
   readonly missingNodes: readonly string[]
   readonly missingRaw: readonly string[]
-  /** Readers that did not answer; what is missing may be there. */
+  /** Readers that did not answer; they may have the missing blocks. */
   readonly silent: readonly ProviderError[]
   readonly brought: readonly string[]
 }
 
-/** Bring all below some roots here. `whole`: CIDs below which nothing is missing; it grows by the roots that are whole now. */
+/** Fetch everything below some roots. `whole`: CIDs below which no block is missing; roots that are complete now are added. */
 export async function fetchTrees(roots: readonly string[], blocks: Blocks, readers: readonly Reader[], whole: Set<string>): Promise<Fetched> {
   const seen = new Set<string>()
   const silent = new Map<string, ProviderError>()
@@ -64,7 +66,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
   return { missingNodes, missingRaw, silent: [...silent.values()], brought }
 }
 
-/** Bring here what shows whose versions some roots are, and no more: who lists them may be anybody. */
+/** Fetch only what identifies some roots: anyone may have listed them. */
 export async function fetchTops(roots: readonly string[], blocks: Blocks, readers: readonly Reader[]): Promise<Pick<Fetched, 'silent' | 'brought'>> {
   const silent = new Map<string, ProviderError>()
   const brought: string[] = []
@@ -90,7 +92,7 @@ export async function fetchTops(roots: readonly string[], blocks: Blocks, reader
   return { silent: [...silent.values()], brought }
 }
 
-/** A tree in one answer of the first that gives it; only blocks that one before them links to are taken. */
+/** Fetch a tree in one answer from the first reader that offers it; only blocks linked from earlier ones are accepted. */
 async function wholeTree(root: string, blocks: Blocks, readers: readonly Reader[], silent: Map<string, ProviderError>): Promise<string[]> {
   for (const reader of readers) {
     if (reader.tree === undefined || silent.has(reader.name)) continue
@@ -113,7 +115,7 @@ async function wholeTree(root: string, blocks: Blocks, readers: readonly Reader[
   return []
 }
 
-/** Checked blocks from whoever has them; `silent` gets who did not answer. */
+/** Fetch checked blocks from any reader; `silent` receives those that did not answer. */
 export async function fetchBlocks(cids: readonly string[], readers: readonly Reader[], silent: Map<string, ProviderError>): Promise<Map<string, Bytes>> {
   const found = new Map<string, Bytes>()
   for (const reader of readers) {
@@ -135,7 +137,7 @@ export async function fetchBlocks(cids: readonly string[], readers: readonly Rea
   return found
 }
 
-/** Everything below a root that is here, itself included. `holes` gets what it names and is not here. */
+/** Return everything below a root that is here, the root included. `holes` receives what is named and not here. */
 export function treeOf(root: string, blocks: Blocks, without: ReadonlySet<string> = new Set(), holes = new Set<string>()): Set<string> {
   const out = new Set<string>()
   const left = [root]

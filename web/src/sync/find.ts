@@ -1,4 +1,4 @@
-/** Finding a memory: names followed, and versions brought here, until nothing new is learned. */
+/** Find a vault: follow names and fetch versions, until nothing new is learned. */
 
 import { fromHex, unlessRefused } from '../core/bytes.ts'
 import { boxKeyOf } from '../core/curves.ts'
@@ -9,7 +9,7 @@ import { MemoryError } from '../device/errors.ts'
 import { ProviderError } from './provider.ts'
 import type { Run } from './run.ts'
 
-/** The names over which an anchor leads, itself the first. */
+/** The names through which an anchor leads, itself first. */
 function ledOver(reader: VaultReader, anchor: string): string[] {
   const names = [anchor]
   for (let name = reader.target(anchor)?.name; name && names.length < MOST_RECORDS; name = reader.target(name)?.name) names.push(name)
@@ -18,7 +18,7 @@ function ledOver(reader: VaultReader, anchor: string): string[] {
 
 export type Found = { readonly reader: VaultReader; readonly ring: Ring }
 
-/** Names followed, and roots brought here, until nothing new is learned; the ring joined on the way. */
+/** Follow names and fetch roots, joining the ring, until nothing new is learned. */
 export async function find(run: Run): Promise<Found> {
   const { replica, how } = run
   const root = how.root ?? null
@@ -49,7 +49,7 @@ export async function find(run: Run): Promise<Found> {
       continue
     }
     const roots = [...names].flatMap(name => reader.target(name)?.cid ?? [])
-    // What a name or a person named is wanted; what only a list names shows first that it is of this memory.
+    // Roots named by a name or a person are wanted; roots from lists only must first prove that they are of this vault.
     await run.fetch([...new Set([...roots, ...(how.begin ? [how.begin] : [])])])
     await run.fetchTops([...new Set(Object.values(pins).flat())])
     if (ring === null) {
@@ -81,12 +81,12 @@ export async function find(run: Run): Promise<Found> {
   }
 }
 
-/** What lists of pins show under a name, the newest first. */
+/** List the pins under a name, newest first. */
 async function list(run: Run, pins: Record<string, readonly string[]>, name: string): Promise<void> {
   const found: string[] = []
   for (const provider of run.providers) {
     try {
-      // An entry that cannot be read keeps nobody from the rest, and may be the one that is looked for.
+      // An unreadable entry must not block the rest, and may be the wanted one.
       const listed = ((await provider.pins?.(name)) ?? []).map(one => unlessRefused(() => asVersion1(parseCid(one)).text))
       found.push(...listed.flatMap(one => one ?? []))
       if (listed.some(one => one == null)) throw new ProviderError(provider.name, false, `a part of the pin list of ${provider.name} cannot be read, so newer texts may be missing`)

@@ -1,4 +1,4 @@
-/** A shared folder of packs, pins and records as a provider: a memory is read from a stick, or from files that a person chose. It writes nothing. */
+/** A shared folder of packs, pins and records as a read-only provider: for a vault on a USB stick, or in files that a person chose. */
 
 import type { Bytes } from '../core/bytes.ts'
 import { type Files, SharedFolder } from '../core/folder.ts'

@@ -1,4 +1,4 @@
-/** Trustless gateways, which give blocks by CID, and delegated routing, which says where names lead: all that a page needs to read a memory. */
+/** Trustless gateways, which return blocks by CID, and delegated routing, which resolves names: enough for a page to read a vault. */
 
 import { type Bytes, Refused } from '../core/bytes.ts'
 import { readCar } from '../core/car.ts'
@@ -11,15 +11,15 @@ const RECORD = 'application/vnd.ipfs.ipns-record'
 const AT_ONCE = 8
 const MOST_BLOCK = 2 << 20
 const MOST_RECORD = 10 << 10
-/** Statuses by which a gateway says that it does not have a block, or could not find it in time. */
+/** Statuses of a gateway that does not have a block, or did not find it in time. */
 const NOT_HERE = [404, 410, 412, 451, 504]
 
-/** A trustless gateway. `url`: without a slash at its end. */
+/** A trustless gateway. `url`: without a final slash. */
 export function gateway(url: string, fetch: Fetch): Provider {
   const base = url.replace(/\/+$/, '')
   const name = `gateway:${base}`
   const http = new Http(name, fetch)
-  /** Until it sends more than a tree may have. */
+  /** Set to false once it sends more than a tree may have. */
   let givesTrees = true
   const reader: Reader = {
     name,
@@ -48,7 +48,7 @@ export function gateway(url: string, fetch: Fetch): Provider {
       try {
         return readCar(await http.bytes(answer)).blocks
       } catch (error) {
-        // A gateway may break off in the middle; what is missing is asked for block by block.
+        // A gateway may end a response early; missing blocks are requested one by one.
         if (error instanceof ProviderError) givesTrees &&= !error.refused
         if (error instanceof Refused || error instanceof ProviderError) return []
         throw error
@@ -58,7 +58,7 @@ export function gateway(url: string, fetch: Fetch): Provider {
   return { name, reader }
 }
 
-/** A delegated router (HTTP Routing v1): names are read, and records put, which their own signature proves. */
+/** A delegated router (HTTP Routing v1): reads names, and puts records, which carry their own proof. */
 export function router(url: string, fetch: Fetch): Provider {
   const base = url.replace(/\/+$/, '')
   const name = `routing:${base}`
@@ -70,7 +70,8 @@ export function router(url: string, fetch: Fetch): Provider {
       const type = (answer.headers.get('Content-Type') ?? '').split(';')[0]?.trim()
       if (answer.status === 200 && type === RECORD) return http.bytes(answer, MOST_RECORD)
       const said = (await http.beginning(answer)).slice(0, 1000)
-      // "None" is a server's own word: plain text that says so, or 404. A page is a portal's or another server's, and no answer.
+      // "Not found" requires a server's own statement: plain text, or 404. An HTML page is a portal's or another server's, and not an
+      // answer.
       const isPage = type === 'text/html' || /^\s*</.test(said)
       if (!isPage && (answer.status === 404 || /not found/i.test(said))) return null
       throw new ProviderError(name, false, `${name} answered something else than where a name leads: is there a router at that address?`)

@@ -1,26 +1,26 @@
-/** Requests to providers: one way to ask, with an end to waiting, and errors in words. The function that asks is passed in. */
+/** Requests to providers: one function with a time limit and readable errors. `fetch` is passed in. */
 
 import type { Bytes } from '../core/bytes.ts'
 import { ProviderError } from './provider.ts'
 
 export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 
-/** A provider that is silent for so long is not there. */
+/** Milliseconds of silence after which a provider is unavailable. */
 const SILENT_MS = 60_000
-/** Bytes of an answer. */
+/** Maximum bytes of an answer. */
 const MOST_ANSWER = 512 << 20
-/** Bytes of an answer in words. */
+/** Maximum bytes of a text answer. */
 const MOST_TEXT = 8 << 20
-/** Bytes that are looked at of what a server says beside the matter. */
+/** Maximum bytes read of a server's error text. */
 const MOST_SAID = 4096
 
 export type Asked = {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Bytes | string | FormData
-  /** Statuses that are answers and no errors. */
+  /** Statuses that are answers, not errors. */
   readonly allow?: readonly number[]
-  /** For the words of an error: `store blocks`. */
+  /** For the text of an error: `store blocks`. */
   readonly what: string
 }
 
@@ -42,7 +42,7 @@ export class Http {
         signal: AbortSignal.timeout(SILENT_MS),
         credentials: 'omit',
         cache: 'no-store',
-        // A token goes to the address that it was given for, and nowhere else.
+        // A token is sent only to the address for which it was given.
         redirect: 'Authorization' in sent ? 'error' : 'follow',
         referrerPolicy: 'no-referrer'
       })
@@ -58,7 +58,7 @@ export class Http {
     throw new ProviderError(this.name, refused, `${this.name} answered ${response.status} when asked to ${what}${said === '' ? '' : `: ${said}`}`)
   }
 
-  /** The bytes of an answer. No more of it is taken than may come, whatever the server says of its length. */
+  /** Read the bytes of an answer, up to the limit, whatever length the server states. */
   async bytes(response: Response, most = MOST_ANSWER): Promise<Bytes> {
     const isTooLong = Number(response.headers.get('Content-Length') ?? 0) > most
     const { data, isWhole } = await this.#upTo(response, isTooLong ? 0 : most)
@@ -66,17 +66,17 @@ export class Http {
     return data
   }
 
-  /** An answer in words. */
+  /** Read a text answer. */
   async text(response: Response): Promise<string> {
     return new TextDecoder().decode(await this.bytes(response, MOST_TEXT))
   }
 
-  /** The beginning of an answer in words, however long it is. */
+  /** Read the beginning of a text answer. */
   async beginning(response: Response): Promise<string> {
     return new TextDecoder().decode((await this.#upTo(response, MOST_SAID)).data)
   }
 
-  /** Up to so many bytes of an answer, and whether that is all of it; what follows is not waited for. */
+  /** Read up to so many bytes of an answer, and tell whether that is all; the rest is not waited for. */
   async #upTo(response: Response, most: number): Promise<{ data: Bytes; isWhole: boolean }> {
     const parts: Bytes[] = []
     let size = 0

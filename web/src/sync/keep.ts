@@ -1,4 +1,4 @@
-/** What a sync keeps: the joined state, and the version to publish, durable before anything leaves. */
+/** The storage step of a sync: the joined state and the version to publish are durable before anything is sent. */
 
 import { base64url, byCodePoints, type Bytes, canonical, compare, fromHex, hex, Refused, sha256 } from '../core/bytes.ts'
 import { ipnsName } from '../core/cid.ts'
@@ -25,22 +25,25 @@ const DAY_MS = 86_400_000
 const TTL_NS = 300_000_000_000n
 const MOST_JOINED = 1024
 const MOST_PREV = 256
-/** Versions that are known, and those of them whose blocks stay here: the newest. */
+/** Number of known versions, and of those whose blocks stay here: the newest. */
 const MOST_LOG = 256
 const KEPT_ROOTS = 30
-/** Blocks that nothing needs any more and that may lie here all the same. */
+/** Number of unneeded blocks that may stay here. */
 const MOST_GONE = 256
 
 export type Announcing = NonNullable<Kept['announcing']>
-/** What is to be published. `moved`: names that lead to it. */
+/** A version to publish. `moved`: names that lead to it. */
 export type Made = { readonly root: string; readonly isNew: boolean; readonly announcing: Announcing | null; readonly moved: readonly string[] }
 
-/** The joined state and what is to be published, made durable before anything leaves. `revision`: of what was joined with. Null where this device may not publish. */
+/**
+ * Store the joined state and the version to publish, durably. `revision`: of the state that was joined. Null if this device may not
+ * publish.
+ */
 export async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring, revision: number): Promise<Made | null> {
   const { replica } = run
   await replica.refresh()
   const { device, world, kept } = replica
-  // What was written here while others' texts were read is in one of both, and what it replaced goes.
+  // A write made here while others' texts were read is in one of both, and replaces what its writer was shown.
   const joined = replica.revision === revision ? reading.state : joinStates(replica.state, reading.state, found.reader.judgement(ring))
   const latest = [...joined.entries.values()].flatMap(entry => Object.values(entry).map(value => value.h)).reduce((a, b) => (a > b ? a : b), kept.clock)
   const clock = clockAfterSeeing(kept.clock, latest, world.now())
@@ -65,7 +68,7 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
     await point(run, device.signer, `/ipfs/${made.root}`, DEVICE_DAYS)
     moved.push(ipnsName(device.signer.public))
     if (root) {
-      // Names of a new memory that nobody took yet stay among those to be told.
+      // Names of a new vault that no provider accepted yet stay to be announced.
       announcing = { root: keyringFolder(ring.file(), (cid, data) => replica.blocks.add(cid, data)).cid, head: hex(root.head), also: kept.announcing?.also ?? [] }
       replica.whole.add(announcing.root)
       await point(run, signerOf(root.headSeed), `/ipfs/${announcing.root}`, ANCHOR_DAYS)
@@ -74,22 +77,22 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
       const head = fromHex(kept.announcing.head)
       if (found.reader.follow(head) === kept.announcing.root) announcing = kept.announcing
       else if (await isKnownAt(run, found, head)) change.announcing = null
-      // Another device led the anchor elsewhere since, and only the root may lead it on.
+      // Another device moved the anchor since, and only the root may move it on.
       else run.say('not-announced', 'other devices do not know this device yet: sync once more with the wallet or the recovery phrase')
     }
     if (announcing !== null) moved.push(ipnsName(fromHex(announcing.head)), ...(announcing.also ?? []))
   }
   const [news, blocks] = [newsIn(kept, { ...change, records: recordsText(run.names) }), replica.unkept()]
-  // A sync that brought nothing writes nothing: nobody who hears of changes is woken by it.
+  // A sync without news stores nothing, so no listener is notified.
   if (Object.keys(news).length > 0 || blocks.length > 0 || replica.hasCounted) await replica.change(news, blocks)
   const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
   const gone = live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid))
-  // A snapshot costs as much as there is, so it waits until it is worth it.
+  // A snapshot costs time with the size of the vault, so it is made only when worth it.
   if (gone.length > MOST_GONE || replica.isLong) await replica.settle([], gone)
   return made === null ? null : { ...made, announcing, moved }
 }
 
-/** The known versions with those that were joined or made now, the oldest first. */
+/** Return the known versions with those joined or made now, oldest first. */
 function logWith(log: readonly KnownRoot[], reading: VaultReading, made: Version | null, device: string, at: number): KnownRoot[] {
   const known = new Set(log.map(one => one.root))
   const joined = reading.heads.map(({ root, dev, c, state, ek }): KnownRoot => ({ root, dev, c, at, state, ek }))
@@ -98,7 +101,7 @@ function logWith(log: readonly KnownRoot[], reading: VaultReading, made: Version
   return [...log, ...news].slice(-MOST_LOG)
 }
 
-/** Whether the ring that an anchor leads to knows this device. */
+/** Tell whether the ring to which an anchor leads contains this device. */
 async function isKnownAt(run: Run, { reader, ring }: Found, head: Bytes): Promise<boolean> {
   try {
     const theirs = await reader.ringOf(ring.tag, head)
@@ -111,7 +114,7 @@ async function isKnownAt(run: Run, { reader, ring }: Found, head: Bytes): Promis
 
 type Mutable = { -readonly [K in keyof Kept]?: Kept[K] }
 
-/** What of a change is other than what is kept. Its entries are that already. */
+/** Return the part of a change that differs from the stored data. Its entries differ already. */
 function newsIn(kept: Kept, { entries = {}, others = {}, records = {}, ...rest }: Mutable): Mutable {
   const newIn = <T extends object>(given: T, held: { readonly [name: string]: unknown }): T =>
     Object.fromEntries(Object.entries(given).filter(([name, value]) => canonical(value) !== canonical(held[name]))) as T
@@ -119,7 +122,7 @@ function newsIn(kept: Kept, { entries = {}, others = {}, records = {}, ...rest }
   return { ...newIn(rest, kept), ...Object.fromEntries(Object.entries(laid).filter(([, one]) => Object.keys(one).length > 0)) }
 }
 
-/** Entries that are other than here; empty ones go. */
+/** Return the entries that differ from those here; empty ones are removed. */
 function differences(replica: Replica, state: State): Kept['entries'] {
   const out: Record<string, Kept['entries'][string]> = {}
   for (const [name, entry] of state.entries) {
@@ -136,7 +139,7 @@ const sortedEntry = (entry: Kept['entries'][string]): unknown =>
     .sort(([a], [b]) => byCodePoints(a, b))
     .map(([dot, value]) => [dot, value.body, value.h, value.kind, value.loc ?? null, value.base ?? null, value.of ?? null, value.s ?? null, value.b])
 
-/** Bodies of others' texts among what changed: one of them that is written again here stays theirs. */
+/** Return bodies of others' texts among the changes: one that is written again here keeps its author. */
 function othersIn(replica: Replica, entries: Kept['entries']): Record<string, string> {
   const isOwn = isOwnWord(replica.isMine)
   const out: Record<string, string> = {}
@@ -147,7 +150,7 @@ function othersIn(replica: Replica, entries: Kept['entries']): Record<string, st
   return out
 }
 
-/** Blocks of the newest roots, of the ring that anchors lead to, and of all texts; null where nothing is known to be whole. */
+/** Return the blocks of the newest roots, of the ring to which anchors lead, and of all texts; null if completeness is unknown. */
 function liveBlocks(run: Run, state: State, root: string | null, anchorRoot: string | null, found: Found): Set<string> | null {
   if (root === null) return null
   const { replica } = run
@@ -159,10 +162,10 @@ function liveBlocks(run: Run, state: State, root: string | null, anchorRoot: str
   return live
 }
 
-/** A version of this device: its root, the number of its commit, and what opens its state. */
+/** A version of this device: its root, the number of its commit, and the key of its state. */
 type Version = { readonly root: string; readonly isNew: boolean; readonly c: number; readonly state: string; readonly ek: string }
 
-/** The commit and the root to publish: that of a head which says the same, or one of our own. */
+/** Return the commit and the root to publish: of a head with the same state, or a new one. */
 async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable): Promise<Version | null> {
   const { replica } = run
   const { device, world, kept } = replica
@@ -189,7 +192,7 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
   const ringHash = hex(sha256(keyring))
   const saysTheSame = (one: Head): boolean => one.state === digest && one.ek === key.id && one.ringHash === ringHash && sameSeen(one, state.seen)
   const equal = reading.heads.filter(saysTheSame).sort((a, b) => -compare([a.hash, a.root], [b.hash, b.root]))
-  // A root that was made where an object was missing does not name it, and is no longer the one to end on.
+  // A root made while an object was missing does not name it, and is no longer the common root.
   const here = [...objectsOf(state).keys()].map(objectCid).filter(cid => replica.blocks.peek(cid) !== null)
   const namesAll = (root: string): boolean => {
     const holes = new Set<string>()
@@ -230,7 +233,7 @@ const newest = (heads: readonly Head[], own: string | undefined): string[] => {
   return [...new Set([...(own === undefined ? [] : [own]), ...all])].slice(0, MOST_PREV)
 }
 
-/** Have a name of ours lead to a value, where it does not, or half of its record's life is spent. */
+/** Point a name of ours to a value, if it does not yet, or half of its record's life is over. */
 export async function point(run: Run, signer: Signer, value: string, days: number): Promise<void> {
   const name = ipnsName(signer.public)
   const now = run.replica.world.now()

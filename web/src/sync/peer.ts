@@ -1,4 +1,4 @@
-/** Another ipfsmem that serves its blocks (`ipfsmem serve peer`): it reads without a token, and keeps what is sent with one. */
+/** Another ipfsmem that serves its blocks (`ipfsmem serve peer`): read without a token, written with one. */
 
 import { type Bytes, isObject, Refused } from '../core/bytes.ts'
 import { readCar, writeCar } from '../core/car.ts'
@@ -9,7 +9,7 @@ const MOST_ASKED = 500
 const MOST_RECORD = 10 << 10
 const RECORD_TYPE = 'application/vnd.ipfs.ipns-record'
 
-/** `url`: of the server, without a slash at its end. */
+/** `url`: of the server, without a final slash. */
 export function peer(url: string, token: string | null, fetch: Fetch): Provider {
   const base = url.replace(/\/+$/, '')
   const name = `peer:${base}`
@@ -37,7 +37,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
     async record(ipns) {
       const answer = await http.ask(`${base}/routing/v1/ipns/${ipns}`, { headers: { Accept: RECORD_TYPE }, allow: [404], what: 'tell where a name leads' })
       if (answer.status !== 404) return http.bytes(answer, MOST_RECORD)
-      // Only a server of ours says so in this form; any other page is no answer.
+      // Only a server of ours answers in this form; any other page is not an answer.
       const said = answerOf(name, await http.text(answer))
       if (isObject(said.error) && said.error.reason === 'NOT_FOUND') return null
       throw new ProviderError(name, false, `${name} does not keep names: is there an ipfsmem server at that address?`)
@@ -96,7 +96,7 @@ function answerOf(name: string, text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
   } catch {
-    // said below
+    // reported below
   }
   throw new ProviderError(name, false, `${name} returned an unknown answer: is there an ipfsmem server at that address?`)
 }

@@ -1,8 +1,9 @@
 /**
- * An account at Pinata, written to from a page by its v3 API: versions as CARs, which takes a plan that takes CARs, and lists of them by name.
+ * A Pinata account, written from a page by its v3 API: versions as CARs, which requires a plan that accepts CARs, and lists of them by
+ * name.
  *
- * It keeps no names and is not read here: names go to a router, and blocks come from gateways. Every upload is a whole tree, as there is no way
- * to ask which blocks are there. The key is sent to Pinata's two hosts and to nobody else.
+ * It stores no names and is not read here: names go to a router, and blocks come from gateways. Every upload is a whole tree, since the API
+ * cannot tell which blocks are stored. The key is sent only to Pinata's two hosts.
  */
 
 import { isObject } from '../core/bytes.ts'
@@ -14,10 +15,10 @@ const API = 'https://api.pinata.cloud/v3/files/public'
 const UPLOADS = 'https://uploads.pinata.cloud/v3/files'
 /** Maximum pages of one list. */
 const MOST_PAGES = 100
-/** Bytes of one request; larger ones take another protocol. */
+/** Maximum bytes of one request; larger ones require another protocol. */
 const MOST = 94_371_840
 const PENDING = 'pending'
-/** Looks at an upload that is being processed, and milliseconds between two. */
+/** Number of checks of an upload that is being processed, and milliseconds between two. */
 const LOOKS = 90
 const REST = 2000
 const PAGE = 100
@@ -45,7 +46,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
   }
   const entryOf = (value: unknown): Entry | null =>
     isObject(value) && typeof value['id'] === 'string' && (value['cid'] == null || typeof value['cid'] === 'string') ? { id: value['id'], cid: typeof value['cid'] === 'string' ? value['cid'] : PENDING, name: typeof value['name'] === 'string' ? value['name'] : '' } : null
-  /** Entries of the list, the newest first. What the service does not filter is left out here. */
+  /** List the entries, newest first. Entries that the service does not filter are removed here. */
   const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
     const unread = (one: unknown): Entry => ({ id: '', cid: UNREAD, name: isObject(one) && typeof one['name'] === 'string' ? one['name'] : (by.name ?? '') })
     const all: Entry[] = []
@@ -60,7 +61,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }
   const drop = (id: string): Promise<Response> => http.ask(`${API}/${encodeURIComponent(id)}`, { method: 'DELETE', allow: [404], what: 'release a version' })
-  /** The CID of an upload once it is processed. */
+  /** Return the CID of an upload once it is processed. */
   const settled = async (entry: Entry): Promise<string> => {
     let { cid } = entry
     for (let look = 0; cid === PENDING && look < LOOKS; look++) {
@@ -79,7 +80,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     blocks: async () => new Map(),
     async has(cids) {
       const [root] = cids
-      // Only of roots anything can be said.
+      // Known only for roots.
       if (cids.length !== 1 || root === undefined) return new Set()
       return new Set((await listed({ cid: root })).map(one => one.cid))
     },

@@ -1,4 +1,4 @@
-/** Publishing: what a keeper lacks of a version is sent, then names are moved. */
+/** Publish: send the blocks that a provider lacks, then move names. */
 
 import { type Bytes, fromHex, hex } from '../core/bytes.ts'
 import { ipnsName } from '../core/cid.ts'
@@ -11,7 +11,7 @@ import type { Run } from './run.ts'
 
 const NOT_ANNOUNCED = 'other devices do not know this device yet: it is announced again at the next sync'
 
-/** Blocks to every keeper, then names. -> how many blocks were sent, and whether anything of ours was taken. */
+/** Send blocks to every provider, then put names. Returns the number of blocks sent, and whether any provider accepted our version. */
 export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent: number; taken: boolean }> {
   const { replica } = run
   const { announcing } = made
@@ -42,7 +42,7 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
   const anchorName = announcing === null ? null : ipnsName(fromHex(announcing.head))
   let isAnnounced = announcing === null
   for (const server of run.nameServers) {
-    // No name is put where what it leads to was not taken; one that keeps no blocks itself is another matter.
+    // A provider that did not accept a root gets no name that leads to it; one that stores no blocks does.
     if (server.putRecord === undefined || (run.providers.some(one => one.keeper?.name === server.name) && !has.has(server.name))) continue
     for (const [one, record] of records) {
       try {
@@ -64,7 +64,7 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
   return { sent, taken: sent > 0 || made.isNew }
 }
 
-/** Send what a keeper lacks of a root, and pin it. What lies below the root that was last whole there was sent before. */
+/** Send a provider the missing blocks of a root, and pin it. Blocks below the last root that was complete there were sent before. */
 async function place(run: Run, keeper: Keeper, root: string, name: string, isState: boolean): Promise<number> {
   const { replica } = run
   const before = replica.kept.placed[keeper.name]

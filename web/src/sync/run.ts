@@ -1,4 +1,4 @@
-/** What one sync knows on its way: its notices, the names that it has heard of, and who did not answer. */
+/** The shared state of one sync: its notices, the records of names, and the providers that did not answer. */
 
 import { fromBase64url, type Bytes, Refused } from '../core/bytes.ts'
 import { rawCid } from '../core/cid.ts'
@@ -13,13 +13,13 @@ import type { Replica } from '../device/replica.ts'
 import { fetchBlocks, fetchTops, fetchTrees } from './fetching.ts'
 import { type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
 
-/** Something that a person should know of a sync; `provider` is the name of the one that it is about, '' where it is not about one. */
+/** A notice of a sync for a person; `provider`: the provider concerned, or ''. */
 export type Notice = { readonly kind: string; readonly text: string; readonly provider: string }
 
 export type SyncReport = {
-  /** The root that this device's name leads to; null where nothing was published. */
+  /** The root to which this device's name leads; null if nothing was published. */
   readonly root: string | null
-  /** Whether anything came from others, and whether a keeper took anything of ours. */
+  /** Whether changes of others were joined, and whether a provider accepted ours. */
   readonly joined: boolean
   readonly published: boolean
   readonly verdicts: Readonly<Record<string, Verdict>>
@@ -27,27 +27,29 @@ export type SyncReport = {
   readonly sentBlocks: number
 }
 
-/** Where a memory is found: its vault, and the public key of its anchor, both in hex. */
+/** Where to find a vault: its tag, and the public key of its anchor, both in hex. */
 export type Pointer = { readonly vault: string; readonly anchor: string }
 
 export type SyncHow = {
-  /** For a device that was let in by its request. */
+  /** For a device that was added by its request. */
   readonly pointer?: Pointer | null
-  /** A version that a person named, for where no name leads to one. */
+  /** A version that a person named, if no name leads to one. */
   readonly begin?: string
-  /** A device to let in. */
+  /** A device to add. */
   readonly enrollee?: Enrollee
-  /** An unlocked root: the wallet's keys, or those of recovery words. */
+  /** An unlocked root: the keys of the wallet or of a recovery phrase. */
   readonly root?: RootKeys | null
   readonly progress?: (step: string) => void
-  /** Called once in the first sync of a device, when what was joined is shown and not kept yet; the sync goes on when it is done. */
+  /**
+   * Called once in the first sync of a device, when the joined state is shown and not stored yet; storing starts when the promise resolves.
+   */
   readonly shown?: () => Promise<void>
 }
 
 export class Run {
   readonly notices: Notice[] = []
   readonly names = new Map<string, Bytes>()
-  /** What each server of names shows. */
+  /** The records that each name server returned. */
   readonly shown = new Map<string, Bytes | null>()
   readonly brought = new Set<string>()
   /** Providers that failed while they were read. */
@@ -65,12 +67,12 @@ export class Run {
     this.notices.push({ kind, text, provider })
   }
 
-  /** What is true of several is said once. */
+  /** Add a notice that applies to several, once. */
   sayOnce(kind: string, text: string): void {
     if (!this.notices.some(one => one.kind === kind && one.text === text)) this.say(kind, text)
   }
 
-  /** Say that a provider failed, unless it is among those `said` before; the sync goes on with the others. */
+  /** Report a provider's failure, unless it is in `said`; the sync continues with the others. */
   failed(error: unknown, said = this.silent): void {
     if (!(error instanceof ProviderError)) throw error
     if (!said.has(error.provider)) this.say('provider', error.message, error.provider)
@@ -85,7 +87,7 @@ export class Run {
     return this.providers.flatMap(one => one.keeper ?? [])
   }
 
-  /** Take a record when it is signed and greater than the one known. */
+  /** Accept a record if it is signed and greater than the known one. */
   async offer(name: string, bytes: Bytes, provider: string): Promise<void> {
     const read = async (one: Bytes) => {
       try {
@@ -105,7 +107,7 @@ export class Run {
     this.names.set(name, known === null ? bytes : newestRecord([given, known]).bytes)
   }
 
-  /** Ask for names at every server that keeps them; throws when none answers. */
+  /** Query names at every name server; throws if none answers. */
   async ask(names: readonly string[]): Promise<void> {
     const servers = this.nameServers
     const answers = await Promise.all(
@@ -136,7 +138,7 @@ export class Run {
     return found.missingNodes
   }
 
-  /** Bring what shows whose versions these are, of roots that a list names. */
+  /** Fetch what identifies the roots of a list. */
   async fetchTops(roots: readonly string[]): Promise<void> {
     const readers = this.providers.flatMap(one => one.reader ?? [])
     const found = await fetchTops(roots, this.replica.blocks, readers)
@@ -144,7 +146,7 @@ export class Run {
     for (const cid of found.brought) this.brought.add(cid)
   }
 
-  /** Ask by their hashes for what a state names and nobody has given yet (FORMAT.md 6). */
+  /** Request by hash the objects that a state names and that are missing here (FORMAT.md 6). */
   async askForMissing(state: State): Promise<void> {
     const { blocks } = this.replica
     const missing = [...objectsOf(state).keys()].map(objectCid).filter(cid => blocks.peek(cid) === null)

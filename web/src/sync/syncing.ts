@@ -1,8 +1,7 @@
 /**
- * One sync: what others published is found, verified and joined, then what this device has is published (FORMAT.md 7).
+ * One sync: find, verify and join what others published, then publish what this device has (FORMAT.md 7).
  *
- * It reads as its steps: find, join, administer (with an unlocked root only), keep, publish. A provider that fails costs time and no
- * text.
+ * Its steps: find, join, administer (only with an unlocked root), keep, publish. A failing provider costs time, never a text.
  */
 
 import { idOf } from '../core/curves.ts'
@@ -15,7 +14,7 @@ import { Run, type SyncHow, type SyncReport } from './run.ts'
 
 export type { Notice, Pointer, SyncHow, SyncReport } from './run.ts'
 
-/** Sync once. One at a time; writes go on meanwhile. */
+/** Sync once. One at a time; writes continue meanwhile. */
 export function sync(replica: Replica, providers: readonly Provider[], how: SyncHow = {}): Promise<SyncReport> {
   return replica.keeping.exclusively('sync', async () => {
     await replica.keeping.exclusively('write', () => replica.refresh())
@@ -29,7 +28,7 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
     const news = reading.heads.filter(one => !past.joined.has(one.hash))
     const keeping = async () => {
       how.progress?.('keeping')
-      // Who only reads and writes never says anything in a ring, so that is loaded with an unlocked root.
+      // Reading and writing adds no statements to a ring, so this is loaded only with an unlocked root.
       const ring = how.root ? await (await import('./administer.ts')).administer(run, reading.ring, how.root) : reading.ring
       const { keep } = await import('./keep.ts')
       return { ring, made: await replica.keeping.exclusively('write', () => keep(run, found, reading, ring, revision)) }
@@ -51,7 +50,7 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
   })
 }
 
-/** What a first sync joined is shown before it is kept: sealing, storing and publishing take longer than the rest. */
+/** Show the result of a first sync before it is stored: sealing, storing and publishing take longer than the rest. */
 async function ahead<T>({ replica, how }: Run, { ring, state }: VaultReading, keeping: () => Promise<T>): Promise<T> {
   replica.showAhead({ ring, entries: state.entries }, how.root ? ring.said.persons.get(idOf(how.root.admin)) : undefined)
   try {
@@ -63,7 +62,7 @@ async function ahead<T>({ replica, how }: Run, { ring, state }: VaultReading, ke
   }
 }
 
-/** That nobody published with this device's key what this device did not make: then it was restored or copied. */
+/** Require that this device's key published nothing that this device did not make: otherwise it was restored or copied. */
 function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
   const { device, kept } = run.replica
   const { heads, verdicts } = reading

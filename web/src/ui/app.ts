@@ -1,6 +1,6 @@
 /**
- * The page: it shows one view of a memory at a time. The page of `ipfsmem ui` is let in by the one-time code in its address, and keeps
- * what it was given in its memory alone; any other page gives it the `client` of the memory that it opened.
+ * The page: shows one view of a vault at a time. The page of `ipfsmem ui` authenticates with the one-time code in its address and holds its
+ * token only in memory; any other page passes the `client` of the vault that it opened.
  */
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
@@ -19,13 +19,13 @@ import './dreams.ts'
 import './usage.ts'
 
 const VIEWS = [['memories', 'Memories'], ['timeline', 'Timeline'], ['sessions', 'Sessions'], ['graph', 'Graph'], ['conflicts', 'Conflicts'], ['context', 'Agent’s view'], ['dreams', 'Tidy up'], ['usage', 'Usage'], ['vault', 'This vault']] as const
-/** Views in which one thing is chosen by the address. */
+/** Views in which the address selects one item. */
 const CHOOSING: readonly string[] = ['memories', 'sessions', 'graph']
 /** A view that a page adds to those of every page. */
 export type Extra = { readonly name: string; readonly words: string; readonly show: (place: Place) => TemplateResult }
-/** Milliseconds in which changes are gathered before the views look again. */
+/** Milliseconds in which changes are collected before the views reload. */
 const GATHER = 60
-/** Milliseconds after which a page that is shut, or whose question failed, asks again: no event has to reach it for that. */
+/** Milliseconds after which a locked page, or one whose request failed, asks again; it does not depend on events. */
 const AGAIN = 1000
 
 export class MemoryApp extends LitElement {
@@ -73,7 +73,7 @@ export class MemoryApp extends LitElement {
     })
   }
 
-  /** `/` goes to the search of a view, Escape out of it. */
+  /** `/` focuses the search of a view, Escape leaves it. */
   #keyed(event: KeyboardEvent): void {
     const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
     const search = this.querySelector<HTMLInputElement>('main input[type=search]')
@@ -95,20 +95,20 @@ export class MemoryApp extends LitElement {
       await this.#open()
       this.#read()
     } catch (error) {
-      // Whoever put a wrong code into the address of a page that is open has closed nothing.
+      // A wrong code in the address of an open page must not close it.
       if (this.#place !== null && this.shut === null) return
       this.shut = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
     }
   }
 
-  /** Listen first: what changes after the first answer is heard. */
+  /** Listen first, so that no change after the first answer is missed. */
   async #open(): Promise<void> {
     this.#end?.()
     this.#end = this.client!.subscribe({ change: change => this.#heard(change), connected: yes => this.#connected(yes) })
     await this.#look()
   }
 
-  /** Ask what is open. Of several questions the last one is answered, and it is asked again while the page is shut. */
+  /** Ask what is open. Only the last of several questions is answered; it is repeated while the page is locked. */
   async #look(): Promise<void> {
     const asked = ++this.#asked
     try {
@@ -127,7 +127,7 @@ export class MemoryApp extends LitElement {
     }
   }
 
-  /** Look again soon, unless it was looked meanwhile. */
+  /** Ask again soon, unless that was done meanwhile. */
   #later(asked = this.#asked): void {
     window.setTimeout(() => asked === this.#asked && void this.#look(), AGAIN)
   }
@@ -137,13 +137,13 @@ export class MemoryApp extends LitElement {
       const [scopes, clashes] = await Promise.all([this.client!.scopes(), this.opened!.whole ? this.client!.conflicts() : []])
       Object.assign(this, { scopes, clashes: clashes.length })
     } catch {
-      // The view that is open says what is the matter.
+      // The open view shows the error.
     }
   }
 
   #connected(yes: boolean): void {
     this.online = yes
-    // What changed before this moment was not heard.
+    // Earlier changes were not received.
     if (!yes || this.opened === null) return
     void this.#look()
     this.#soon()
@@ -187,7 +187,7 @@ export class MemoryApp extends LitElement {
     if (this.#place === null || Object.entries(place).some(([name, value]) => this.#place![name as keyof Place] !== value)) this.#place = place
   }
 
-  /** Another link opens the page again, with all that was being typed. */
+  /** Open the page again with another link, keeping all drafts. */
   #again(event: Event): void {
     event.preventDefault()
     const given = (event.target as HTMLFormElement).querySelector('input')!
@@ -214,7 +214,7 @@ export class MemoryApp extends LitElement {
     if (place === null) return html`<main class="shut" aria-busy="true"><p class="faint">Opening…</p></main>`
     const known = this.opened!
     const shut = this.shut !== null
-    // What is being typed outlives a lock: the views stay, and nothing of them is shown.
+    // Drafts outlive a lock: the views stay, hidden.
     return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>Skip to content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
         ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
@@ -248,7 +248,7 @@ export class MemoryApp extends LitElement {
 }
 customElements.define('memory-app', MemoryApp)
 
-/** Drawn, as not every system has letters that look so. */
+/** Drawn, since not every system has such a glyph. */
 const LOCK = 'M7 11V7.5a5 5 0 0 1 10 0V11M5 11h14v9H5z'
 const PLUG = 'M12 3v8M6.5 6.5a8 8 0 1 0 11 0'
 const DOOR = 'M6 21V4h12v17M3 21h18M14 12.5v.5'
@@ -261,14 +261,14 @@ function address(view: string, key: string): string {
   return `#/${view}${key ? `/${encodeURIComponent(key)}` : ''}`
 }
 
-/** The code in the address, which is in no history and no screenshot from here on: `instead` stands there then. */
+/** Take the code out of the address, so that no history or screenshot shows it; `instead` replaces it. */
 function takenCode(instead: string): string | null {
   const code = new URLSearchParams(location.hash.slice(1)).get('code')
   if (code !== null) history.replaceState(null, '', location.pathname + instead)
   return code
 }
 
-/** The name that a part of an address stands for; the part itself where it is none that a browser wrote. */
+/** Decode a part of an address; return it unchanged if it is not valid. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part)

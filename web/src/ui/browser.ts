@@ -1,4 +1,4 @@
-/** What is only in this browser: the places that it asks, with what lets it write there, its passkeys, other devices that it lets in, its lock. */
+/** The state of this browser: its providers with their tokens, its passkeys, devices that it adds, its lock. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
@@ -9,16 +9,19 @@ import { qrCode } from './qr.ts'
 import { View } from './view.ts'
 import './unlock.ts'
 
-/** What this browser can do for its memory. */
+/** Capabilities of this browser for its vault. */
 export type Own = {
   readonly places: () => Promise<readonly Spec[]>
   readonly setPlaces: (places: readonly Spec[]) => Promise<void>
   readonly lock: () => Promise<void>
-  /** A link by which another browser finds this memory, and asks to be let in. */
+  /** A link with which another browser finds this vault and requests to be added. */
   readonly link: () => Promise<string>
   readonly asked: (request: string) => Promise<{ readonly label: string; readonly words: readonly string[] }>
   readonly letIn: (request: string, root: RootKeys) => Promise<string>
-  /** Proves that these keys open this browser's own; -> makes a passkey that does, and has to follow a click. Null: there are no passkeys here. */
+  /**
+   * Check that these keys open this browser's own; returns a function that creates a passkey, to be called from a click. Null: no passkeys
+   * here.
+   */
   readonly passkey: ((root: RootKeys) => Promise<() => Promise<void>>) | null
   readonly passkeys: () => Promise<readonly string[]>
   readonly dropPasskey: (id: string) => Promise<void>
@@ -31,7 +34,7 @@ export class BrowserView extends View {
   declare said: string
   declare link: string
   declare request: string
-  /** Whose words are shown, and by which request: what is let in is what was compared. */
+  /** The device whose words are shown, and its request: the compared one is added. */
   declare guest: { readonly request: string; readonly label: string; readonly words: readonly string[] } | null
   declare passkeys: readonly string[]
   declare proving: boolean

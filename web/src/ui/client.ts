@@ -1,12 +1,12 @@
 /**
- * What the page asks of a memory, wherever that is: behind `ipfsmem ui`, or in this browser. The words are those of every other face.
+ * The page's interface to a vault, behind `ipfsmem ui` or in this browser, with the names of every other interface.
  *
- * A view knows this and nothing of HTTP, keys or storage. Moments are milliseconds since 1970 UTC.
+ * A view knows nothing else: no HTTP, keys or storage. Times are milliseconds since 1970 UTC.
  */
 
 import type { Life } from './life.ts'
 
-/** Memories that a question is answered with, at most. */
+/** Maximum number of search results. */
 export const BEST = 50
 
 export type Right = 'read' | 'write' | 'admin'
@@ -24,13 +24,13 @@ export type Line = {
   readonly merged: boolean
   /** Whether its text is on this device. */
   readonly here: boolean
-  /** How well it fits a question; null in a list. */
+  /** Score of a search result; null in a list. */
   readonly score: number | null
-  /** Whether it is the word of this person; others' texts are candidates. */
+  /** Whether it is a text of this person; others' texts are pending. */
   readonly own: boolean
 }
 
-/** One memory as it is shown. `seen` goes to the write that has seen it. */
+/** One memory as it is shown. Pass `seen` to the write. */
 export type Shown = {
   readonly key: string
   readonly scope: string
@@ -39,7 +39,7 @@ export type Shown = {
   readonly text: string
   readonly seen: string
   readonly merged: boolean
-  /** Whether it is the word of this person; others' texts are shown as they stand. */
+  /** Whether it is a text of this person; others' texts are shown unformatted. */
   readonly own: boolean
 }
 
@@ -51,11 +51,11 @@ export type Draft = {
   readonly tags: readonly string[]
 }
 
-/** What is written: a type only where it is another one than was shown, "" takes it away. */
+/** A text to write: `type` only if it changes, "" removes it. */
 export type Written = Omit<Draft, 'type'> & { readonly type?: string }
 
 export type Version = { readonly sha256: string | null; readonly at: number | null; readonly by: string; readonly now: string; readonly own: boolean }
-/** `about`: the key of the memory that it is about, where it is about one. */
+/** `about`: the key of the memory concerned, if any. */
 export type Happening = { readonly at: string; readonly type: string; readonly about: string; readonly said: string }
 export type DayCount = { readonly day: string; readonly events: number }
 export type Copy = { readonly file: string; readonly by: string; readonly text: string | null }
@@ -71,7 +71,7 @@ export type Clash = {
 export type Choice = { readonly keep: true } | { readonly take: string } | { readonly text: string }
 export type Context = { readonly text: string; readonly tokens: number; readonly shown: readonly string[]; readonly skipped: readonly string[]; readonly listed: number; readonly leftOut: number; readonly secrets: readonly string[] }
 export type Scope = { readonly name: string; readonly title: string; readonly memories: number }
-/** `heard`: when this device was shown the last version that it published, where that is known. */
+/** `heard`: when this device first saw the latest version that the member published, if known. */
 export type Member = { readonly id: string; readonly label: string; readonly role: string; readonly kind: string; readonly thisDevice: boolean; readonly root: boolean; readonly heard?: number | null }
 export type Place = { readonly name: string; readonly can: string; readonly limits: readonly string[]; readonly at: number | null; readonly problem: string }
 export type Finding = { readonly level: string; readonly text: string; readonly hint: string }
@@ -89,10 +89,10 @@ export type State = {
 }
 export type Opened = { readonly namespace: string; readonly namespaces: readonly string[]; readonly right: Right; readonly locked: boolean; readonly whole: boolean }
 export type Change = { readonly what: string; readonly scope: string; readonly key: string; readonly doing: string; readonly done: number; readonly total: number; readonly locked: boolean; readonly ended?: boolean; readonly exit_code?: number; readonly said?: string }
-/** `offline`: nobody answers now, and it is tried again. */
+/** `offline`: no connection now; it is retried. */
 export type Heard = { readonly change: (change: Change) => void; readonly connected: (yes: boolean) => void }
 
-/** An error in words: what happened, and what to do. */
+/** An error for people: what happened, and the next step. */
 export class Refusal extends Error {
   constructor(
     readonly kind: string,
@@ -106,14 +106,14 @@ export class Refusal extends Error {
 
 export interface MemoryClient {
   readonly life: Life
-  /** Whether the memory is in this browser itself, and no ipfsmem on this machine behind it. */
+  /** Whether the vault is in this browser, without an ipfsmem on this machine. */
   readonly alone: boolean
   open(): Promise<Opened>
   choose(namespace: string): void
   list(scope: string, how: { type?: string; match?: string; cursor?: string; limit?: number }): Promise<{ lines: readonly Line[]; next: string | null; total: number }>
   recall(query: string, scope: string): Promise<readonly Line[]>
   read(key: string, scope: string): Promise<Shown>
-  /** `seen` null: nothing is there yet. Gives what is shown then. */
+  /** `seen` null: a new memory. Returns the memory as shown. */
   write(key: string, scope: string, written: Written, seen: string | null): Promise<Shown>
   forget(key: string, scope: string, seen: string): Promise<void>
   history(key: string, scope: string): Promise<readonly Version[]>
@@ -131,7 +131,9 @@ export interface MemoryClient {
   providers(): Promise<readonly Place[]>
   check(): Promise<readonly Finding[]>
   sync(): Promise<string>
-  /** A file of everything, or of one scope. Raises the Refusal `IncompleteError` where something cannot go along, unless that is fine (`partial`). */
+  /**
+   * Return a file of everything, or of one scope. Raises the Refusal `IncompleteError` if something cannot be included, unless `partial`.
+   */
   export(format: 'zip' | 'car' | 'blob', scope: string, partial: boolean): Promise<Blob>
   subscribe(heard: Heard): () => void
 }

@@ -1,4 +1,4 @@
-/** Texts that were written at the same time, side by side, settled where they stand. What came meanwhile stays. */
+/** Conflicting texts side by side, and their resolution. Concurrent changes stay. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Choice, Clash } from './client.ts'
@@ -9,7 +9,7 @@ import { empty, View } from './view.ts'
 export class ConflictsView extends View {
   static override properties = { ...View.properties, found: { state: true }, own: { state: true } }
   declare found: readonly Clash[] | null
-  /** The text that is being written, and what was shown when it was begun, or looked at since. */
+  /** The text being edited, and the version on which it is based. */
   declare own: Settling | null
 
   constructor() {
@@ -26,7 +26,7 @@ export class ConflictsView extends View {
     if (changed.has('place') && before?.revision !== this.place.revision) void this.#load()
   }
 
-  /** What is being written; it is there still when somebody comes back to this view. */
+  /** Keep the text being edited, so that it is still there on return to this view. */
   #write(own: Settling | null): void {
     this.own = own
     this.place.drafts.settle(this.place.namespace, own)
@@ -67,7 +67,7 @@ export class ConflictsView extends View {
     </article>`
   }
 
-  /** What was being written when somebody else settled it. */
+  /** Show the text being edited of a conflict that was resolved elsewhere. */
   #left(): TemplateResult | typeof nothing {
     const own = this.own
     if (own === null || this.found === null || this.found.some(one => placeOf(one) === own.key)) return nothing

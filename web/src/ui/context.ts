@@ -1,4 +1,4 @@
-/** What an agent would be given: the very text, what it costs, and what had no room. */
+/** The context that an agent would get: the exact text, its cost, and what did not fit. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Context } from './client.ts'

@@ -1,4 +1,4 @@
-/** Before the memory in this browser is open: with what it is opened, where it is found, and whether it stays open. */
+/** The form before the vault in this browser is open: how to open it, where to find it, and whether it stays open. */
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
@@ -15,17 +15,17 @@ import './unlock.ts'
 
 export class MemoryDoor extends LitElement {
   static override properties = { enter: { attribute: false }, ask: { attribute: false }, forget: { attribute: false }, sure: { state: true }, pointer: { attribute: false }, isNew: { attribute: false }, passkeys: { attribute: false }, typed: { state: true }, stay: { state: true }, failed: { state: true } }
-  /** Opens the memory. Raises what a person is to be told. */
+  /** Opens the vault. Raises errors for the person. */
   declare enter: (how: OpenHow) => Promise<void>
-  /** Makes the keys of this browser, for a device that lets it in. */
+  /** Makes the keys of this browser, for a device that adds it. */
   declare ask: (where: Whereabouts, label: string) => Promise<Request>
-  /** What another device said of where the memory is; '' where nothing came along. */
+  /** The pointer from another device; '' without one. */
   declare pointer: string
-  /** Deletes what this browser keeps. */
+  /** Deletes this browser's data. */
   declare forget: () => Promise<void>
-  /** Whether this browser keeps no memory yet, so that it has to be told where. */
+  /** Whether this browser has no vault yet, and needs its providers. */
   declare isNew: boolean
-  /** Passkeys that open what is kept here. */
+  /** Passkeys that open the stored vault. */
   declare passkeys: readonly string[]
   declare typed: readonly Typed[]
   declare stay: boolean
@@ -75,7 +75,7 @@ export class MemoryDoor extends LitElement {
 }
 customElements.define('memory-door', MemoryDoor)
 
-/** What people call this browser in the list of devices. */
+/** The label of this browser in the list of members. */
 function label(): string {
   const { userAgent } = navigator
   const name = ['Firefox', 'Edg', 'Chrome', 'Safari'].find(one => userAgent.includes(one)) ?? ''

@@ -1,20 +1,20 @@
 /**
- * What is being typed, while the page is open: it outlives a look at something else, a lock, and an end of the session. It is held here, and
- * nowhere on a disk.
+ * Drafts, while the page is open: they survive a change of view, a lock, and the end of the session. They are only in memory, never on a
+ * disk.
  */
 
 import type { Draft, Shown } from './client.ts'
 
-/** A memory that is being written: what is typed, what was shown when it was begun, and the key of a new one. */
+/** A draft of a memory: its text, the version on which it is based, and the key of a new one. */
 export type Kept = { readonly draft: Draft; readonly shown: Shown | null; readonly newKey: string }
-/** A text that is to settle a conflict, and what was shown when it was begun. */
+/** A draft that resolves a conflict, and the version on which it is based. */
 export type Settling = { readonly key: string; readonly text: string; readonly seen: string }
 
 export class Drafts {
   readonly #memories = new Map<string, Kept>()
   readonly #settling = new Map<string, Settling>()
 
-  /** Whether something would be lost with this page. */
+  /** Whether this page has drafts that would be lost. */
   get any(): boolean {
     return this.#memories.size + this.#settling.size > 0
   }
@@ -23,7 +23,7 @@ export class Drafts {
     return this.#memories.get(place(namespace, scope, key)) ?? null
   }
 
-  /** Keep a memory's draft; null lets go of it. */
+  /** Store a memory's draft; null removes it. */
   keep(namespace: string, scope: string, key: string, kept: Kept | null): void {
     if (kept === null) this.#memories.delete(place(namespace, scope, key))
     else this.#memories.set(place(namespace, scope, key), kept)
@@ -38,7 +38,7 @@ export class Drafts {
     else this.#settling.set(namespace, own)
   }
 
-  /** Every text that is being typed, with what a person knows it by. */
+  /** Return every draft with a name that the person recognises. */
   texts(): readonly { readonly name: string; readonly text: string }[] {
     return [
       ...[...this.#memories.values()].map(one => ({ name: one.draft.name || one.shown?.key || one.newKey || 'A new memory', text: one.draft.body })),

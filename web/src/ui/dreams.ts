@@ -1,4 +1,4 @@
-/** Tidying up: what a dream proposes, each change beside what stands there now, done by a person's word, and taken back. */
+/** Dreams: the proposed changes next to the current texts, their approval, and undo. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { marked, others } from './differing.ts'
@@ -6,16 +6,16 @@ import type { DreamingClient, Dreamt, DreamFound, DreamState, DreamStep, Done, P
 import { Refusal } from './client.ts'
 import { empty, many, moment, sentence, View } from './view.ts'
 
-/** Keys that are named of what a dream changed. */
+/** Maximum number of changed keys that are named. */
 const NAMED = 12
 const KINDS: Readonly<Record<string, string>> = { 'broken-link': 'has a broken link', 'stale-line': 'has an index line with a dead link', alike: 'is similar to', contradiction: 'may contradict', faded: 'has faded' }
 
 export class DreamsView extends View {
   static override properties = { ...View.properties, state: { state: true }, proposal: { state: true }, now: { state: true }, past: { state: true }, said: { state: true }, looking: { state: true }, ready: { state: true } }
-  /** Null where the token is not for the whole memory, of which only that is known. */
+  /** Null if the token is not for the whole vault, since only that has this state. */
   declare state: DreamState | null
   declare proposal: Proposal | null
-  /** What each memory that would be changed says now; null where it says nothing. */
+  /** The current text of each memory in a proposal; null without one. */
   declare now: ReadonlyMap<string, string | null>
   declare past: readonly Dreamt[]
   declare said: string

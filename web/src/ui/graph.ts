@@ -1,4 +1,4 @@
-/** What stands in relation to what: the entities, what is said of one, its neighbours, and a picture of them that is walked by keyboard too. */
+/** The graph: the entities, the observations and neighbours of one, and a picture that the keyboard can navigate too. */
 
 import { html, nothing, type PropertyValues, svg, type SVGTemplateResult, type TemplateResult } from 'lit'
 import type { Entity, Graph } from './life.ts'
@@ -11,7 +11,7 @@ export class GraphView extends View {
   static override properties = { ...View.properties, chosen: { attribute: false }, found: { state: true }, near: { state: true }, query: { state: true }, depth: { state: true } }
   declare chosen: string
   declare found: readonly Entity[] | null
-  /** What the picture shows: what is near to the chosen entity, else all. */
+  /** The pictured graph: the neighbours of the chosen entity, else all. */
   declare near: Graph | null
   declare query: string
   declare depth: number
@@ -107,7 +107,7 @@ function link(key: string): string {
   return `#/graph/${encodeURIComponent(key)}`
 }
 
-/** The name at a spot: below it, or outward from the middle and never upside down. */
+/** The name of a spot: below it, or outward from the centre and never upside down. */
 function named(one: Spot): SVGTemplateResult {
   if (one.turn === undefined) return svg`<text x=${one.x} y=${one.y + 22} text-anchor="middle">${one.short}</text>`
   const left = Math.abs(one.turn) > 90

@@ -2,7 +2,7 @@
 
 import type { Happening } from './client.ts'
 
-/** What a key of a memory is. */
+/** The form of a memory's key. */
 const KEY = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
 export function happeningOf({ ts, type, id: _id, key, ...data }: { readonly [name: string]: unknown }): Happening {

@@ -1,4 +1,4 @@
-/** A memory behind the HTTP API of this very server (`ipfsmem ui`). The token is held here, and nowhere else: not in storage, not in a cookie. */
+/** A vault behind the HTTP API of this server (`ipfsmem ui`). The token is only in memory: not in storage, not in a cookie. */
 
 import { HERE } from '../device/days.ts'
 import {
@@ -13,7 +13,7 @@ import type { Life } from './life.ts'
 type Json = { [name: string]: any }
 
 const SILENT: Change = { what: '', scope: '', key: '', doing: '', done: 0, total: 0, locked: false }
-/** Milliseconds until a stream of changes that ended is asked for again. */
+/** Milliseconds until an ended stream of changes is requested again. */
 const AGAIN = 1000
 
 export class HttpClient implements MemoryClient {
@@ -28,7 +28,7 @@ export class HttpClient implements MemoryClient {
     this.life = { sessions: all, graph: all, dreams: all, dreaming: all, usage: all }
   }
 
-  /** The client for a one-time code. Raises Refusal for a code that opens nothing. */
+  /** Return the client for a one-time code. Raises Refusal for an invalid code. */
   static async exchange(code: string): Promise<HttpClient> {
     const answer = await asked('/v1/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ code }) })
     return new HttpClient(((await answer.json()) as Json)['token'])
@@ -43,7 +43,7 @@ export class HttpClient implements MemoryClient {
     try {
       return await asked(`/v1/${path}${said ? `?${said}` : ''}`, sent)
     } catch (error) {
-      // A server without time zone files knows UTC only.
+      // A server without time zone files knows only UTC.
       if (!query['tz'] || !(error instanceof Refusal) || error.status !== 400) throw error
       return this.#ask(method, path, { ...query, tz: undefined }, body, headers)
     }
@@ -167,7 +167,7 @@ export class HttpClient implements MemoryClient {
     try {
       done = await this.#post('sync', {}, undefined)
     } catch (error) {
-      // What is asked for is under way; its end is heard.
+      // The request is in progress; its end arrives as an event.
       if (error instanceof Refusal && error.kind === 'ConcurrencyError') return 'A sync runs already'
       throw error
     }
@@ -195,7 +195,7 @@ export class HttpClient implements MemoryClient {
         const query = this.#namespace ? `?namespace=${this.#namespace}` : ''
         const answer = await fetch(`/v1/changes${query}`, { signal, cache: 'no-store', headers: { Authorization: `Bearer ${this.#token}`, ...(cursor ? { 'Last-Event-ID': cursor } : {}) } })
         if (answer.status === 401) {
-          // The server is another one by now: who opens the memory again is told so.
+          // Another server is running by now: opening the vault again reports that.
           heard.change({ ...SILENT, what: 'locked', locked: true })
           return
         }
@@ -206,7 +206,7 @@ export class HttpClient implements MemoryClient {
           if (event.event !== 'ready') heard.change({ ...SILENT, ...(JSON.parse(event.data) as object) } as Change)
         }
       } catch {
-        // It is asked again below; what is to be said, the next answer says.
+        // It is requested again below; the next answer has the error.
       }
       if (signal.aborted) return
       heard.connected(false)

@@ -1,4 +1,4 @@
-/** The life of a memory behind the HTTP API of this very server. */
+/** Sessions, graph, dreams and usage of a vault behind the HTTP API of this server. */
 
 import { HERE } from '../device/days.ts'
 import { Refusal } from './client.ts'
@@ -6,7 +6,7 @@ import type { Budget, By, Done, DreamingClient, DreamState, Dreamt, Entity, Drea
 
 type Json = { [name: string]: any }
 type Query = Record<string, string | number | undefined>
-/** How a request is sent: with the token, to the memory that was chosen. */
+/** Send a request, with the token, to the chosen vault. */
 export type Ask = (method: string, path: string, query?: Query, body?: unknown, headers?: Record<string, string>) => Promise<Response>
 
 export class HttpLife implements SessionsClient, GraphClient, DreamsClient, DreamingClient, UsageClient {

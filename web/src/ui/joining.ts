@@ -1,4 +1,6 @@
-/** A browser without the wallet is let in by a device that has it: it shows its public keys and six words, and opens once these were let in. */
+/**
+ * Adding a browser without the wallet: it shows its public keys and six words to a device that has the wallet, and opens once it is added.
+ */
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { OpenHow } from '../open.ts'
@@ -12,7 +14,7 @@ export type Request = { readonly text: string; readonly words: readonly string[]
 
 export class JoiningForm extends LitElement {
   static override properties = { pointer: { attribute: false }, label: { attribute: false }, ask: { attribute: false }, enter: { attribute: false }, where: { state: true }, request: { state: true }, failed: { state: true }, busy: { state: true } }
-  /** What another device showed of where the memory is; empty where nothing came along. */
+  /** The pointer from another device; empty without one. */
   declare pointer: string
   declare label: string
   /** Makes the keys of this browser. */

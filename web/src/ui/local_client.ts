@@ -1,7 +1,7 @@
 /**
- * A memory in this browser itself, with no server behind it: the client (`../memory.ts`), in a worker or in the page, as the views ask for it.
+ * A vault in this browser, without a server: the client (`../memory.ts`), in a worker or in the page, in the form that the views need.
  *
- * It only translates. What a view was shown is a list of dots; a write gives them back, and replaces exactly these.
+ * It only translates. A view is shown text with a list of dots; a write passes them, and replaces exactly these.
  */
 
 import { normalTs } from '../core/timeline.ts'
@@ -19,7 +19,7 @@ import { LocalUsage } from './local_usage.ts'
 
 type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
-/** The memory, here or in a worker. */
+/** The vault, here or in a worker. */
 export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
   sync(): ReturnType<Memory['sync']>
   subscribe(heard: () => void): () => void
@@ -28,20 +28,20 @@ export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) 
 }
 
 export type LocalHow = {
-  /** What this memory is called here. */
+  /** Name of this vault here. */
   readonly name: string
   readonly right: Right
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
-  /** Whether the browser promised to keep what is kept; null where nothing is kept. */
+  /** Whether the browser agreed to persistent storage; null if nothing is stored. */
   readonly persisted: () => Promise<boolean | null>
 }
 
-/** Events of one page. */
+/** Events per page. */
 const PAGE = 200
 const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502, storage: 507 }
 
-/** What is asked of the memory, with its errors as the views know them. */
+/** Call the vault, and convert its errors for the views. */
 export async function asked<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
@@ -73,7 +73,7 @@ export class LocalClient implements MemoryClient {
     return { namespace: this.how.name, namespaces: [this.how.name], right: this.how.right, locked: false, whole: true }
   }
 
-  /** There is one. */
+  /** Only one vault here. */
   choose(): void {}
 
   async list(scope: string, how: { type?: string; match?: string }): Promise<{ lines: readonly Line[]; next: string | null; total: number }> {
@@ -105,7 +105,7 @@ export class LocalClient implements MemoryClient {
   async write(key: string, scope: string, written: Written, seen: string | null): Promise<Shown> {
     await this.#stillSeen(key, scope, seen)
     const { body, type, ...parts } = written
-    // Of what was seen nothing, nothing is replaced: what came meanwhile stays beside it.
+    // Nothing was shown, so nothing is replaced: a concurrent text becomes an alternative.
     const how = { ...parts, ...(type === undefined ? {} : { type }), scope, seen: seen === null ? [] : tokenOf(seen) }
     return shownOf(await asked(() => this.memory.write(key, body, how)))
   }
@@ -236,7 +236,7 @@ export class LocalClient implements MemoryClient {
     }
   }
 
-  /** Raises Refusal where something else is there by now than was seen; null: something is there at all. */
+  /** Raises Refusal if the memory differs from `seen`; null: if it exists. */
   async #stillSeen(key: string, scope: string, seen: string | null): Promise<void> {
     const now = await asked(() => this.memory.read(key, { scope, counts: false }))
     if ((now === null ? null : seenOf(now.token)) !== seen) throw changed(key)

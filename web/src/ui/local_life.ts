@@ -1,10 +1,10 @@
-/** The life of a memory in this browser itself: its sessions, its graph and what dreams did, as the views ask for them. It only translates. */
+/** Sessions, graph and dreams of a vault in this browser, in the form that the views need. It only translates. */
 
 import { Refusal } from './client.ts'
 import type { Done, DreamsClient, Dreamt, Entity, Graph, GraphClient, Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
 import { asked, type Behind } from './local_client.ts'
 
-/** Sessions of a list that does not show all, and hits of a search. */
+/** Sessions in a short list, and results of a search. */
 const SHOWN = 10
 const HITS = 50
 

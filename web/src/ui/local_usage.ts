@@ -1,11 +1,11 @@
-/** What models were used for, added up in this browser from the events of its own memory, as every other face adds it up. */
+/** Model usage, summed in this browser from the events of its vault as in every other interface. */
 
 import { dayHere } from '../device/days.ts'
 import type { Behind } from './local_client.ts'
 import type { Budget, By, Total, UsageClient } from './life.ts'
 
 const KIND = 'usage'
-/** Characters of a name, and the most tokens and millionths of a dollar of one event. */
+/** Maximum characters of a name, and maximum tokens and millionths of a dollar of one event. */
 const MAX_NAME = 200
 const MOST = 1e12
 
@@ -30,7 +30,7 @@ export class LocalUsage implements UsageClient {
     return [...sums.values()].sort((one, other) => (by === 'day' ? 0 : other.cost - one.cost) || byName(one, other))
   }
 
-  /** The settings that say limits are on no device without Python. */
+  /** Limits are settings of devices with Python. */
   async budgets(): Promise<readonly Budget[]> {
     return []
   }
@@ -46,12 +46,12 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, MAX_NAME) : ''
 }
 
-/** What is no number counts as 0: anybody may write such an event. */
+/** Return a number; anything else is 0, since any program may write such an event. */
 function number(value: unknown): number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST ? value : 0
 }
 
-/** A name that a spreadsheet would take for a formula begins with an apostrophe. */
+/** Prefix a name that a spreadsheet would read as a formula with an apostrophe. */
 function cell(name: string): string {
   return /^[=+\-@\t\r]/.test(name) ? `'${name}` : name
 }

@@ -1,9 +1,9 @@
-/** A text of anybody as a piece of the page: Markdown, made harmless. Nothing remote is loaded, nothing runs, nothing looks like the page. */
+/** Untrusted Markdown as a harmless part of the page: nothing remote is loaded, nothing runs, nothing looks like the page. */
 
 import DOMPurify from 'dompurify'
 import { marked, Tokenizer, type Tokens } from 'marked'
 
-/** Characters of a text that are rendered; the rest is told. */
+/** Maximum characters of a text that are rendered; the rest is reported. */
 const MOST = 200_000
 
 DOMPurify.addHook('afterSanitizeAttributes', node => {
@@ -11,7 +11,7 @@ DOMPurify.addHook('afterSanitizeAttributes', node => {
     node.setAttribute('target', '_blank')
     node.setAttribute('rel', 'noopener noreferrer')
   }
-  // What is folded away is given to a model as well.
+  // A model gets collapsed text too.
   if (node.nodeName === 'DETAILS') node.setAttribute('open', '')
   if (node.nodeName === 'IMG' && !(node.getAttribute('src') ?? '').startsWith('data:image/')) {
     const words = node.ownerDocument.createElement('span')
@@ -21,16 +21,20 @@ DOMPurify.addHook('afterSanitizeAttributes', node => {
   }
 })
 
-/** What nobody writes and what only costs: quotes in quotes in quotes. */
+/** Nested quotes that are only expensive to render. */
 const DEEP = /^[ \t]*(?:>[ \t]*){50}/m
 
-/** Milliseconds, and beginnings and ends of elements, from which on a text is shown as it stands; and characters of a list that are looked at together. */
+/**
+ * Limits in milliseconds and in element tags, beyond which a text is shown unformatted; and characters of a list that are parsed together.
+ */
 const LONGEST = 2_000
 const MOST_TAGS = 20_000
 const LIST = 10_000
 
-/** Reads Markdown, and ends when its time is over: some texts of a few kilobytes cost the square of their length. Two of these methods are
- * asked first at each step between blocks and within a line, and all of a list is one step. */
+/**
+ * Parses Markdown within a time limit: some texts of a few kilobytes take quadratic time. Two of these methods are called first at each
+ * step between blocks and within a line; a whole list is one step.
+ */
 class Hurried extends Tokenizer {
   readonly #until = performance.now() + LONGEST
 
@@ -54,7 +58,7 @@ class Hurried extends Tokenizer {
   }
 }
 
-/** A text rendered; one that cannot be is shown as it stands. */
+/** Render a text; one that cannot be rendered is shown unformatted. */
 export function rendered(text: string): DocumentFragment {
   const some = text.length > MOST ? `${text.slice(0, MOST)}\n\n…` : text
   try {
@@ -63,21 +67,23 @@ export function rendered(text: string): DocumentFragment {
       if (html.split('<', MOST_TAGS + 1).length <= MOST_TAGS) return harmless(html)
     }
   } catch {
-    // Too deep for the parser, or too long on its way: it is text all the same.
+    // Too deeply nested for the parser, or too slow: shown as text.
   }
   const plain = document.createDocumentFragment()
   plain.append(Object.assign(document.createElement('pre'), { textContent: some }))
   return plain
 }
 
-/** What Markdown writes beside words: entities, numbers of lists, boxes of tasks, the language of a block of code, names of tags. */
+/** Markdown syntax that is not words: entities, numbers of lists, task boxes, the language of a code block, tag names. */
 const MARKS = /&#?\w+;|^(?:[ \t>]*(?:\d+[.)]|[-*+](?: \[[ xX]\])?)(?=\s))+|^[ \t>]*(?:`{3,}|~{3,})[\w+#.-]{0,20}|<\/?[a-z][\w-]*/gim
 const WORD = /[\p{L}\p{N}]+/gu
-/** Characters that nobody sees: of format, tags, variation selectors. */
+/** Invisible characters: format, tags, variation selectors. */
 const INVISIBLE = /[\p{Cf}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}\u{3164}\u{115f}\u{1160}]/gu
 
-/** How many words of a text, and characters that nobody can see, are not in what it was `rendered` as: comments, elements that were left out, titles of
- * links. A model is given them all the same. */
+/**
+ * Return how many words of a text, and invisible characters, its rendered form lacks: comments, removed elements, titles of links. A model
+ * gets them all the same.
+ */
 export function unseen(text: string, made: Node): number {
   const shown = new Map<string, number>()
   const add = (some: string): void => {

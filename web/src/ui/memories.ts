@@ -1,15 +1,15 @@
-/** The list of memories: by scope and type, searched, and drawn only where it is looked at, however long it is. */
+/** The list of memories: by scope and type, searchable, with only the visible lines in the DOM. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { BEST, type Line } from './client.ts'
 import { empty, many, View } from './view.ts'
 import { TYPES } from './memory.ts'
 
-/** Pixels of a line, lines drawn beyond what is seen, and lines of one page. */
+/** Pixels per line, lines drawn beyond the visible ones, and lines per page. */
 const HEIGHT = 68
 const BEYOND = 6
 const PAGE = 1000
-/** Milliseconds of rest before what was typed is looked for. */
+/** Milliseconds without typing before a search. */
 const REST = 160
 
 const ORDERS = [['newest', 'Newest first'], ['name', 'By name']] as const
@@ -20,7 +20,7 @@ export class MemoriesView extends View {
   declare lines: readonly Line[]
   declare total: number
   declare query: string
-  /** The question that `lines` answers; null for the list of all. */
+  /** The query that `lines` answers; null for the list of all. */
   declare found: string | null
   declare order: Order
   declare type: string
@@ -61,7 +61,7 @@ export class MemoriesView extends View {
         lines.push(...page.lines)
         cursor = page.next
         if (number !== this.#asked) break
-        // The first page is shown at once; the rest comes behind it.
+        // The first page is shown at once; the rest follows.
         if (cursor !== null && !this.#loaded) this.lines = [...lines]
         this.total = page.total
       }
@@ -118,7 +118,7 @@ export class MemoriesView extends View {
 
   protected override updated(changed: PropertyValues<this>): void {
     const rows = this.querySelector('.rows')
-    // Not as attributes of style: the page's policy allows none.
+    // Not as style attributes: the page's policy forbids them.
     for (const row of this.querySelectorAll<HTMLElement>('[data-at]')) row.style.transform = `translateY(${Number(row.dataset['at']) * HEIGHT}px)`
     const space = this.querySelector<HTMLElement>('.space')
     if (space !== null) space.style.height = `${this.lines.length * HEIGHT}px`
@@ -193,7 +193,7 @@ export class MemoriesView extends View {
 }
 customElements.define('memories-view', MemoriesView)
 
-/** Made once, before a list is to be drawn: each takes milliseconds. */
+/** Created once: each takes milliseconds. */
 const NAMES = new Intl.Collator(undefined, { numeric: true })
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
 const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' })
@@ -204,7 +204,7 @@ function sorted(lines: readonly Line[], order: Order): Line[] {
   return [...lines].sort(order === 'name' ? byName : (one, other) => newest(one, other) || byName(one, other))
 }
 
-/** A day as short as it can be said: without the year where it is this one. */
+/** Return a short date: without the current year. */
 function day(text: string): string {
   const at = /^\d{4}-\d\d-\d\d/.exec(text) === null ? null : new Date(`${text.slice(0, 10)}T00:00`)
   if (at === null || Number.isNaN(at.getTime())) return text.slice(0, 10)

@@ -1,4 +1,4 @@
-/** One memory: read, edited beside what it will look like, its older texts, forgotten. A save replaces only what was shown. */
+/** One memory: read, edited next to its preview, its revisions, forgotten. A save replaces only the shown text. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { type Draft, Refusal, type Shown, type Version } from './client.ts'
@@ -19,14 +19,14 @@ export class MemoryDetail extends View {
   declare versions: readonly Version[]
   declare past: { sha256: string; text: string } | null
   declare newKey: string
-  /** Whether something else is there by now than what is edited; nothing is saved until that was shown. */
+  /** Whether the memory changed since the edit began; saving waits until the change was shown. */
   declare stale: boolean
-  /** What somebody else wrote while this person edited; null where it was forgotten. */
+  /** The text written elsewhere during the edit; null if it was forgotten. */
   declare theirs: Shown | null
   declare sure: boolean
-  /** Whether the text is shown as it stands: one of others at first. */
+  /** Whether the text is shown unformatted; at first so for texts of others. */
   declare raw: boolean | null
-  /** Words of the text that are not in what it is rendered as. */
+  /** Number of words of the text that its rendered form lacks. */
   declare unseen: number
 
   constructor() {
@@ -51,8 +51,7 @@ export class MemoryDetail extends View {
     this.shown = shown
   }
 
-  /** Somebody changed something: what is only read is brought up to date; who edits is shown it beside. Older texts stand over a text
-   * that is looked at again when they are closed. */
+  /** Update the shown text after a change elsewhere; an editor sees the new text next to the draft. An open revision stays open. */
   async #refresh(): Promise<void> {
     const { key } = this
     const { scope } = this.place
@@ -74,7 +73,7 @@ export class MemoryDetail extends View {
     }
   }
 
-  /** Ctrl+Enter or Ctrl+S saves, with the command key where that is usual. */
+  /** Ctrl+Enter or Ctrl+S saves, with the command key on macOS. */
   #keyed(event: KeyboardEvent): void {
     if (!(event.ctrlKey || event.metaKey) || (event.key !== 'Enter' && event.key !== 's')) return
     event.preventDefault()
@@ -118,7 +117,7 @@ export class MemoryDetail extends View {
     this.#keep(null)
   }
 
-  /** Where a draft begins or ends, the list says so. */
+  /** Report to the list when a draft begins or ends. */
   #keep(kept: Kept | null): void {
     const { drafts, namespace, scope } = this.place
     const before = drafts.memory(namespace, scope, this.key)
@@ -130,7 +129,7 @@ export class MemoryDetail extends View {
     return this.newKey !== '' || JSON.stringify(this.draft) !== JSON.stringify(draftOf(this.shown))
   }
 
-  /** Away from what is being written; where something was typed, the first press only asks. */
+  /** Leave the editor; with changes, the first click only asks. */
   #cancel(): void {
     if (this.#typed && !this.sure) {
       this.sure = true
@@ -150,7 +149,7 @@ export class MemoryDetail extends View {
     this.#edit()
   }
 
-  /** Go on from what was shown beside: what this person did not change is theirs. */
+  /** Continue with this draft on the new version: fields that the person did not change take its values. */
   #keepMine(): void {
     const before = draftOf(this.shown)
     const changed = Object.entries(this.draft).filter(([name, value]) => String(value) !== String(before[name as keyof Draft]))
@@ -211,7 +210,7 @@ export class MemoryDetail extends View {
     </article>`
   }
 
-  /** Whether there is no memory under this key, by now. */
+  /** Whether the memory does not exist any more. */
   get #missing(): boolean {
     return this.mode === 'read' && this.shown === null && this.failed?.status === 404
   }
@@ -235,7 +234,7 @@ export class MemoryDetail extends View {
       ${shown.body.trim() ? this.#body(shown) : html`<p class="prose faint">No text.</p>`}`
   }
 
-  /** The text rendered, with a word on what a model is given and a person does not see; or as it stands. */
+  /** The rendered text, with a note on words that a model gets and a person does not see; or the text unformatted. */
   #body(shown: Shown): TemplateResult {
     const raw = this.raw ?? !shown.own
     return html`${raw ? html`<pre class="prose" dir="auto">${shown.body}</pre>` : html`<prose-text class="prose" dir="auto" .text=${shown.body} @unseen=${(event: CustomEvent<number>) => (this.unseen = event.detail)}></prose-text>`}

@@ -1,4 +1,4 @@
-/** The addresses of this page's own scripts, for where the page's policy takes no bare text (Trusted Types). */
+/** The addresses of this page's own scripts, as its policy requires (Trusted Types). */
 
 type Policy = { createScriptURL(url: string): unknown }
 type Makers = { createPolicy(name: string, rules: { createScriptURL(url: string): string }): Policy }

@@ -1,20 +1,20 @@
-/** Where the entities of a small picture stand: the chosen one in the middle, what is near to it in rings by how far it is. The same graph gives the same picture. */
+/** Layout of a small graph: the chosen entity in the centre, the others in rings by distance. Equal graphs give equal pictures. */
 
 import type { Graph } from './life.ts'
 
-/** The width and height of a picture, and entities in one. */
+/** Width and height of a picture, and maximum number of entities. */
 export const WIDTH = 640
 export const HEIGHT = 420
 export const NODES = 40
-/** Characters of a name at its spot. */
+/** Characters of a name in the picture. */
 const SHORT = 16
-/** In a ring of more, names stand outward from the middle: below their spots they would lie over each other. */
+/** In larger rings, names point outward from the centre: below their spots they would overlap. */
 const CROWDED = 12
 
 export type Spot = { readonly key: string; readonly name: string; readonly short: string; readonly kind: string; readonly x: number; readonly y: number; readonly turn: number | undefined }
 export type Line = { readonly x1: number; readonly y1: number; readonly x2: number; readonly y2: number; readonly words: string }
 
-/** `left`: how many entities had no room; `turn`: the degrees by which a name that stands outward is turned, undefined for one below its spot. */
+/** `left`: number of entities that did not fit; `turn`: degrees by which an outward name is turned, undefined for one below its spot. */
 export function placed(graph: Graph, middle: string): { spots: readonly Spot[]; lines: readonly Line[]; left: number } {
   const rings = ringsOf(graph, middle)
   const shown = rings.flat().slice(0, NODES)
@@ -28,7 +28,7 @@ export function placed(graph: Graph, middle: string): { spots: readonly Spot[]; 
     const share = away === 0 ? 0 : away / outer
     const crowded = ring.length > CROWDED
     for (const [at, key] of ring.entries()) {
-      // Half a step on from the ring before, so that names stand beside each other.
+      // Half a step on from the ring before, so that names do not overlap.
       const angle = ((at + (away % 2) / 2) / ring.length) * 2 * Math.PI - Math.PI / 2
       const one = of.get(key)!
       const short = one.name.length > SHORT ? `${one.name.slice(0, SHORT - 1)}…` : one.name
@@ -45,7 +45,7 @@ export function placed(graph: Graph, middle: string): { spots: readonly Spot[]; 
   return { spots: [...spots.values()], lines, left: graph.nodes.length - spots.size }
 }
 
-/** The keys by how many relations they are away; without a middle all in one ring. */
+/** The keys by distance in relations; without a centre all in one ring. */
 function ringsOf(graph: Graph, middle: string): string[][] {
   const all = graph.nodes.map(one => one.key)
   if (!all.includes(middle)) return [all]

@@ -1,4 +1,4 @@
-/** Places as they are typed: where a memory is found, and what lets this browser write there. */
+/** The form for providers: where a vault is found, and the tokens with which this browser writes there. */
 
 import { html, nothing, type TemplateResult } from 'lit'
 import type { Spec } from '../open.ts'
@@ -12,7 +12,10 @@ export const placesOf = (typed: readonly Typed[]): Spec[] =>
 
 const takesToken = (at: string): boolean => /^(peer:|pinata$)/.test(at.trim())
 
-/** One line a place, and a way to a further one. `change` is given what comes of the places as they are by then: who fills in fields by themselves changes several at once. */
+/**
+ * One line per provider, and a button for a further one. `change` gets a function of the current providers: autofill changes several fields
+ * at once.
+ */
 export function placeRows(typed: readonly Typed[], change: (next: (typed: readonly Typed[]) => readonly Typed[]) => void): TemplateResult {
   const put = (at: number, part: Partial<Typed>): void => change(now => now.map((one, i) => (i === at ? { ...one, ...part } : one)))
   const value = (event: Event): string => (event.target as HTMLInputElement).value

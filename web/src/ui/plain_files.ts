@@ -1,10 +1,10 @@
-/** A memory as plain files in a zip, the tree that `ipfsmem export --zip` writes and `ipfsmem import` takes (FORMAT.md 1.6). */
+/** A vault as plain files in a zip, the tree that `ipfsmem export --zip` writes and `ipfsmem import` accepts (FORMAT.md 1.6). */
 
 import { zipSync } from 'fflate'
 import { type Bytes, utf8 } from '../core/bytes.ts'
 import type { Behind } from './local_client.ts'
 
-/** Zips know no earlier moment; when something was saved is nobody's business. */
+/** The earliest time in a zip; the real one is private. */
 const EARLIEST = new Date(1980, 0, 1)
 
 /** The bytes of the zip. */

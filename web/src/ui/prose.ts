@@ -1,9 +1,12 @@
-/** A text as Markdown in its place, and an event `unseen` that counts what of it is not shown: rendered when it changed and not before, and a long one once typing rests, so that no key waits for it. */
+/**
+ * Rendered Markdown, and an event `unseen` with the number of omitted words: rendered only after a change, and a long text once typing
+ * pauses, so that no key waits for it.
+ */
 
 import { LitElement, type PropertyValues } from 'lit'
 import { rendered, unseen } from './markdown.ts'
 
-/** Characters from which on a text is long, and milliseconds of rest. */
+/** Characters of a long text, and milliseconds of pause. */
 const LONG = 4_000
 const REST = 200
 

@@ -1,10 +1,10 @@
-/** A text as a QR code, and a QR code before the camera as a text. */
+/** A text as a QR code, and a QR code from the camera as text. */
 
 import { html, LitElement, svg, type TemplateResult } from 'lit'
 import encodeQR from 'qr'
 import { sentence } from './view.ts'
 
-/** Light modules around the code, as its standard asks. */
+/** Light modules around the code, as its standard requires. */
 const MARGIN = 4
 
 export function qrCode(text: string, words: string): TemplateResult {
@@ -35,7 +35,7 @@ export class QrScanner extends LitElement {
     let stream: MediaStream | null = null
     let timer = 0
     let isOver = false
-    // Somebody may close it while they are asked whether it may look: what comes then is turned off at once.
+    // The person may close it during the permission prompt: then the stream is stopped at once.
     const stop = (): void => {
       isOver = true
       clearInterval(timer)
@@ -66,7 +66,7 @@ export class QrScanner extends LitElement {
             this.#end()
             this.read(text)
           } catch {
-            // There is none in this picture.
+            // No code in this picture.
           }
         }
       }

@@ -1,4 +1,7 @@
-/** A saved memory in one file: it carries its own page, opens with nothing installed and asks nobody, and shows, searches and saves what is in it. Nothing is written. */
+/**
+ * A saved vault in one file: it carries its own page, opens without installation or requests, and shows, searches and saves its content. It
+ * is read-only.
+ */
 
 import './style.css'
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
@@ -22,7 +25,7 @@ function carried(): Bytes {
 
 class RescuePage extends LitElement {
   static override properties = { other: { state: true }, damaged: { state: true } }
-  /** A CAR that was chosen in the place of the one in this file. */
+  /** A chosen CAR that replaces the one in this file. */
   declare other: File | null
   declare damaged: number
 

@@ -1,16 +1,16 @@
-/** Kept conversations: which there are, what was said in one, found again, saved as a file, forgotten. */
+/** Stored sessions: list, messages of one, search, export, forget. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Message, Session, SessionFacts, SessionHit, SessionProblem } from './life.ts'
 import { empty, many, moment, saved, View } from './view.ts'
 
-/** Messages that are shown, and how many more at a time; milliseconds of rest before what was typed is looked for. */
+/** Messages shown, and added per step; milliseconds without typing before a search. */
 const STEP = 100
 const MOST = 1000
 const REST = 160
 const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', system: 'System', tool: 'Tool' }
 
-/** What is said beside messages that were imported. */
+/** The label of imported messages. */
 const PENDING = html`<span class="kind warns">imported, not approved</span>`
 
 export class SessionsView extends View {
@@ -19,18 +19,18 @@ export class SessionsView extends View {
   declare all: readonly Session[] | null
   declare facts: SessionFacts | null
   declare messages: readonly Message[]
-  /** Those that are damaged, and which of them somebody is about to forget. */
+  /** Damaged sessions, and the one about to be forgotten. */
   declare torn: readonly SessionProblem[]
   declare asking: string
   declare older: number
   declare last: number
   declare query: string
-  /** What the question found; null without one. */
+  /** Search results; null without a search. */
   declare hits: readonly SessionHit[] | null
   declare sure: boolean
-  /** Whether somebody is about to approve imported messages. */
+  /** Whether the approval of imported messages is being confirmed. */
   declare approving: boolean
-  /** Whether the older ones are listed too, and how many are left out. */
+  /** Whether older ones are listed too, and the number left out. */
   declare every: boolean
   declare more: number
   #waiting = 0
@@ -61,11 +61,11 @@ export class SessionsView extends View {
     const { scope } = this.place
     const name = this.chosen
     await this.attempt(async () => {
-      // One after the other: what comes in between is among the messages, and who approves or forgets by these facts is refused.
+      // In sequence: messages that arrive in between are included, and an approval or forget based on older facts is refused.
       const facts = await this.life.sessions.session(scope, name)
       const read = await this.life.sessions.messages(scope, name, this.last)
       if (name !== this.chosen) return
-      // Whoever wanted to forget or approve it has not seen what came meanwhile, and is asked again.
+      // A pending confirmation did not include the new messages, so it is asked again.
       if (facts.seen !== this.facts?.seen) this.sure = this.approving = false
       Object.assign(this, { facts, messages: read.messages, older: read.before })
     })
@@ -90,7 +90,7 @@ export class SessionsView extends View {
     else void this.#show()
   }
 
-  /** Ask before approving, with all messages shown. */
+  /** Ask for confirmation, with all messages shown. */
   #ask(): void {
     Object.assign(this, { approving: true, last: MOST })
     void this.#show()
@@ -104,7 +104,7 @@ export class SessionsView extends View {
     await this.#show()
   }
 
-  /** That messages were imported and nobody approved them, and a question before somebody does: agents are given them from then on. */
+  /** The note on imported messages that are not approved, and the confirmation: approved ones are given to agents. */
   #pending(facts: SessionFacts): TemplateResult | typeof nothing {
     if (facts.own) return nothing
     const mayApprove = this.place.right === 'admin' || (this.place.client.alone && this.mayWrite)
@@ -112,7 +112,7 @@ export class SessionsView extends View {
       ${!mayApprove ? nothing : this.approving ? html`${this.#question()}<button @click=${() => (this.approving = false)}>Leave them pending</button>` : html`<button @click=${() => this.#ask()}>Approve…</button>`}</div>`
   }
 
-  /** The question and the answer that approves, which is there once all messages are. */
+  /** The confirmation, whose button appears once all messages are shown. */
   #question(): TemplateResult {
     if (!this.older) return html`<p>Read them first. Agents follow approved messages as your own words, on every device; that cannot be undone.</p><button class="danger" @click=${() => void this.#approve()} ?disabled=${this.acting}>Approve them</button>`
     return this.busy ? html`<p>Loading all messages…</p>` : html`<p>This page shows ${many(MOST, 'message')} of a session, and this one has more. Save it to read all, and approve them with <code>ipfsmem approve --session</code>.</p>`
@@ -124,7 +124,7 @@ export class SessionsView extends View {
     await this.#load()
   }
 
-  /** What is damaged, beside the others: nothing else would say that it is missing. */
+  /** Damaged sessions in the list: nothing else would show that they are missing. */
   #damaged(): readonly TemplateResult[] {
     return this.torn.map(one => html`<div class="problem" role="alert"><span dir="auto">${one.detail}.</span>
       ${!this.mayWrite ? nothing : this.asking === one.session ? html`<button class="danger" @click=${() => void this.#forgetTorn(one)} ?disabled=${this.acting}>Forget on every device</button><button @click=${() => (this.asking = '')}>Keep it</button>`

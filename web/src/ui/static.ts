@@ -1,4 +1,7 @@
-/** The page without any server: the memory is in this browser, found by its wallet, words or passkey, and synced with the places that it was told. */
+/**
+ * The page without a server: the vault is in this browser, opened with its wallet, recovery phrase or passkey, and synced with its
+ * providers.
+ */
 
 import { html } from 'lit'
 import type { OpenHow } from '../open.ts'
@@ -22,15 +25,15 @@ import type { Typed } from './places_form.ts'
 import { sentence } from './view.ts'
 
 const NAME = 'default'
-/** Milliseconds after the network came back at which a sync is tried again while something waits. */
+/** Milliseconds after the network returned at which a sync is retried while changes wait. */
 const AGAIN = [2_000, 10_000]
-/** Milliseconds between two looks at what others wrote, and from a write to its publishing. */
+/** Milliseconds between two syncs for others' changes, and from a write to its sync. */
 const LOOK = 60_000
 const REST = 1500
 
 const newWorker = (): Worker => new Worker(ownScript(workerUrl) as unknown as URL, { type: 'module' })
 
-/** One whose program is loaded while somebody looks for their wallet or words. */
+/** A worker whose program is loaded while the person looks for their wallet or recovery phrase. */
 let ready: Worker | null = null
 
 async function remote(how: OpenHow): Promise<RemoteMemory> {
@@ -44,14 +47,17 @@ async function remote(how: OpenHow): Promise<RemoteMemory> {
   }
 }
 
-/** The places that whoever put this page here has named. */
+/** The providers configured by the host of this page. */
 function named(): Typed[] {
   const said = document.querySelector<HTMLMetaElement>('meta[name=ipfsmem-places]')?.content ?? ''
   const places = said.split(/\s+/).filter(Boolean).map(at => ({ at, token: '' }))
   return places.length > 0 ? places : [{ at: '', token: '' }]
 }
 
-/** Sync after each write, once a minute while somebody looks, and when the network is back; one at a time. -> how to stop. */
+/**
+ * Sync after each write, once a minute while the page is visible, and when the network returns; one at a time. Returns the function that
+ * stops it.
+ */
 function syncing(client: LocalClient, memory: RemoteMemory): () => void {
   let [waiting, due, isStuck] = [0, Infinity, false]
   const isWaiting = (): Promise<boolean> => memory.status().then(one => one.unpublished, () => false)
@@ -60,7 +66,7 @@ function syncing(client: LocalClient, memory: RemoteMemory): () => void {
     await client.sync().catch(() => undefined)
     isStuck = await isWaiting()
   }
-  // What is to come sooner is not put off.
+  // An earlier sync is not postponed.
   const soon = (rest: number): void => {
     const at = performance.now() + rest
     if (at >= due) return
@@ -68,10 +74,10 @@ function syncing(client: LocalClient, memory: RemoteMemory): () => void {
     due = at
     waiting = window.setTimeout(() => void sync(), rest)
   }
-  // Where nobody takes what waits here, each sync would call for the next.
+  // If no provider accepts the waiting changes, each sync would trigger the next.
   const unheard = memory.subscribe(() => void isWaiting().then(does => (does ? soon(isStuck ? LOOK : REST) : undefined)))
   let tries: number[] = []
-  // The network is often usable only seconds after it is announced.
+  // The network is often usable only seconds after its event.
   const back = (): void => {
     tries.forEach(clearTimeout)
     soon(0)
@@ -89,25 +95,25 @@ function syncing(client: LocalClient, memory: RemoteMemory): () => void {
   }
 }
 
-/** Nothing of it stays usable here, in no tab. */
+/** No keys stay usable here, in any tab. */
 async function locked(): Promise<void> {
   await withKeys(lock)
   bell.postMessage('locked')
   location.reload()
 }
 
-/** Nothing of it is left in this browser. */
+/** Delete everything from this browser. */
 async function forgotten(): Promise<void> {
   await deleteKept(NAME)
   bell.postMessage('locked')
   location.reload()
 }
 
-/** Rings in all tabs of this page. */
+/** A signal to all tabs of this page. */
 const bell = new BroadcastChannel('ipfsmem/page')
 bell.onmessage = () => location.reload()
 
-/** Something done with what this browser keeps. */
+/** Work with this browser's stored keys. */
 async function withKeys<T>(work: (db: Awaited<ReturnType<typeof openDatabase>>) => Promise<T>): Promise<T> {
   const db = await openDatabase(NAME)
   try {
@@ -161,7 +167,7 @@ function show(memory: RemoteMemory): void {
   document.querySelector('memory-door')?.remove()
   document.body.prepend(app)
   const stop = syncing(client, memory)
-  // What was brought is shown before this browser keeps it; where it cannot, there is nothing to go on with.
+  // The fetched data is shown before it is stored; if that fails, the page cannot continue.
   void memory.lost.then(error => {
     stop()
     app.remove()
@@ -170,7 +176,7 @@ function show(memory: RemoteMemory): void {
   void navigator.storage.persist()
 }
 
-/** `failed`: why the memory that was open is no longer. */
+/** `failed`: why the vault was closed. */
 async function begin(failed: Refusal | null = null): Promise<void> {
   const db = await openDatabase(NAME)
   const [has, kept, openers] = [await hasDevice(db), await isKept(db), await openersOf(db)]
@@ -194,5 +200,5 @@ async function begin(failed: Refusal | null = null): Promise<void> {
 }
 
 void begin()
-// Without one (no https, a private window) the page works as well, and needs the network to open.
+// Without one (no https, a private window) the page works too, and needs the network to open.
 void navigator.serviceWorker?.register(ownScript(new URL('service_worker.js', document.baseURI).href) as string, { type: 'classic' }).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** What happened: days with their activity, and the events of one day or of all. */
+/** The timeline: days with their activity, and the events of one day or of all. */
 
 import { DAY_MS, dateOfDay, localDate, localDay } from '../device/days.ts'
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
@@ -72,7 +72,7 @@ export class TimelineView extends View {
 }
 customElements.define('timeline-view', TimelineView)
 
-/** Events by the day on which they were for who looks, in the order in which they are. */
+/** Events by local day, in their order. */
 function byDay(events: readonly Happening[]): [string, Happening[]][] {
   const found: [string, Happening[]][] = []
   for (const one of events) {
@@ -90,7 +90,7 @@ function clock(at: string): string {
   return Number.isNaN(date.getTime()) ? at : date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })
 }
 
-/** The name of a month for the week in which it begins, else nothing. */
+/** The month's name for the week in which it begins, else empty. */
 function months(first: number): string[] {
   const begins = (week: number): Date => new Date((first + week * 7) * DAY_MS)
   const month = (week: number): number => begins(week).getUTCMonth()
@@ -98,7 +98,7 @@ function months(first: number): string[] {
     week === 0 || month(week) === month(week - 1) ? '' : begins(week).toLocaleDateString(undefined, { month: 'short', timeZone: 'UTC' }))
 }
 
-/** The Monday with which the days begin, counted from 1970, which began with a Thursday. */
+/** The first Monday shown, counted from 1970-01-01, a Thursday. */
 function begin(): number {
   const today = localDay(Date.now())
   return today - ((today + 3) % 7) - (WEEKS - 1) * 7

@@ -1,4 +1,7 @@
-/** The ways to show that a memory is yours: a wallet in this browser, the 24 recovery words, a wallet's key file. What is typed goes to `take`, and is kept nowhere. */
+/**
+ * The ways to unlock a vault: a wallet in this browser, the recovery phrase, a wallet's key file. The input goes to `take`, and is not
+ * stored.
+ */
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
@@ -9,12 +12,12 @@ import { sentence } from './view.ts'
 
 export class UnlockForm extends LitElement {
   static override properties = { take: { attribute: false }, vault: { attribute: false }, keyNumber: { attribute: false }, twice: { attribute: false }, wallets: { state: true }, busy: { state: true }, failed: { state: true } }
-  /** Opens with these keys. Raises what a person is to be told. */
+  /** Opens with these keys. Raises errors for the person. */
   declare take: (root: RootKeys) => Promise<void>
-  /** Which vault of the wallet. */
+  /** Label of the wallet's vault. */
   declare vault: string
   declare keyNumber: number
-  /** Whether the wallet signs twice, as it has to where this browser is let in. */
+  /** Whether the wallet signs twice, as required to create a vault or add a member. */
   declare twice: boolean
   declare wallets: readonly FoundWallet[]
   declare busy: string

@@ -1,4 +1,4 @@
-/** What models were used for and what it cost, as programs noted it; added up, beside the limits of the settings. */
+/** Model usage and cost as recorded by programs: totals, and the limits in the settings. */
 
 import { dateOfDay, localDay } from '../device/days.ts'
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
@@ -69,7 +69,7 @@ export class UsageView extends View {
 }
 customElements.define('usage-view', UsageView)
 
-/** Millionths of a US dollar in words, without zeros behind the cents. */
+/** Format millionths of a US dollar, without zeros after the cents. */
 function dollars(micros: number): string {
   return `$${(micros / 1e6).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })}`
 }

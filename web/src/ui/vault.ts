@@ -1,4 +1,4 @@
-/** The memory as a whole: how it is, who belongs to it, where it is kept, a sync, an export. */
+/** The vault as a whole: its state, members, providers, sync, export. */
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import { type Change, type Finding, type Member, type Place as Provider, Refusal, type State } from './client.ts'
@@ -15,7 +15,7 @@ export class VaultView extends View {
   declare step: Change | null
   declare said: string
   declare syncing: boolean
-  /** What a file would not have, and which one it was to be; null while nothing is asked. */
+  /** What an export would lack, and its format; null without a question. */
   declare lacks: { readonly format: Format; readonly said: string } | null
 
   constructor() {
@@ -46,7 +46,7 @@ export class VaultView extends View {
     }
   }
 
-  /** A sync runs, whoever asked for it. */
+  /** Whether a sync runs, whoever started it. */
   get #runs(): boolean {
     return this.syncing || !!this.step?.doing
   }
@@ -120,7 +120,7 @@ const MODES: Readonly<Record<string, readonly [string, string]>> = {
   none: ['In memory', 'lost when this process ends']
 }
 
-/** What kinds of member are called, and what they may do. */
+/** Names of kinds of members, and the rights of roles. */
 const KINDS: Readonly<Record<string, string>> = { device: 'Device', wallet: 'Wallet', words: 'Recovery phrase' }
 const ROLES: Readonly<Record<string, string>> = { admin: 'adds and removes members', writer: 'reads and writes', reader: 'reads' }
 

@@ -1,11 +1,14 @@
-/** What all views of the page share: they stand in the page itself (one style sheet, one order of headings), are given a client, and say errors in one way. */
+/**
+ * The base of all views of the page: they render into the page itself (one style sheet, one order of headings), get a client, and show
+ * errors in one way.
+ */
 
 import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import { type MemoryClient, Refusal, type Right } from './client.ts'
 import type { Drafts } from './drafts.ts'
 import type { Life } from './life.ts'
 
-/** What a view is about. */
+/** The subject of a view. */
 export type Place = { readonly client: MemoryClient; readonly drafts: Drafts; readonly namespace: string; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
 
 export abstract class View extends LitElement {
@@ -13,7 +16,7 @@ export abstract class View extends LitElement {
   declare place: Place
   declare failed: Refusal | null
   declare busy: boolean
-  /** Whether something is being done that a person asked for. A look at what others did disables no button: a click in that moment would be lost. */
+  /** Whether an action of the person is running. A background reload disables no button: a click at that moment would be lost. */
   declare acting: boolean
 
   constructor() {
@@ -27,11 +30,13 @@ export abstract class View extends LitElement {
     return this
   }
 
-  /** Whether the error that is shown is of something that a person asked for. */
+  /** Whether the shown error is that of an action of the person. */
   #asked = false
 
-  /** Load something that may be refused; it is shown, and nothing else changes. What a person asked for is answered until they ask
-   * for something else: a load that succeeds or fails meanwhile takes no such error away. */
+  /**
+   * Load something that may fail; the error is shown, and nothing else changes. An error of an action stays until the next action: a
+   * background load does not remove it.
+   */
   protected async attempt<T>(work: () => Promise<T>, asked = false): Promise<T | undefined> {
     this.busy = true
     try {
@@ -52,7 +57,7 @@ export abstract class View extends LitElement {
     }
   }
 
-  /** Do what a person asked for, once at a time. */
+  /** Run one action of the person at a time. */
   protected async act<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (this.acting) return undefined
     this.acting = true
@@ -79,7 +84,7 @@ export abstract class View extends LitElement {
 }
 
 export function sentence(text: string): string {
-  // The name of the program stays as it is typed.
+  // The name of the program is not capitalised.
   const first = text.startsWith('ipfsmem') ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?]$/.test(first) ? first : `${first}.`
 }
@@ -95,7 +100,7 @@ export function many(number: number, one: string, more = `${one}s`): string {
   return `${number.toLocaleString()} ${number === 1 ? one : more}`
 }
 
-/** Give somebody a file to keep. */
+/** Offer a file for download. */
 export function saved(blob: Blob, name: string): void {
   const link = document.createElement('a')
   link.href = URL.createObjectURL(blob)

@@ -1,31 +1,31 @@
 /**
  * Wallets in this browser (EIP-1193, EIP-6963 and the older injected object), and the one text that they sign.
  *
- * Whatever a wallet answers, the address is recovered from the signature before a key is made of it (FORMAT.md 2.2).
+ * The address is always recovered from the signature before a key is derived (FORMAT.md 2.2), whatever the wallet answers.
  */
 
 import { hex, Refused, utf8 } from '../core/bytes.ts'
 import { acceptedSignature, keyRequest, keysOfSecret, type RootKeys, signatureBytes, signedTwice } from '../core/wallet.ts'
 import { MemoryError } from '../device/errors.ts'
 
-/** What EIP-1193 says that a wallet is. */
+/** The interface of a wallet in EIP-1193. */
 export type EthereumProvider = { request(asked: { method: string; params?: readonly unknown[] }): Promise<unknown> }
 
 export type FoundWallet = {
-  /** The reverse domain of the wallet, `legacy` for an injected object that announces nothing. */
+  /** The reverse domain of the wallet, `legacy` for an injected object that does not announce itself. */
   readonly id: string
   readonly name: string
-  /** A data URL; never another one, which would tell somebody. */
+  /** A data URL; never another one, which would send a request. */
   readonly icon: string | null
   readonly provider: EthereumProvider
 }
 
 type Announced = { readonly info: { readonly rdns: string; readonly name: string; readonly icon: string }; readonly provider: EthereumProvider }
 
-/** Time for wallets to announce themselves, in milliseconds: they answer at once, extensions may load late. */
+/** Milliseconds for wallets to announce themselves: they answer at once, but extensions may load late. */
 const ANNOUNCE_MS = 300
 
-/** The wallets in this page. */
+/** Find the wallets in this page. */
 export async function findWallets(page: Window & { readonly ethereum?: EthereumProvider }, waitMs = ANNOUNCE_MS): Promise<FoundWallet[]> {
   const found = new Map<string, FoundWallet>()
   const heard = (event: Event): void => {
@@ -44,7 +44,7 @@ export async function findWallets(page: Window & { readonly ethereum?: EthereumP
   return [...found.values()]
 }
 
-/** A wallet's answer, or an error in words: 4001 is a person's no. */
+/** Send a request to a wallet; 4001 is the person's refusal. */
 async function ask<T>(provider: EthereumProvider, method: string, params: readonly unknown[] = []): Promise<T> {
   try {
     return (await provider.request({ method, params })) as T
@@ -55,7 +55,7 @@ async function ask<T>(provider: EthereumProvider, method: string, params: readon
   }
 }
 
-/** The account that a wallet offers, 40 lower-case hex digits. */
+/** Return the account that a wallet offers, 40 lower-case hex digits. */
 export async function accountOf(provider: EthereumProvider): Promise<string> {
   const accounts = await ask<unknown>(provider, 'eth_requestAccounts')
   const first: unknown = Array.isArray(accounts) ? accounts[0] : null
@@ -67,12 +67,12 @@ export type WalletAsk = {
   readonly vault: string
   readonly keyNumber?: number
   readonly passphrase?: string | null
-  /** A vault is made, or this wallet added to one: then it signs twice, and both must agree. */
+  /** To create a vault, or add this wallet to one, it signs twice, and both signatures must agree. */
   readonly twice?: boolean
   readonly progress?: (share: number) => void
 }
 
-/** The keys of a wallet for a vault. Refused where it signs otherwise each time, or somebody else signed. */
+/** Return the keys of a wallet for a vault. Refused if its signatures differ, or another account signed. */
 export async function keysOfWallet(provider: EthereumProvider, how: WalletAsk): Promise<RootKeys> {
   const { vault, keyNumber = 1, passphrase = null, twice = false } = how
   const address = await accountOf(provider)

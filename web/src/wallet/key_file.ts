@@ -1,4 +1,7 @@
-/** A wallet's key file (Web3 secret storage, version 3, as `ipfsmem init --new-wallet` and most wallets write it), opened in the page for one signature. */
+/**
+ * A wallet's key file (Web3 secret storage, version 3, as `ipfsmem init --new-wallet` and most wallets write it), opened in the page for
+ * one signature.
+ */
 
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { scryptAsync } from '@noble/hashes/scrypt.js'
@@ -18,7 +21,10 @@ const lower = (value: unknown): unknown =>
 
 const noKeyFile = (why: string): MemoryError => new MemoryError('usage', `unreadable key file: ${why}`, 'It is the file that ipfsmem init --new-wallet made, or an export of a wallet.')
 
-/** The keys of a vault that a key file's account signs for. `file`: its text. `MemoryError` where it is none, or the passphrase is another. */
+/**
+ * Return the keys of the vault for which a key file's account signs. `file`: its text. `MemoryError` for an invalid file or a wrong
+ * passphrase.
+ */
 export async function keysOfKeyFile(file: string, passphrase: string, how: WalletAsk): Promise<RootKeys> {
   const secret = await opened(file, passphrase, how.progress)
   const address = hex(keccak_256(secp256k1.getPublicKey(secret, false).subarray(1)).subarray(12))
@@ -29,7 +35,7 @@ export async function keysOfKeyFile(file: string, passphrase: string, how: Walle
   return keysOfSecret({ secret: signed, address, vault: how.vault, keyNumber: how.keyNumber ?? 1, passphrase: how.passphrase ?? null })
 }
 
-/** The 32 secret bytes. */
+/** Decrypt the 32 secret bytes. */
 async function opened(file: string, passphrase: string, progress: ((share: number) => void) | undefined): Promise<Bytes> {
   if (file.length > MOST_FILE) throw noKeyFile('it is too long')
   if (passphrase === '') throw new MemoryError('usage', 'the passphrase is empty', "Type the key file's own.")

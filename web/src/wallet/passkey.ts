@@ -1,4 +1,4 @@
-/** A passkey that wraps this browser's own keys: what its PRF gives (WebAuthn level 3). No ring and no other device knows of it. */
+/** A passkey that wraps this browser's own keys, by its PRF output (WebAuthn level 3). No ring and no other device knows of it. */
 
 import { base64url, type Bytes, fromBase64url, sha256 } from '../core/bytes.ts'
 import { MemoryError } from '../device/errors.ts'
@@ -16,7 +16,7 @@ function openerOf(credential: Credential | null): Opener | null {
   return first === undefined ? null : openerOfPasskey(base64url(new Uint8Array(it.rawId)), new Uint8Array(first))
 }
 
-/** Make a passkey for this browser. `user`: 16 random bytes; `label`: what the browser lists it as. */
+/** Create a passkey for this browser. `user`: 16 random bytes; `label`: its name in the browser's list. */
 export async function makePasskey(chance: (size: number) => Bytes, label: string): Promise<Opener> {
   const made = await navigator.credentials
     .create({
@@ -34,11 +34,11 @@ export async function makePasskey(chance: (size: number) => Bytes, label: string
       }
     })
     .catch(declined)
-  // Some give the secret only when the passkey is used.
+  // Some return the secret only when the passkey is used.
   return openerOf(made) ?? usePasskey([base64url(new Uint8Array((made as PublicKeyCredential).rawId))], chance)
 }
 
-/** What a passkey of this browser opens. `ids`: of the credentials that may be used. */
+/** Return the opener of a passkey of this browser. `ids`: of the accepted credentials. */
 export async function usePasskey(ids: readonly string[], chance: (size: number) => Bytes): Promise<Opener> {
   const used = await navigator.credentials
     .get({

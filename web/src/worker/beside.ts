@@ -1,6 +1,6 @@
 /**
- * Signatures of many values checked, and many objects opened, by further workers of the same program while the first goes on with its part. They decide as it would: they
- * run the same functions. Where there can be no further worker, or one ends, everything is done here.
+ * Check many signatures and open many objects in further workers of the same program, while the first one does its part. All run the same
+ * functions, so results are equal. Without further workers, or when one ends, everything is done here.
  */
 
 import type { Bytes } from '../core/bytes.ts'
@@ -9,17 +9,17 @@ import { EpochKey, type ObjectType, type SealedObject } from '../core/sealed.ts'
 import { type Beside, opened, type Opened } from '../device/beside.ts'
 import { type Port, wired } from './remote.ts'
 
-/** Fewer are done here before another worker has heard of them. */
+/** Fewer are done here, before another worker would have started. */
 const LEAST = 256
-/** Objects that are opened in one go: what this worker does between two looks at what came. */
+/** Objects opened at once: the work between two checks for messages. */
 const PART = 64
 const MOST_HELPERS = 2
 
-/** What another worker is asked: many signatures, or objects with the keys that open them. */
+/** A request to another worker: many signatures, or objects with their keys. */
 export type Check = readonly Signed[]
 export type Open = { readonly keys: readonly (readonly [epoch: number, key: Bytes, tag: Bytes])[]; readonly objects: readonly (readonly [key: number, type: ObjectType, ctx: string, object: Bytes])[] }
 
-/** What another worker answers. */
+/** Answer such a request. */
 export const checked = (all: Check): Promise<readonly boolean[]> => checkAll(all)
 
 export function openedAs({ keys, objects }: Open): (Opened | null)[] {
@@ -34,7 +34,7 @@ function openOf(all: readonly SealedObject[]): Open {
 
 type Ask = (method: string, given: readonly unknown[]) => Promise<unknown>
 
-/** A turn for what came meanwhile. */
+/** Let waiting messages be handled. */
 function turn(): Promise<void> {
   const { port1, port2 } = new MessageChannel()
   return new Promise(done => {
@@ -46,11 +46,11 @@ function turn(): Promise<void> {
   })
 }
 
-/** Further workers, started before they are needed, as their program is loaded only while this thread is idle. */
+/** Further workers, started before they are needed, since their program loads only while this thread is idle. */
 export class Helpers implements Beside {
   #helpers: { readonly worker: Port; readonly ask: Ask }[] = []
 
-  /** `make`: starts one that answers `check` and `unseal` (`host.ts`). */
+  /** `make`: starts a worker that answers `check` and `unseal` (`host.ts`). */
   constructor(readonly make: () => Port & { onerror: ((event: ErrorEvent) => void) | null }) {}
 
   start(): void {
@@ -76,7 +76,7 @@ export class Helpers implements Beside {
   readonly checkAll = async (all: Check): Promise<readonly boolean[]> => {
     const [helper] = this.#helpers
     if (helper === undefined || all.length < LEAST) return checkAll(all)
-    // Nothing but what is checked: what else the caller notes of each stays here.
+    // Send only the checked fields; the caller's other data stays here.
     const asked: Check = all.map(({ key, message, signature }) => ({ key, message, signature }))
     return (helper.ask('check', [asked]) as Promise<readonly boolean[]>).catch(() => checkAll(all))
   }
@@ -98,7 +98,7 @@ export class Helpers implements Beside {
       return made
     }
     const there = (ask: Ask) => (some: readonly SealedObject[]) => (ask('unseal', [openOf(some)]) as Promise<readonly (Opened | null)[]>).catch(() => some.map(opened))
-    // Each has a part under way while the next one waits for it.
+    // Each worker has one part in progress and one waiting.
     await Promise.all([...this.#helpers.flatMap(({ ask }) => [parts(there(ask)), parts(there(ask))]), parts(here)])
     return out
   }

@@ -1,4 +1,4 @@
-/** The memory in a worker: sealing, hashing and joining happen here, so that typing on the page never waits for them. */
+/** The vault in a worker: sealing, hashing and joining happen here, so that typing on the page never waits. */
 
 import { theWorld } from '../device/device.ts'
 import type { Memory } from '../memory.ts'
@@ -6,28 +6,28 @@ import { type Opened, type OpenHow, openWithPlaces, requestEntry, type Spec } fr
 import { type Check, checked, Helpers, type Open, openedAs } from './beside.ts'
 import { warmUp } from './warming.ts'
 
-/** What a page sends, and what comes back. */
+/** A message from the page, and its answer. */
 export type Call = { readonly id: number; readonly do: string; readonly with: readonly unknown[] }
 type Failure = { kind: string; message: string; hint: string }
 export type Answer = { readonly id: number; readonly answer?: unknown; readonly error?: Failure }
-/** `failed`: what was shown already could not be kept, and is shown no more. */
+/** `failed`: data that was shown already could not be stored, and is not shown any more. */
 export type Told = { readonly changed: number } | { readonly step: string } | { readonly failed: Failure }
 
 type Scope = { postMessage(message: Answer | Told): void; onmessage: ((event: MessageEvent<Call>) => void) | null }
 
-/** Milliseconds that the first list is waited for before what was brought is kept. */
+/** Maximum milliseconds to wait for the first list before the fetched data is stored. */
 const MOST_WAIT = 1000
 
 const failureOf = (error: Error & { kind?: string; hint?: string }): Failure => ({ kind: error.kind ?? 'fault', message: error.message, hint: error.hint ?? '' })
 
-/** Answer a page from this worker. `another`: starts one more of it. */
+/** Answer a page from this worker. `another`: starts one more. */
 export function serve(scope: Scope, another: () => Worker): void {
   const beside = new Helpers(another)
   const world = { ...theWorld, beside }
   let opened: Opened | null = null
   let listed = (): void => undefined
   const step = (name: string): void => scope.postMessage({ step: name })
-  /** The memory is the page's as soon as it can be read; what follows an answer fails by itself. */
+  /** The page gets the vault as soon as it can be read; later failures are reported separately. */
   const open = (how: OpenHow): Promise<unknown> =>
     new Promise((answer, refuse) => {
       let isShown = false
@@ -39,7 +39,7 @@ export function serve(scope: Scope, another: () => Worker): void {
       const shown = (one: Opened): Promise<void> => {
         isShown = true
         show(one)
-        // Nothing else is done here until the page has its list.
+        // Do nothing else here until the page has its list.
         return new Promise(done => {
           listed = () => void setTimeout(done)
           setTimeout(done, MOST_WAIT)

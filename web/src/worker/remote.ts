@@ -1,4 +1,4 @@
-/** The memory as a page sees it: the same methods, each a promise, answered by a worker. */
+/** The vault as a page uses it: the same methods, each a promise, answered by a worker. */
 
 import { MemoryError, type ErrorKind } from '../device/errors.ts'
 import type { Change, Memory } from '../memory.ts'
@@ -7,17 +7,17 @@ import type { Answer, Call, Told } from './host.ts'
 
 type Methods = 'read' | 'list' | 'recall' | 'why' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'promote' | 'promoteTo' | 'note' | 'export' | 'import' | 'exportFiles' | 'importFiles' | 'outbox' | 'pointer' | 'asked' | 'letIn' | 'close'
 
-/** `Memory` with every answer a promise. */
+/** `Memory` with promises as results. */
 export type RemoteMemory = {
   readonly [K in Methods]: (...given: Parameters<Memory[K]>) => Promise<Awaited<ReturnType<Memory[K]>>>
 } & {
   sync(how?: Omit<NonNullable<Parameters<Memory['sync']>[0]>, 'progress'>): ReturnType<Memory['sync']>
   subscribe(heard: (change: Change) => void): () => void
-  /** Hear of the steps of a sync. */
+  /** Subscribe to the steps of a sync. */
   onStep(heard: (step: string) => void): () => void
-  /** Fulfilled when what was shown on opening could not be kept: this memory is not to be used on. */
+  /** Resolves when the data shown on opening could not be stored: this vault must not be used any more. */
   readonly lost: Promise<MemoryError>
-  /** The places that this browser keeps, tokens and all, and others in their stead. */
+  /** The providers stored in this browser, with their tokens, and setting them. */
   keptPlaces(): Promise<readonly Spec[]>
   setPlaces(places: readonly Spec[]): Promise<void>
   readonly device: { readonly id: string; readonly label: string }
@@ -56,11 +56,11 @@ export function wired(worker: Port): Wire {
 
 const errorOf = ({ kind, message, hint }: { kind: string; message: string; hint: string }): MemoryError => new MemoryError(kind as ErrorKind, message, hint)
 
-/** What this browser shows to be let in by a device that has the wallet; its keys are made in a worker. */
+/** Return this browser's request to be added by a device that has the wallet; its keys are made in a worker. */
 export const requestRemote = (worker: Port, how: Parameters<typeof requestEntry>[0]): ReturnType<typeof requestEntry> =>
   wired(worker).ask('request', [how]) as ReturnType<typeof requestEntry>
 
-/** Open a memory in a worker. */
+/** Open a vault in a worker. */
 export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemory> {
   const { ask, heard, steps, lost } = wired(worker)
   const device = (await ask('open', [how])) as RemoteMemory['device']
@@ -78,7 +78,7 @@ export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemo
       worker.terminate()
     }
   }
-  // Not a promise by accident: `await` asks every object for `then`.
+  // Not a promise: `await` asks every object for `then`.
   return new Proxy(own, {
     get: (target, name) => (name in target || typeof name !== 'string' || name === 'then' ? Reflect.get(target, name) : (...given: unknown[]) => ask(name, given))
   }) as unknown as RemoteMemory

@@ -1,4 +1,4 @@
-/** What is slow only the first time, done on made-up data while somebody looks for their wallet: tables of curves are made, and the engine compiles what is about to run. */
+/** Warm-up on made-up data while the person looks for their wallet: computes curve tables, and lets the engine compile the code. */
 
 import { utf8 } from '../core/bytes.ts'
 import { boxKeyOf, isSigningKey, sealBox, sign, signingPublic, verify, openBoxWith } from '../core/curves.ts'
