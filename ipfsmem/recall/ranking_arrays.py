@@ -1,4 +1,4 @@
-"""The ranking of `ranking` with NumPy, for many questions to a large index: the same hits, each step over all entries at once.
+"""The ranking of `ranking` with NumPy, for many questions to a large index: the same hits, each step over many entries at once.
 
 Sums are in another order here and only select the candidates; the score of a hit and its parts come from `recipe`, as there.
 Nothing here is loaded without NumPy, or for a process with a single question.
