@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.folders import MemoryFolders
-    from ipfsmem.parts.maintenance import MemoryMaintenance
     from ipfsmem.parts.members import MemoryMembers
     from ipfsmem.parts.operations import MemoryOperations
     from ipfsmem.parts.plugins import MemoryPlugins
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.upkeep import Maintenance
     from ipfsmem.vault.check import Finding
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
@@ -214,11 +214,11 @@ class Memory(MemoryMethods):
         return MemoryVaults(self._open)
 
     @functools.cached_property
-    def maintenance(self) -> MemoryMaintenance:
+    def maintenance(self) -> Maintenance:
         """Deletion of old versions, checks, repair, and this device's passphrase."""
-        from ipfsmem.parts.maintenance import MemoryMaintenance
+        from ipfsmem.upkeep import Maintenance
 
-        return MemoryMaintenance(self._open, self._syncing)
+        return Maintenance(self._open, self._syncing)
 
     def _view(self) -> View:
         from ipfsmem.operation import View

@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from ipfsmem.operations.values.history import EarlierValues
     from ipfsmem.operations.values.list import ValuePage
     from ipfsmem.published.versions import History
+    from ipfsmem.results import Cleaned
+    from ipfsmem.results import SearchIndexStatus
+    from ipfsmem.results import Vacuumed
     from ipfsmem.sessions.messages import Message
     from typing import Any
     from typing import Literal
@@ -1678,3 +1681,68 @@ class UsageMethods:
         from ipfsmem.operations.usage.add import add
 
         return add.run(self._view(), {"provider": provider, "model": model, "agent": agent, "input_tokens": input_tokens, "output_tokens": output_tokens, "cost_usd": cost_usd})
+
+
+class MaintenanceMethods:
+    """Methods on the files of this device."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def index_status(self) -> SearchIndexStatus:
+        """Show the parts of the index and how far it is behind. The next recall updates it.
+        """
+        from ipfsmem.operations.maintenance import index_status
+
+        return index_status.run(self._view(), {})
+
+    def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:
+        """Rebuild the index that recall searches from all texts, and save it.
+
+        If recall uses a model, texts without an embedding get one, newest first; an interruption keeps the
+        finished ones.
+
+        This is rarely needed: each recall updates the index and rebuilds a damaged one.
+
+        Args:
+            progress: Called with the number of texts that have embeddings, and of all.
+
+        Raises:
+            StorageError: the index cannot be stored.
+        """
+        from ipfsmem.operations.maintenance import reindex
+
+        return reindex.run(self._view(), {"progress": progress})
+
+    def vacuum(self) -> Vacuumed:
+        """Rewrite the database of this vault without unused room, and the stored embeddings without those of deleted texts.
+
+        No memory changes.
+
+        Raises:
+            StorageError: there is no room for the new files.
+            LockedError: another process works here.
+        """
+        from ipfsmem.operations.maintenance import vacuum
+
+        return vacuum.run(self._view(), {})
+
+    def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned:
+        """Delete data that is rebuilt when needed, or only tells of the past.
+
+        These are saved indexes, files that ended processes left, entries of the list of operations, and notices of earlier syncs. No
+        text, no version and nothing that can be undone is deleted.
+
+        Args:
+            older_than: Minimum age in seconds of what is deleted.
+            dry_run: Delete nothing; return what would be deleted.
+
+        Raises:
+            StorageError: a file cannot be deleted.
+            UsageError: an argument is out of bounds; allowed: `older_than` 3600-31622400000.
+        """
+        from ipfsmem.operations.maintenance import cleanup
+
+        return cleanup.run(self._view(), {"older_than": older_than, "dry_run": dry_run})

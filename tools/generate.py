@@ -67,6 +67,7 @@ _GROUPS: Final = {
     "dreams": "DreamMethods",
     "scopes": "ScopeMethods",
     "usage": "UsageMethods",
+    "maintenance": "MaintenanceMethods",
 }
 _CLASSES: Final = {
     "StackMethods": "Methods that read one scope, or several as one.",
@@ -81,6 +82,7 @@ _CLASSES: Final = {
     "ScopeMethods": "Methods on the scopes of a vault.",
     "DreamMethods": "Methods on the dreams of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
+    "MaintenanceMethods": "Methods on the files of this device.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
 

@@ -1,20 +1,10 @@
-"""The request body and the answer of the maintenance routes."""
+"""The answer of the settings route."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
-from ipfsmem.api.bodies import Body
 from ipfsmem.results import SettingShown
-
-
-class CleanupBody(Body, frozen=True, kw_only=True):
-    """Minimum age in seconds of deleted leftovers: at least an hour. `dry_run`: only list them."""
-
-    older_than: Annotated[float, msgspec.Meta(ge=3600)]
-    dry_run: bool = False
 
 
 class SettingsShown(msgspec.Struct, frozen=True, kw_only=True):

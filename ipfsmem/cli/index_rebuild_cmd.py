@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.index_status_cmd import in_words
+from ipfsmem.operations.maintenance import reindex
+from ipfsmem.results import SearchIndexStatus
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
 
 def _progress() -> Callable[[int, int], None] | None:
@@ -22,21 +29,27 @@ def _progress() -> Callable[[int, int], None] | None:
     return told
 
 
-@cli_command("rebuild")
-def command(context: CommandContext) -> None:
-    """Rebuild the index that recall searches from all texts, and save it.
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> SearchIndexStatus:
+    found: SearchIndexStatus = call(
+        reindex, context, memory, {"progress": None if context.json else _progress()}
+    )
+    return found
 
-    If recall uses a model, texts without an embedding get one, newest first; Ctrl-C keeps the finished
-    ones.
 
-    This is rarely needed: each recall updates the index and rebuilds a damaged one. The exit code is 7
-    if missing embeddings could not be computed.
-    """
-    with context.memory() as memory:
-        found = memory.maintenance.reindex(None if context.json else _progress())
-    if context.json:
-        context.emit(found)
-    else:
-        click.echo(in_words(found))
+def _show(context: CommandContext, found: SearchIndexStatus, asked: Asked) -> None:
+    click.echo(in_words(found))
+
+
+def _end(context: CommandContext, found: SearchIndexStatus, asked: Asked) -> None:
     if found.problem:
         click.get_current_context().exit(7)
+
+
+command = operation_command(
+    "rebuild",
+    reindex,
+    _show,
+    run=_run,
+    end=_end,
+    notes="Ctrl-C is such an interruption. The exit code is 7 if missing embeddings could not be computed.",
+)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.printing import size
+from ipfsmem.operations.maintenance import index_status
+from ipfsmem.results import SearchIndexStatus
 from ipfsmem.wording import count
 
-if TYPE_CHECKING:
-    from ipfsmem.results import SearchIndexStatus
 
-
-@cli_command("status", short_help="Show the index and how far it is behind")
-def command(context: CommandContext) -> None:
-    """Show the parts of the index and how far it is behind. The next recall updates it."""
-    with context.memory() as memory:
-        found = memory.maintenance.index_status()
-    if context.json:
-        context.emit(found)
-    else:
-        click.echo(in_words(found))
+def _show(context: CommandContext, found: SearchIndexStatus, asked: Asked) -> None:
+    click.echo(in_words(found))
 
 
 def in_words(found: SearchIndexStatus) -> str:
@@ -46,3 +37,6 @@ def _of_words(found: SearchIndexStatus) -> str:
     lacking = f", {found.not_fetched:,} not fetched" if found.not_fetched else ""
     files = f" ({count(found.files, 'index', 'indexes')} in all)" if found.files > 1 else ""
     return f"The index has {count(found.memories, 'memory', 'memories')}{lacking}{behind}. It uses {size(found.bytes)}{files}."
+
+
+command = operation_command("status", index_status, _show)

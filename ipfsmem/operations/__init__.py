@@ -97,6 +97,10 @@ INDEX: Final[Mapping[str, str]] = {
     "usage.csv": "usage.csv",
     "usage.budgets": "usage.budgets",
     "usage.add": "usage.add",
+    "maintenance.index_status": "maintenance",
+    "maintenance.reindex": "maintenance",
+    "maintenance.vacuum": "maintenance",
+    "maintenance.cleanup": "maintenance",
 }
 
 

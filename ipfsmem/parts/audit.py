@@ -57,9 +57,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryMaintenance": {
         "salvage": "salvage",
         "gc": "gc",
-        "reindex": "reindex",
-        "vacuum": "vacuum",
-        "cleanup": "cleanup",
         "trust_clock": "check",
         "change_passphrase": "keys passphrase",
     },

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -13,6 +13,7 @@ from ipfsmem.causal.clock import corrected_hlc, hlc_ms
 from ipfsmem.config import RetentionRule, settings
 from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateHeader
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
@@ -20,7 +21,7 @@ from ipfsmem.mode import Mode
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing, followed_by
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.results import Cleaned, Collecting, Compacted, Salvage, SearchIndexStatus, Vacuumed
+from ipfsmem.results import Cleaned, Collecting, Compacted, Salvage, Vacuumed
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
@@ -40,6 +41,11 @@ OLD: Final = KEEP_DAYS * 86_400.0
 
 class MemoryMaintenance(MemoryPart):
     """What an open memory needs now and then."""
+
+    if TYPE_CHECKING:
+
+        def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned: ...
+        def vacuum(self) -> Vacuumed: ...
 
     def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
@@ -159,51 +165,6 @@ class MemoryMaintenance(MemoryPart):
         text = "the record of the last dreams here is damaged, so they cannot be undone"
         return [Finding("warn", "dreams-damaged", text)]
 
-    def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:
-        """Make the index of recall anew of the texts, and keep it for the next process; where recall goes by a model too, also the
-        vectors that are missing, of which `progress` hears how many there are and how many are to be. Nothing needs it: an index
-        is brought up to date by each recall, and one that does not fit is made anew. Raises StorageError."""
-        from ipfsmem.memories.search_index import made_anew
-
-        made_anew((self._memories,))
-        problem = self._open.meaning().complete(progress or (lambda *_: None))
-        found = self.index_status()
-        return msgspec.structs.replace(found, problem=found.problem or problem)
-
-    def index_status(self) -> SearchIndexStatus:
-        """What is kept of the index of recall."""
-        from ipfsmem.device.recall_image import image_notice, images
-        from ipfsmem.memories.search_index import kept_index
-
-        problem = image_notice(self._replica)
-        sizes = [stat.st_size for _, stat in images(self._replica)]
-        meaning = self._open.meaning().state()
-        with self._replica.reading():
-            kept = kept_index((self._memories,))
-            return SearchIndexStatus(
-                kept=kept is not None,
-                memories=0 if kept is None else len(kept.held),
-                behind=0 if kept is None else kept.behind((self._memories,)),
-                not_fetched=0 if kept is None else len(kept.not_fetched),
-                files=len(sizes),
-                bytes=sum(sizes),
-                problem=problem or meaning.problem,
-                model=meaning.model,
-                vectors=meaning.vectors,
-                without_vector=meaning.missing,
-            )
-
-    def vacuum(self) -> Vacuumed:
-        """Compact what this memory takes on this disk: the database, written anew without the room that changes left in it, and the kept
-        vectors, without those of what is gone. Nothing of the memory changes. Raises StorageError, LockedError."""
-        from ipfsmem.memories.kept_vectors import erase_forgotten
-
-        before = self._sizes()
-        erase_forgotten(self._memories)
-        self._replica.db.compact()
-        after = self._sizes()
-        return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
-
     async def compact(
         self,
         *,
@@ -262,42 +223,13 @@ class MemoryMaintenance(MemoryPart):
 
     def _could_free(self) -> Vacuumed:
         """What `vacuum` would free at least: the pages of the database that nothing uses, and its log."""
-        before = self._sizes()
+        before = file_sizes(self._replica)
         log = DATABASE_FILES[1]
         after = {name: had for name, had in before.items() if name != log}
         state = DATABASE_FILES[0]
         if state in after:
             after[state] = max(0, after[state] - self._replica.db.unused_bytes())
         return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
-
-    def _sizes(self) -> dict[str, int]:
-        """The bytes of the files that are compacted."""
-        from ipfsmem.memories.kept_vectors import vector_files
-
-        found: dict[str, int] = {}
-        if (folder := self._replica.folder) is not None:
-            for path in (*(folder / name for name in DATABASE_FILES[:2]), *vector_files(self._replica)):
-                with contextlib.suppress(OSError):
-                    found[path.name] = path.stat().st_size
-        return found
-
-    def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned:
-        """Take away what is older than so many seconds, and is made anew when it is needed or only tells of the past: kept indexes, what
-        killed processes left, operations of the list, notices of earlier syncs. No text, no version, nothing that can still be undone.
-        `dry_run` only says what would go. Raises UsageError for less than an hour, StorageError."""
-        from ipfsmem.device.cleaning import remove_old
-
-        check_age(older_than)
-        before = self._replica.world.now() - int(older_than * 1000)
-        found = remove_old(self._replica, before, dry_run=dry_run)
-        return Cleaned(
-            dry_run=dry_run,
-            older_than=older_than,
-            files=found.files,
-            bytes=sum(found.files.values()),
-            operations=found.operations,
-            notices=found.reports,
-        )
 
     def trust_clock(self) -> int:
         """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many
@@ -337,6 +269,11 @@ class MemoryMaintenance(MemoryPart):
             raise IncompleteError(f"the passphrase was changed, but {error}", hint=error.hint) from error
 
 
+def each_name(given: Iterable[str]) -> tuple[str, ...]:
+    """Names that may be given as one text."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def check_age(older_than: float) -> None:
     """Raises UsageError for seconds that are no age of what may go."""
     from ipfsmem.device.cleaning import OLDEST, YOUNGEST
@@ -347,6 +284,13 @@ def check_age(older_than: float) -> None:
         raise UsageError("nothing is older than a thousand years")
 
 
-def each_name(given: Iterable[str]) -> tuple[str, ...]:
-    """Names that may be given as one text."""
-    return (given,) if isinstance(given, str) else tuple(given)
+def file_sizes(replica: Replica) -> dict[str, int]:
+    """The bytes of the files that are compacted."""
+    from ipfsmem.memories.kept_vectors import vector_files
+
+    found: dict[str, int] = {}
+    if (folder := replica.folder) is not None:
+        for path in (*(folder / name for name in DATABASE_FILES[:2]), *vector_files(replica)):
+            with contextlib.suppress(OSError):
+                found[path.name] = path.stat().st_size
+    return found

@@ -47,7 +47,7 @@ FLOORS = (
     ("operation",),
     ("operations",),
     ("methods",),
-    ("groups",),
+    ("groups", "upkeep"),
     ("memory",),
     ("agents", "holding", "tools"),
     ("compat",),

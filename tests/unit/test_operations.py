@@ -33,6 +33,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
 from ipfsmem.tools import toolset
+from ipfsmem.upkeep import Maintenance
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
@@ -52,6 +53,7 @@ GROUPS = {
     "dreams": Dreams,
     "scopes": Scopes,
     "usage": Usage,
+    "maintenance": Maintenance,
 }
 
 

@@ -175,6 +175,12 @@ export type UsageAddBody = {
   readonly cost_usd?: number
 }
 
+/** The arguments of maintenance.cleanup. */
+export type MaintenanceCleanupBody = {
+  readonly older_than: number
+  readonly dry_run?: boolean
+}
+
 /** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
 export type MemoryPage = {
   readonly memories: readonly MemorySummary[]
@@ -844,6 +850,37 @@ export type Budget = {
   readonly limit: number
 }
 
+/** The state of the search index on disk. */
+export type SearchIndexStatus = {
+  readonly kept: boolean
+  readonly memories: number
+  readonly behind: number
+  readonly not_fetched: number
+  readonly files: number
+  readonly bytes: number
+  readonly problem: string
+  readonly model: string
+  readonly vectors: number
+  readonly without_vector: number
+}
+
+/** The result of compacting database files: bytes of each file before and after, and in total. */
+export type Vacuumed = {
+  readonly before: Readonly<Record<string, number>>
+  readonly after: Readonly<Record<string, number>>
+  readonly freed: number
+}
+
+/** Leftovers older than `older_than` seconds that were deleted, or with `dry_run` would be: files with their sizes, entries of the audit log, and notices of earlier syncs. */
+export type Cleaned = {
+  readonly dry_run: boolean
+  readonly older_than: number
+  readonly files: Readonly<Record<string, number>>
+  readonly bytes: number
+  readonly operations: number
+  readonly notices: number
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
@@ -918,4 +955,8 @@ export type Operations = {
   'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }
   'usage.add': { method: 'POST', path: '/v1/usage', body: UsageAddBody, answer: Used }
+  'maintenance.index_status': { method: 'GET', path: '/v1/index', body: undefined, answer: SearchIndexStatus }
+  'maintenance.reindex': { method: 'POST', path: '/v1/reindex', body: undefined, answer: SearchIndexStatus }
+  'maintenance.vacuum': { method: 'POST', path: '/v1/vacuum', body: undefined, answer: Vacuumed }
+  'maintenance.cleanup': { method: 'POST', path: '/v1/cleanup', body: MaintenanceCleanupBody, answer: Cleaned }
 }

@@ -112,7 +112,7 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
         "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members", "providers",
-        "facts_history", "values_history", "dreams_status", "dreams_list", "usage_budgets", "facts_get", "duplicates", "index",
+        "facts_history", "values_history", "dreams_status", "dreams_list", "usage_budgets", "facts_get", "duplicates", "maintenance_index_status",
         "settings", "operations",
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:

@@ -116,7 +116,7 @@ def test_what_is_old_and_no_only_copy_goes_and_is_named_before(
         assert (again.files, again.operations, again.notices) == ({}, 0, 0)
         assert memory.recall("softer").hits and memory.undo().key == "tone"
         for less in (0, 3_599.0, -5, float("nan")):
-            with pytest.raises(UsageError, match="hour"):
+            with pytest.raises(UsageError, match="older_than must be 3600-"):
                 memory.maintenance.cleanup(less)
 
 

@@ -1,0 +1,147 @@
+"""The operations on the files of this device: the index of recall, and the room that can be freed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from ipfsmem.operation import Cli, Except, View, operation
+from ipfsmem.results import Cleaned, SearchIndexStatus, Vacuumed
+
+
+@operation(
+    name="maintenance.index_status",
+    summary="Show the index and how far it is behind",
+    right="read",
+    about="memory",
+    command="index status",
+    http="GET /v1/index",
+)
+def index_status(view: View) -> SearchIndexStatus:
+    """Show the parts of the index and how far it is behind. The next recall updates it."""
+    from ipfsmem.device.recall_image import image_notice, images
+    from ipfsmem.memories.search_index import kept_index
+
+    opened = view.opened
+    problem = image_notice(opened.replica)
+    sizes = [stat.st_size for _, stat in images(opened.replica)]
+    meaning = opened.meaning().state()
+    with opened.replica.reading():
+        kept = kept_index((opened.memories,))
+        return SearchIndexStatus(
+            kept=kept is not None,
+            memories=0 if kept is None else len(kept.held),
+            behind=0 if kept is None else kept.behind((opened.memories,)),
+            not_fetched=0 if kept is None else len(kept.not_fetched),
+            files=len(sizes),
+            bytes=sum(sizes),
+            problem=problem or meaning.problem,
+            model=meaning.model,
+            vectors=meaning.vectors,
+            without_vector=meaning.missing,
+        )
+
+
+@operation(
+    name="maintenance.reindex",
+    summary="Rebuild the index",
+    right="write",
+    about="memory",
+    raises=("StorageError: the index cannot be stored.",),
+    audit="reindex",
+    command="index rebuild",
+    http="POST /v1/reindex",
+    beside=True,
+    idempotent=True,
+)
+def reindex(
+    view: View,
+    progress: Annotated[
+        Callable[[int, int], None] | None,
+        Meta(description="Called with the number of texts that have embeddings, and of all."),
+        Except(("cli", "http", "mcp")),
+    ] = None,
+) -> SearchIndexStatus:
+    """Rebuild the index that recall searches from all texts, and save it.
+
+    If recall uses a model, texts without an embedding get one, newest first; an interruption keeps the
+    finished ones.
+
+    This is rarely needed: each recall updates the index and rebuilds a damaged one.
+    """
+    from ipfsmem.memories.search_index import made_anew
+
+    made_anew((view.opened.memories,))
+    problem = view.opened.meaning().complete(progress or (lambda *_: None))
+    found = index_status.work(view)
+    return replace(found, problem=found.problem or problem)
+
+
+@operation(
+    name="maintenance.vacuum",
+    summary="Reclaim disk space",
+    right="admin",
+    about="memory",
+    raises=("StorageError: there is no room for the new files.", "LockedError: another process works here."),
+    audit="vacuum",
+    command="",
+    http="POST /v1/vacuum",
+    idempotent=True,
+)
+def vacuum(view: View) -> Vacuumed:
+    """Rewrite the database of this vault without unused room, and the stored embeddings without those of deleted texts.
+
+    No memory changes.
+    """
+    from ipfsmem.memories.kept_vectors import erase_forgotten
+    from ipfsmem.parts.maintenance import file_sizes
+
+    opened = view.opened
+    before = file_sizes(opened.replica)
+    erase_forgotten(opened.memories)
+    opened.replica.db.compact()
+    after = file_sizes(opened.replica)
+    return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
+
+
+@operation(
+    name="maintenance.cleanup",
+    summary="Delete old, rebuildable data",
+    right="admin",
+    about="memory",
+    raises=("StorageError: a file cannot be deleted.",),
+    audit="cleanup",
+    command="",
+    http="POST /v1/cleanup",
+    destructive=True,
+)
+def cleanup(
+    view: View,
+    older_than: Annotated[
+        float,
+        Meta(ge=3_600, le=31_622_400_000, description="Minimum age in seconds of what is deleted."),
+        Cli(metavar="SECONDS"),
+    ],
+    *,
+    dry_run: Annotated[bool, Meta(description="Delete nothing; return what would be deleted.")] = False,
+) -> Cleaned:
+    """Delete data that is rebuilt when needed, or only tells of the past.
+
+    These are saved indexes, files that ended processes left, entries of the list of operations, and notices of earlier syncs. No
+    text, no version and nothing that can be undone is deleted.
+    """
+    from ipfsmem.device.cleaning import remove_old
+
+    replica = view.opened.replica
+    found = remove_old(replica, replica.world.now() - int(older_than * 1000), dry_run=dry_run)
+    return Cleaned(
+        dry_run=dry_run,
+        older_than=older_than,
+        files=found.files,
+        bytes=sum(found.files.values()),
+        operations=found.operations,
+        notices=found.reports,
+    )
