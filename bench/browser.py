@@ -276,7 +276,7 @@ async def _again(
     await opens(page)
     await _shown(page)
     await page.evaluate("location.hash = '#/vault'")
-    await page.wait_for_selector("text=Something here is published nowhere yet.", timeout=120_000)
+    await page.wait_for_selector("text=You have unsynced changes.", timeout=120_000)
     found = []
     for _ in range(runs):
         await page.goto("about:blank")

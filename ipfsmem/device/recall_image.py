@@ -71,8 +71,8 @@ def save_image(
     in a vault that was opened read-only, without keys, or when `holds` is false. Raises StorageError.
 
     `holds`: whether everything that the index was made of still exists, called inside `reading` once the whole file is written
-    under its temporary name. A memory forgotten before that is noticed here; a later forget removes the index. So do not call
-    this inside `reading`, where no other process is seen.
+    under its temporary name. A memory forgotten before that is noticed here; a later forget removes the index. Inside
+    `reading`, where no other process is seen, nothing is stored.
     """
     path = image_path(replica, stack, kind)
     with replica.db.lock:

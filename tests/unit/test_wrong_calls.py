@@ -41,11 +41,11 @@ ALWAYS = {"close", "aclose", "load", "aload", "create", "recover", "reach", "ope
 
 
 def public(owner: type) -> list[str]:
-    """Its own methods, and those generated for its declared operations."""
+    """Its own methods, those of the part that it extends, and those generated for its declared operations."""
     return [
         name
         for kind in owner.__mro__
-        if kind is owner or kind.__name__.endswith("Methods")
+        if kind is owner or kind in MemoryPart.__subclasses__() or kind.__name__.endswith("Methods")
         for name, what in vars(kind).items()
         if not name.startswith("_") and inspect.isfunction(what)
     ]
@@ -55,9 +55,9 @@ def methods() -> Iterator[str]:
     for name in public(Memory):
         if name not in ALWAYS:
             yield name
-    for part in PARTS:
-        # A memory imports them when they are asked for.
-        import_module("ipfsmem.groups" if part in GROUPS else f"ipfsmem.parts.{part}")
+    # A memory imports them when they are asked for.
+    for module in ("groups", "upkeep", *(f"parts.{part}" for part in PARTS if part not in GROUPS)):
+        import_module(f"ipfsmem.{module}")
     every = [one for kind in MemoryPart.__subclasses__() for one in (kind, *kind.__subclasses__())]
     kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in every}
     for part in PARTS:

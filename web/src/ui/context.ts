@@ -48,7 +48,7 @@ export class ContextView extends View {
       ${made === null ? nothing : html`<p class="count" role="status"><strong>${many(made.tokens, 'token')}</strong> (${share} % of the limit) · ${many(made.shown.length, 'memory', 'memories')} with text · ${made.listed} in the index${made.leftOut ? ` · ${made.leftOut} did not fit in the index` : ''}</p>
         <meter class="room" min="0" max=${this.tokens} value=${made.tokens} aria-label="Tokens that are used"></meter>
         ${made.secrets.length ? html`<div class="problem" role="alert"><strong>It seems to contain a secret.</strong> ${made.secrets.join('; ')}</div>` : nothing}
-        ${made.skipped.length ? html`<p class="faint">Fit the question and had no room: ${made.skipped.join(', ')}</p>` : nothing}
+        ${made.skipped.length ? html`<p class="faint">Matched, but did not fit: ${made.skipped.join(', ')}</p>` : nothing}
         <pre class="block" dir="auto" tabindex="0" aria-label="The text that the agent is given">${made.text}</pre>`}
     </section>`
   }
