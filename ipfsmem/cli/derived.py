@@ -34,12 +34,14 @@ def operation_command(
     options: Sequence[click.Parameter] = (),
     notes: str = "",
     shows: bool | None = None,
+    reads: bool | None = None,
 ) -> click.Command:
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
     more than one call. `ask`: reads further arguments, such as standard input, before the memory is
     opened. `absent`: raised if the result is None. `printed`: called after the output, while the memory is open. `end`: called after the output, also with --json, to print to
     standard error or to raise. `options`: options that exist on the command line only, such as those of
-    its output. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call; None: if it reads."""
+    its output. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call, and `reads`:
+    whether it works on a full or read-only disk; None: if the operation reads."""
     declared = op.declared
     given = op.parameters("cli")
 
@@ -48,7 +50,7 @@ def operation_command(
         scoped=op.is_scoped,
         shows=(declared.right == "read" if shows is None else shows) and op.is_scoped,
         stacks=declared.about == "stack",
-        reads=declared.right == "read",
+        reads=declared.right == "read" if reads is None else reads,
         help=f"{_help(op)}\n\n{notes}",
         short_help=declared.summary,
     )

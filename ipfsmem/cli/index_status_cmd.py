@@ -39,4 +39,5 @@ def _of_words(found: SearchIndexStatus) -> str:
     return f"The index has {count(found.memories, 'memory', 'memories')}{lacking}{behind}. It uses {size(found.bytes)}{files}."
 
 
-command = operation_command("status", index_status, _show)
+# A vault on a full disk is read without its folder, where the index is.
+command = operation_command("status", index_status, _show, reads=False)

@@ -8,6 +8,7 @@ import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,7 +128,7 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
 
     keystore = request.wallet.keystore
     # A pipe can be read only once, so only a file that reading will refuse is read here.
-    if keystore and not os.access(keystore, os.R_OK):
+    if keystore and (Path(keystore).is_dir() or not os.access(keystore, os.R_OK)):
         read_keystore(keystore)
     if request.unprotected_keys:
         return None

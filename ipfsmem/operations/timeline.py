@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -218,8 +219,8 @@ def _after(found: list[Noted], cursor: str) -> int:
     """The place of the first event after that of a cursor, newest first. If the event is gone, those of its time are shown again."""
     from ipfsmem.bundle.timeline import normal_ts
 
-    ts, space, digest = cursor.partition(" ")
-    if not space or len(ts) != len("2026-11-23T00:00:00.000Z") or len(digest) != 16:
+    ts, _, _ = cursor.partition(" ")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [0-9a-f]{16}", cursor, re.ASCII):
         raise UsageError("cursor is invalid: pass `next` of a page")
     same = [at for at, one in enumerate(found) if normal_ts(one.event["ts"]) == ts]
     at = next((at for at in same if _mark(found[at]) == cursor), None)

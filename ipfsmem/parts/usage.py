@@ -28,20 +28,24 @@ def add_use(
 
 
 def note_model_use(opened: VaultHandle, scope: str, agent: str, model: str, given: int, said: int) -> None:
-    """Record what a model was used for here, with its price in the settings. Raises StorageError."""
+    """Record what a model was used for here, with its price in the settings. Raises StorageError,
+    PassphraseError and ClosedError."""
     from ipfsmem.config import settings
 
     known = settings().model
     prices = (known.input_price, known.output_price) if known is not None else (0.0, 0.0)
     cost = (given * prices[0] + said * prices[1]) / 1_000_000
     provider = known.provider if known is not None else ""
-    add_use(
-        opened,
-        scope,
-        agent,
-        provider,
-        as_name(model),
-        min(given, MOST),
-        min(said, MOST),
-        min(cost, MOST / 1_000_000),
-    )
+    # The model took its time: the vault may be locked or closed by now.
+    with opened.lock:
+        opened.refuse_closed("usage")
+        add_use(
+            opened,
+            scope,
+            agent,
+            provider,
+            as_name(model),
+            min(given, MOST),
+            min(said, MOST),
+            min(cost, MOST / 1_000_000),
+        )

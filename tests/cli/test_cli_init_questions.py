@@ -101,9 +101,12 @@ def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
     assert found["root"] is not None
 
 
-def test_wallet_file_that_is_missing_is_refused_before_a_passphrase_is_typed(home: Path) -> None:
-    person = Person(home, "--wallet", "missing.json", "--provider", str(home.parent / "stick"))
-    assert "assphrase" not in person.until("keystore missing.json cannot be read")
+@pytest.mark.parametrize("wallet", ["missing.json", "stick"])
+def test_wallet_file_that_cannot_be_read_is_refused_before_a_passphrase_is_typed(
+    home: Path, wallet: str
+) -> None:
+    person = Person(home, "--wallet", wallet, "--provider", str(home.parent / "stick"))
+    assert "assphrase" not in person.until(f"keystore {wallet} cannot be read")
     assert person.ends() == 30 and not home.exists()
 
 

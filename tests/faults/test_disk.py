@@ -168,7 +168,14 @@ def test_what_is_there_is_read_on_a_disk_that_is_full_to_the_last_byte(
     assert "Be brief." in said["read tone"] and "begun" in said["timeline show"]
     for call in ("list", "recall fugues", "context"):
         assert "music" in said[call] and "old" not in said[call], call
-    for call in ("write more --body x", "forget tone", "timeline add more", "hide tone", "status"):
+    for call in (
+        "write more --body x",
+        "forget tone",
+        "timeline add more",
+        "hide tone",
+        "status",
+        "index status",
+    ):
         done = program("--home", str(home), *call.split())
         assert done.returncode == 30 and b"Free space" in done.stderr and not done.stdout, (call, done)
     (small_disk / "ballast").unlink()

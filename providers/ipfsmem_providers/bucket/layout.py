@@ -23,7 +23,7 @@ import os
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final, TypeAlias
 
@@ -325,13 +325,22 @@ class BucketPins(PackPins):
         except ProviderError as error:
             keys = (key.removeprefix(f"{_PINS}/") for key in error.listed)
             shown = [file for file in keys if file.startswith(self._prefix(name))]
-            found = self._single_pins(shown, name)
-            for file in filter(is_list, shown):
-                with contextlib.suppress(ProviderError):
-                    for known in self._read_lists([file]).values():
-                        found += known.by_name.get(name, ())
-            error.pins = sorted(found, key=lambda pin: (-pin.created, pin.handle))
+            found = {pin.cid: pin for pin in self._of_lists(filter(is_list, shown), name)}
+            found |= {pin.cid: pin for pin in self._single_pins(shown, name)}
+            error.pins = sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
             raise
+
+    def _of_lists(self, lists: Iterable[str], name: str) -> Iterator[Pin]:
+        """Return the pins under `name` in the lists that can be read, up to one that cannot be read now."""
+        for file in lists:
+            try:
+                known = self._read_lists([file]).values()
+            except ProviderError as error:
+                if not error.permanent:
+                    return
+                continue
+            for each in known:
+                yield from each.by_name.get(name, ())
 
     def _prefix(self, name: str) -> str:
         return f"{tag_of(name)}/"

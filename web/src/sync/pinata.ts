@@ -50,13 +50,23 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
   const listed = async (by: { readonly name?: string; readonly cid?: string }): Promise<Entry[]> => {
     const unread = (one: unknown): Entry => ({ id: '', cid: UNREAD, name: isObject(one) && typeof one['name'] === 'string' ? one['name'] : (by.name ?? '') })
     const all: Entry[] = []
-    let pageToken: unknown = ''
-    for (let page = 0; typeof pageToken === 'string'; page++) {
-      if (page === MOST_PAGES) throw new ProviderError(name, false, `pinata sends a list of more than ${MOST_PAGES} pages`)
-      const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by, ...(pageToken === '' ? {} : { pageToken }) })
-      const { files, next_page_token: next } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
-      all.push(...(Array.isArray(files) ? files : files == null ? [] : [null]).map(one => entryOf(one) ?? unread(one)))
-      pageToken = next === '' ? null : next
+    const tokens = new Set<unknown>()
+    for (let pageToken: unknown = ''; pageToken !== null; ) {
+      tokens.add(pageToken)
+      const query = new URLSearchParams({ order: 'DESC', limit: String(PAGE), ...by, ...(pageToken === '' ? {} : { pageToken: String(pageToken) }) })
+      try {
+        const { files, next_page_token: next } = await json(await http.ask(`${API}?${query}`, { what: 'list what it keeps' }))
+        all.push(...(Array.isArray(files) ? files : files == null ? [] : [null]).map(one => entryOf(one) ?? unread(one)))
+        pageToken = next === '' ? null : (next ?? null)
+      } catch (error) {
+        // Of the versions under a name the newest come first.
+        if (!(error instanceof ProviderError) || by.name === undefined || all.length === 0) throw error
+        pageToken = 0
+      }
+      if (by.cid !== undefined && all.some(one => one.cid === by.cid)) break
+      if (pageToken === null || (typeof pageToken === 'string' && !tokens.has(pageToken) && tokens.size < MOST_PAGES)) continue
+      all.push(unread(null))
+      break
     }
     return all.filter(one => (by.name === undefined || one.name === by.name) && (by.cid === undefined || one.cid === by.cid))
   }

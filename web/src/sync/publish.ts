@@ -18,8 +18,9 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
   const anchor = replica.kept.anchor === '' ? null : fromHex(replica.kept.anchor)
   const name = anchor === null ? pinName(fromHex(ring.said.first as string)) : pinName(anchor)
   const has = new Set<string>()
-  // A refusal to store is said also where reading failed before.
-  const failed = new Set<string>()
+  // A refusal is said also where reading failed before.
+  const refused = new Set<string>()
+  const failed = (error: unknown): void => run.failed(error, error instanceof ProviderError && error.refused ? refused : run.silent)
   let sent = 0
   for (const keeper of run.keepers) {
     try {
@@ -27,7 +28,7 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
       sent += await place(run, keeper, made.root, name, true)
       has.add(keeper.name)
     } catch (error) {
-      run.failed(error, failed)
+      failed(error)
     }
   }
   if (run.keepers.length === 0 || has.size === 0) {
@@ -50,7 +51,7 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
         if (there == null || hex(there) !== hex(record)) await server.putRecord(one, record)
         if (one === anchorName) isAnnounced = true
       } catch (error) {
-        run.failed(error, failed)
+        failed(error)
       }
     }
   }
