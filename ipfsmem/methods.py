@@ -1736,7 +1736,7 @@ class MaintenanceMethods:
         text, no version and nothing that can be undone is deleted.
 
         Args:
-            older_than: Minimum age in seconds of what is deleted.
+            older_than: Minimum age in seconds of the deleted data.
             dry_run: Delete nothing; return what would be deleted.
 
         Raises:

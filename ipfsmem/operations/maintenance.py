@@ -122,7 +122,7 @@ def cleanup(
     view: View,
     older_than: Annotated[
         float,
-        Meta(ge=3_600, le=31_622_400_000, description="Minimum age in seconds of what is deleted."),
+        Meta(ge=3_600, le=31_622_400_000, description="Minimum age in seconds of the deleted data."),
         Cli(metavar="SECONDS"),
     ],
     *,

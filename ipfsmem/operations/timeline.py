@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Default and maximum events of a page.
 PAGE = 100
 MAX_PAGE = 1_000
+#: The argument `tz` for the time zone of this machine.
+_HERE = "local"
 
 Since = Annotated[
     str | None,
@@ -200,9 +202,9 @@ def _zone(tz: str | None) -> tzinfo | None:
 
     from ipfsmem.wording import zone_of
 
-    if tz == "local":
-        return None
-    return UTC if tz is None else zone_of(tz)
+    if tz is None:
+        return UTC
+    return None if tz == _HERE else zone_of(tz)
 
 
 def _mark(one: Noted) -> str:
