@@ -346,10 +346,15 @@ class Meaning:
     # -- the vectors -----------------------------------------------------------------------------------------
 
     def _load(self, embedder: Embedder) -> None:
-        """Read the stored vectors before the vault is held: many of them take a while."""
+        """Read the stored vectors before the vault is held: many of them take a while.
+
+        Raises _DroppedError in the background if another model was set: its vectors are not replaced by those of the model before.
+        """
         vectors = self._vectors
         if (vectors is not None and vectors.identity == embedder.identity) or self._dropped:
             return
+        if vectors is not None and threading.current_thread() is self._thread:
+            raise _DroppedError
         model, whole = embedder.identity, None
         known_by, there = stamp(self._replica, model), vectors_kept(self._replica, model)
         kept = load_kept(self._replica, model)
@@ -552,7 +557,7 @@ class Meaning:
         """Add the vectors made, unless their texts were removed meanwhile; record texts without a vector."""
         vectors = self._follow(embedder)
         with self._alone:
-            if self._dropped:
+            if self._dropped or self._vectors is not vectors:
                 return
             self._refused.update(id for id, vector in made.items() if vector is None)
             new = {id: vector for id, vector in made.items() if vector is not None and self._living.has(id)}
@@ -586,7 +591,7 @@ class Meaning:
                 return
             with self._alone, contextlib.ExitStack() as held:
                 held.callback(ready.leave)
-                if self._dropped:
+                if self._dropped or self._vectors is not vectors:
                     raise _DroppedError
                 held.enter_context(saving(self._replica))
                 held.enter_context(self._replica.reading())
@@ -665,7 +670,7 @@ def where(embedder: Embedder) -> str:
 
 
 class _DroppedError(Exception):
-    """The keys are locked, or the vault is closed: stop."""
+    """The keys are locked, the vault is closed, or another model was set: stop."""
 
 
 async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:

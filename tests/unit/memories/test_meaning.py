@@ -880,6 +880,38 @@ def test_what_another_process_forgets_while_vectors_are_written_down_does_not_co
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2 and len(times) > 1
 
 
+def test_vectors_are_stored_though_those_of_the_model_before_were_on_their_way(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They counted as stored when the thread of the model before had stored its own."""
+    reached, go = threading.Event(), threading.Event()
+
+    def waiting(replica: Any, kept: Any) -> Any:
+        made = prepared(replica, kept)
+        if len(kept.vectors) == 1:
+            time.sleep(0.1)  # after a save that took this long the next one is the last
+        elif not reached.is_set():
+            reached.set()
+            assert go.wait(PATIENCE)
+        return made
+
+    monkeypatch.setattr("ipfsmem.memories.meaning._FIRST", 1)
+    monkeypatch.setattr("ipfsmem.memories.meaning.prepared", waiting)
+    name(model="hashed-words", base_url=url)
+    memory.recall("anything")
+    assert reached.wait(PATIENCE)
+    name(model="other-words", base_url=url)
+    memory.recall("anything")
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "ipfsmem-vectors":
+            thread.join(PATIENCE)
+    server.refuses = lambda text: 400 if "espresso" in text else 0
+    memory.maintenance.reindex()
+    models = [found.vectors.identity.name for path in vector_files(memory.replica) if (found := _opened(memory.replica, path))]  # fmt: skip
+    assert "other-words" in models
+
+
 @pytest.mark.parametrize("fails", [False, True], ids=["sync", "sync that cannot publish"])
 def test_vectors_of_what_another_device_forgot_go_with_the_sync(
     fails: bool, tmp_path: Path, name: Name, url: str
