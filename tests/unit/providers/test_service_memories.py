@@ -59,7 +59,9 @@ def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
 
         asyncio.run(at_once())
         report = asyncio.run(devices[-1].sync())
-        assert report.heads_joined == 4 and report.not_fetched == 0
+        # A device that published late has joined others' heads, and its own covers those.
+        assert 1 <= report.heads_joined <= 4 and report.not_fetched == 0
+        assert set(devices[-1].files()) == {"base", *(f"own{number}" for number in range(5))}
         for device in (*devices, *devices):
             asyncio.run(device.sync())
         assert set(devices[-1].files()) == {"base", *(f"own{number}" for number in range(5))}
