@@ -36,7 +36,15 @@ from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.config import expanded
-from ipfsmem.errors import IpfsmemError, NoVaultError, OtherKindError, PublicError, SecretsError, UsageError
+from ipfsmem.errors import (
+    IpfsmemError,
+    NoVaultError,
+    OtherKindError,
+    PublicError,
+    SecretsError,
+    StorageError,
+    UsageError,
+)
 from ipfsmem.mode import Mode
 from ipfsmem.parts.audit import acting_as
 from ipfsmem.vault.beginning import (
@@ -105,6 +113,11 @@ def command(context: CommandContext, request: InitRequest) -> None:
         request = ask_for_the_rest(request, default_keystore(context.home))
     request.check()
     ask_before_making(request.memory_dir)
+    with _created(request.new_folder, context.folder):
+        _init(context, request)
+
+
+def _init(context: CommandContext, request: InitRequest) -> None:
     makes_words = request.kind.published and not request.no_recovery
     if makes_words and not request.wallet.named:
         require_output(_WORDS)
@@ -182,6 +195,29 @@ def _owner_keys(
     plain_files_at(request.kind, request.memory_dir)
     signer = make_wallet(path, keystore_passphrase, secrets.token_bytes)
     return request.wallet.unlock_with(signer, signature_passphrase), path
+
+
+@contextlib.contextmanager
+def _created(folder: Path | None, vault: Path) -> Iterator[None]:
+    """Create the folder of a provider, and delete it again if no vault was created in `vault` and it is empty."""
+    from ipfsmem.device.replica import read_config
+
+    if folder is None or folder.is_dir():
+        yield
+        return
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise StorageError(
+            f"the folder {folder} cannot be created ({error.strerror}); nothing was created"
+        ) from None
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(IpfsmemError, OSError):
+            if read_config(vault) is None:
+                folder.rmdir()
+        raise
 
 
 @contextlib.contextmanager

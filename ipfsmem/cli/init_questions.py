@@ -7,6 +7,9 @@ Never used without a terminal.
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +18,8 @@ from typing import TypeVar
 import click
 
 from ipfsmem.cli.new_memory import MemoryRequest
+from ipfsmem.cli.printing import clean
+from ipfsmem.cli.storage_offers import Computer, StorageOffer, storage_offers
 from ipfsmem.config import expanded
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import Choices, Owner
@@ -33,6 +38,8 @@ _KEYS = (
     ("words", "no wallet: only a new recovery phrase of 24 words, on paper"),
 )
 
+#: A name of a bucket, or of a repository, perhaps with groups.
+_ANSWER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 #: Kinds of providers that are not offered: a folder is offered separately, the others only read, or only find.
 _NOT_OFFERED = {"directory", "gateway", "routing"}
 
@@ -46,6 +53,8 @@ class InitRequest(MemoryRequest):
     no_wallet: bool
     no_recovery: bool
     create: bool
+    #: The folder to create for its blocks, in one that exists.
+    new_folder: Path | None = None
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -75,7 +84,8 @@ def ask_for_the_rest(request: InitRequest, keystore: Path) -> InitRequest:
     if not request.kind.published:
         return request
     if not request.where and not request.no_wallet:
-        request = replace(request, provider=(_place(),))
+        place, new_folder = _place(storage_offers(_computer()))
+        request = replace(request, provider=(place,), new_folder=new_folder)
     return request if request.owners else _ask_for_owner(request, keystore)
 
 
@@ -98,23 +108,48 @@ def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
     return replace(request, no_wallet=True)
 
 
-def _place() -> str:
-    """Ask for an existing folder, or a provider of an installed kind."""
+def _computer() -> Computer:
+    try:
+        mounts = Path("/proc/self/mounts").read_text("utf-8", "replace")
+    except OSError:
+        mounts = ""
+    return Computer(Path.home(), Path.cwd(), os.environ, mounts, lambda name: shutil.which(name) is not None)
+
+
+def _place(offers: Sequence[StorageOffer]) -> tuple[str, Path | None]:
+    """Ask for one of the offers, an existing folder, or a provider of an installed kind. Return its spec, and the folder to
+    create for it."""
     from importlib.metadata import entry_points
 
     kinds = sorted({point.name for point in entry_points(group="ipfsmem.providers")} - _NOT_OFFERED)
+    click.echo("Where should the vault be stored?", err=True)
+    for number, offer in enumerate(offers, 1):
+        click.echo(f"  {number}  {clean(offer.text)}", err=True)
     click.echo(
-        "Where should the vault be stored? A folder that your other devices can reach (a USB stick, a network\n"
-        f"share, a synced folder), or a service: {', '.join(kinds)}.",
+        f"{'Or a' if offers else 'A'} folder that your other devices can reach (a USB stick, a network share, a synced\n"
+        f"folder), or a service: {', '.join(kinds)}.",
         err=True,
     )
     while True:
         place = _text("Place")
+        if place.isdecimal() and 0 < int(place) <= len(offers):
+            return _taken(offers[int(place) - 1])
         if place.partition(":")[0] in kinds:
-            return place
+            return place, None
         if expanded(place).is_dir():
-            return str(expanded(place))
+            return str(expanded(place)), None
         click.echo(f"There is no folder {place}. Create it first, or name another one.", err=True)
+
+
+def _taken(offer: StorageOffer) -> tuple[str, Path | None]:
+    """Return the spec of an offer, and the folder to create for it."""
+    if offer.is_folder:
+        return offer.spec, Path(offer.spec)
+    while True:
+        answer = _text(offer.asks).strip("/").removesuffix(".git")
+        if _ANSWER.fullmatch(answer) and ".." not in answer:
+            return offer.spec.format(answer), None
+        click.echo(f"{clean(answer)} cannot be a name here. Use letters, digits and dashes.", err=True)
 
 
 def _one_of(question: str, answers: Sequence[tuple[T, str]]) -> T:

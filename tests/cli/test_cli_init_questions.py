@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.cli import init_questions
+from ipfsmem.cli.storage_offers import StorageOffer
 from ipfsmem.wallet.signers import create_keystore
 from tests.support.cli_lab import Cli
 
@@ -22,13 +24,13 @@ from tests.support.cli_lab import Cli
 class Person:
     """Somebody at a terminal who reads and types."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, **variables: str) -> None:
         self._ours, theirs = pty.openpty()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ipfsmem.cli", "init", "--home", str(home), *arguments],
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=home.parent, start_new_session=True,
-            env={**environment, "NO_COLOR": "1", "IPFSMEM_CONFIG": os.devnull},
+            env={**environment, "NO_COLOR": "1", "IPFSMEM_CONFIG": os.devnull, **variables},
         )  # fmt: skip
         os.close(theirs)
         self.seen = ""
@@ -99,6 +101,41 @@ def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
     found = Cli(home, monkeypatch).ok("status", "--json").json
     assert found["mode"] == "encrypted-ipfs" and found["providers"] == [str(home.parent / "stick")]
     assert found["root"] is not None
+
+
+def test_synced_folder_that_is_found_is_chosen_by_number(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dropbox = home.parent / "Dropbox"
+    dropbox.mkdir()
+    person = Person(home, HOME=str(home.parent))
+    person.types(("Number [1]: ", ""))
+    assert f"  1  Dropbox: {dropbox}/ipfsmem" in person.until("Place: ").replace("\r", "")
+    os.write(person._ours, b"1\n")
+    person.types(("Number [1]: ", "4"), *PASSPHRASE)
+    person.types_words_back()
+    person.until("Created a new vault")
+    assert person.ends() == 0 and list((dropbox / "ipfsmem").iterdir())
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame 7")
+    assert Cli(home, monkeypatch).ok("status", "--json").json["providers"] == [str(dropbox / "ipfsmem")]
+
+
+def test_folder_in_a_synced_folder_is_deleted_again_without_a_vault(home: Path) -> None:
+    (home.parent / "Dropbox").mkdir()
+    person = Person(home, HOME=str(home.parent))
+    person.types(("Number [1]: ", ""), ("Place: ", "1"), ("Number [1]: ", "4"))
+    person.until(PASSPHRASE[0][0])
+    assert (home.parent / "Dropbox/ipfsmem").is_dir()
+    person.presses_ctrl_c()
+    assert person.ends() == 130
+    assert not list((home.parent / "Dropbox").iterdir())
+
+
+@pytest.mark.parametrize("answer", ["memory", "team/memory.git", "/memory/"])
+def test_repository_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    answers = iter(["", "-o", "../x", "a b", "https://x", answer])
+    monkeypatch.setattr(init_questions, "_text", lambda question: next(answers))
+    offer = StorageOffer("git: one", "git:git@host:anna/{}.git", asks="Repository")
+    spec, folder = init_questions._taken(offer)
+    assert spec == f"git:git@host:anna/{answer.strip('/').removesuffix('.git')}.git" and folder is None
 
 
 @pytest.mark.parametrize("wallet", ["missing.json", "stick"])
