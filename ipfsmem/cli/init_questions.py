@@ -84,7 +84,7 @@ def ask_for_the_rest(request: InitRequest, keystore: Path) -> InitRequest:
     if not request.kind.published:
         return request
     if not request.where and not request.no_wallet:
-        place, new_folder = _place(storage_offers(_computer()))
+        place, new_folder = _place(_offers())
         request = replace(request, provider=(place,), new_folder=new_folder)
     return request if request.owners else _ask_for_owner(request, keystore)
 
@@ -108,12 +108,19 @@ def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
     return replace(request, no_wallet=True)
 
 
-def _computer() -> Computer:
+def _offers() -> list[StorageOffer]:
+    """Return the storage of this computer; nothing where the home or the current folder is missing."""
+    try:
+        home, folder = Path.home(), Path.cwd()
+    except (OSError, RuntimeError):
+        return []
     try:
         mounts = Path("/proc/self/mounts").read_text("utf-8", "replace")
     except OSError:
         mounts = ""
-    return Computer(Path.home(), Path.cwd(), os.environ, mounts, lambda name: shutil.which(name) is not None)
+    return storage_offers(
+        Computer(home, folder, os.environ, mounts, lambda name: shutil.which(name) is not None)
+    )
 
 
 def _place(offers: Sequence[StorageOffer]) -> tuple[str, Path | None]:

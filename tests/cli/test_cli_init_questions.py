@@ -129,6 +129,15 @@ def test_folder_in_a_synced_folder_is_deleted_again_without_a_vault(home: Path) 
     assert not list((home.parent / "Dropbox").iterdir())
 
 
+def test_nothing_is_offered_from_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert init_questions._offers() == []
+
+
 @pytest.mark.parametrize("answer", ["memory", "team/memory.git", "/memory/"])
 def test_repository_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     answers = iter(["", "-o", "../x", "a b", "https://x", answer])
