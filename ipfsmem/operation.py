@@ -61,6 +61,8 @@ class Cli(msgspec.Struct, frozen=True):
     option: bool = False
     #: Its possible values, where they are fewer here.
     words: tuple[str, ...] = ()
+    #: Whether it is a day or moment in words (`wording.moment_of`). Any other text is refused before the memory is opened.
+    moment: bool = False
 
 
 class Http(msgspec.Struct, frozen=True):

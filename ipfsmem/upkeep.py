@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.methods import MaintenanceMethods
 from ipfsmem.operation import View
-from ipfsmem.parts.maintenance import MemoryMaintenance
+from ipfsmem.operations.maintenance import cleanup, could_free
+from ipfsmem.parts.maintenance import MemoryMaintenance, each_name
+from ipfsmem.results import Compacted
+from ipfsmem.sync.progress import Progress, no_progress
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+
+#: The parts of `compact`, in order.
+PARTS: Final = ("versions", "leftovers", "files")
+#: Default minimum age in seconds of leftovers to delete: as many days as versions are kept.
+OLD: Final = KEEP_DAYS * 86_400.0
 
 
 class Maintenance(MaintenanceMethods, MemoryMaintenance):
@@ -12,3 +25,58 @@ class Maintenance(MaintenanceMethods, MemoryMaintenance):
 
     def _view(self) -> View:
         return View(self._open, "")
+
+    async def compact(
+        self,
+        *,
+        only: Iterable[str] = (),
+        dry_run: bool = False,
+        older_than: float | None = None,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        drop_guarded: str | Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Compacted:
+        """Do `gc`, `cleanup` and `vacuum` in this order, or the parts in `only` (of `PARTS`). A part that fails does not prevent the others.
+
+        `older_than`: seconds, of `cleanup` (90 days unless given). An unpublished vault has no versions. Raises the error of the first
+        part that fails if no part was done, and UsageError or NotFoundError at once; other errors are in `problems`.
+        """
+        only = each_name(only)
+        asked = [part for part in PARTS if part in only] or [*PARTS]
+        if unknown := {*only} - {*PARTS}:
+            raise UsageError(f"{min(unknown)!r} is not a part; parts: {', '.join(PARTS)}")
+        if older_than is not None and (problem := cleanup.parameter("older_than").problem(older_than)):
+            raise UsageError(f"compact: older_than {problem}")
+        if not only and not self._open.mode.published:
+            asked.remove("versions")
+        versions = leftovers = files = None
+        failed: dict[str, IpfsmemError] = {}
+        for part in asked:
+            try:
+                if part == "versions":
+                    versions = await self.gc(
+                        dry_run=dry_run,
+                        keep_roots=keep_roots,
+                        keep_days=keep_days,
+                        drop_guarded=drop_guarded,
+                        progress=progress,
+                    )
+                elif part == "leftovers":
+                    leftovers = self.cleanup(OLD if older_than is None else older_than, dry_run=dry_run)
+                else:
+                    files = could_free(self._replica) if dry_run else self.vacuum()
+            except (UsageError, NotFoundError):
+                raise
+            except IpfsmemError as error:
+                failed[part] = error
+        if failed and not (versions or leftovers or files):
+            raise next(iter(failed.values()))
+        return Compacted(
+            dry_run=dry_run,
+            versions=versions,
+            leftovers=leftovers,
+            files=files,
+            problems={part: str(error) for part, error in failed.items()},
+            hint=next((error.hint for error in failed.values() if error.hint), ""),
+        )

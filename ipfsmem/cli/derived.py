@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Number, WholeNumber
+from ipfsmem.cli.options import Number, WholeNumber, moment_in_words
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.operation import is_absent
 
@@ -126,6 +126,7 @@ def _parameter(one: Parameter) -> click.Parameter:
         show_default=is_shown,
         multiple=one.is_list,
         metavar=said.metavar or None,
+        callback=moment_in_words if said.moment else None,
         help=text,
     )
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    pass
+from ipfsmem.errors import UsageError
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -28,6 +27,18 @@ def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...
     for one in given:
         not_empty(ctx, param, one)
     return given
+
+
+def moment_in_words(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Return a day or moment in words unchanged. Raises click's error for any other text."""
+    from ipfsmem.wording import moment_of
+
+    try:
+        if text is not None:
+            moment_of(text, 0)  # the form is the same at any time
+    except UsageError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return text
 
 
 def duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:

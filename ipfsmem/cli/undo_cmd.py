@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def _show(context: CommandContext, done: Undone, asked: Asked) -> None:
     place = f"{done.scope}/{done.key}" if done.scope else done.key
-    now = "the memory no longer exists" if done.sha256 is None else "its earlier text is back"
+    now = "it shows a merge of concurrent edits" if done.merged else "its earlier text is back"
+    if done.sha256 is None:
+        now = "the memory no longer exists"
     click.echo(f"Undone: {done.undone} of {clean(place)}, {moment(done.at)}; {now}.")
 
 

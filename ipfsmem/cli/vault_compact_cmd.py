@@ -21,8 +21,22 @@ if TYPE_CHECKING:
     from ipfsmem.sync.deletion_holds import Guarded
     from ipfsmem.sync.retention import Verdict
 
-#: As `parts.maintenance.PARTS`, repeated so that the help needs no import; a test compares them.
+#: As `upkeep.PARTS`, repeated so that the help needs no import; a test compares them.
 PARTS = ("versions", "leftovers", "files")
+
+
+def _age(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of a duration within the bounds of `cleanup`."""
+    seconds = duration(ctx, param, text)
+    if seconds is not None:
+        from ipfsmem.operations.maintenance import cleanup
+
+        bounds = cleanup.parameter("older_than")
+        if bounds.problem(seconds):
+            raise click.BadParameter(
+                f"must be {bounds.least // 3_600}h to {bounds.most // 86_400}d (got {text})", ctx, param
+            )
+    return seconds
 
 
 @cli_command("compact", short_help="Free room here and at the providers.")
@@ -35,7 +49,7 @@ PARTS = ("versions", "leftovers", "files")
 )
 @click.option(
     "--older-than",
-    callback=duration,
+    callback=_age,
     metavar="TIME",
     help="Minimum age of leftovers to delete: 30d, 12h; at least 1h (default: 90d).",
 )

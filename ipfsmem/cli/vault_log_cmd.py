@@ -6,7 +6,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import WholeNumber, not_empty
+from ipfsmem.cli.options import WholeNumber, moment_in_words, not_empty
 from ipfsmem.cli.printing import is_terminal, moment, table
 from ipfsmem.errors import UsageError
 
@@ -24,7 +24,7 @@ from ipfsmem.errors import UsageError
 @click.option("--scope", metavar="NAME", help="Only operations on this scope.")
 @click.option(
     "--since",
-    callback=not_empty,
+    callback=moment_in_words,
     metavar="TIME",
     help="Only operations since: 24h, yesterday, a date, a time.",
 )

@@ -18,10 +18,6 @@ from ipfsmem.device.tables import reports
 
 #: Temporary files of a killed process: of a file being written (`new_name`), or of the page's link (`ipfsmem ui`).
 _LEFT: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|open-\d+\.html")
-#: Minimum age of a file that is deleted, in milliseconds: a process may be writing a younger one.
-YOUNGEST: Final = 3_600_000
-#: Maximum age that a caller can ask for, in milliseconds.
-OLDEST: Final = 366_000 * 86_400_000
 
 
 class Old(NamedTuple):

@@ -19,12 +19,13 @@ from ipfsmem.memories.memories import MemoryStore
 
 class Undone(msgspec.Struct, frozen=True, kw_only=True):
     """The change that was `undone` (`write`, `forget`, ...), and when it was made, in milliseconds since 1970 UTC. `sha256`: of the text
-    that its memory shows now; None if it shows none."""
+    that its memory shows now; None if it shows none. `merged`: whether that text is a merge of concurrent edits."""
 
     undone: str
     key: str
     scope: str
     sha256: str | None
+    merged: bool
     at: int
 
 
@@ -59,6 +60,7 @@ def undo(memories: MemoryStore) -> Undone:
             key=name.key,
             scope=name.scope,
             sha256=None if shown is None else shown.sha256,
+            merged=shown is not None and shown.merged,
             at=last.at,
         )
 

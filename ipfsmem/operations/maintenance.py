@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from ipfsmem.operation import Cli, Except, View, operation
 from ipfsmem.results import Cleaned, SearchIndexStatus, Vacuumed
+
+if TYPE_CHECKING:
+    from ipfsmem.device.replica import Replica
 
 
 @operation(
@@ -97,14 +101,41 @@ def vacuum(view: View) -> Vacuumed:
     No memory changes.
     """
     from ipfsmem.memories.kept_vectors import erase_forgotten
-    from ipfsmem.parts.maintenance import file_sizes
 
-    opened = view.opened
-    before = file_sizes(opened.replica)
-    erase_forgotten(opened.memories)
-    opened.replica.db.compact()
-    after = file_sizes(opened.replica)
+    replica = view.opened.replica
+    before = _file_sizes(replica)
+    erase_forgotten(view.opened.memories)
+    replica.db.compact()
+    return _vacuumed(before, _file_sizes(replica))
+
+
+def could_free(replica: Replica) -> Vacuumed:
+    """Return the least that `vacuum` would free: the unused pages of the database, and its log."""
+    from ipfsmem.device.database_file import DATABASE_FILES
+
+    state, log = DATABASE_FILES[:2]
+    before = _file_sizes(replica)
+    after = {name: size for name, size in before.items() if name != log}
+    if state in after:
+        after[state] = max(0, after[state] - replica.db.unused_bytes())
+    return _vacuumed(before, after)
+
+
+def _vacuumed(before: dict[str, int], after: dict[str, int]) -> Vacuumed:
     return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
+
+
+def _file_sizes(replica: Replica) -> dict[str, int]:
+    """Return the bytes of the files that `vacuum` rewrites, by name."""
+    from ipfsmem.device.database_file import DATABASE_FILES
+    from ipfsmem.memories.kept_vectors import vector_files
+
+    found: dict[str, int] = {}
+    if (folder := replica.folder) is not None:
+        for path in (*(folder / name for name in DATABASE_FILES[:2]), *vector_files(replica)):
+            with contextlib.suppress(OSError):
+                found[path.name] = path.stat().st_size
+    return found
 
 
 @operation(

@@ -25,12 +25,12 @@ _HERE = "local"
 Since = Annotated[
     str | None,
     Meta(min_length=1, max_length=64, description="First day: 2026-04-14, yesterday, 7d."),
-    Cli(metavar="DAY"),
+    Cli(metavar="DAY", moment=True),
 ]
 Until = Annotated[
     str | None,
     Meta(min_length=1, max_length=64, description="Last day, inclusive."),
-    Cli(metavar="DAY"),
+    Cli(metavar="DAY", moment=True),
 ]
 Zone = Annotated[
     str | None,
@@ -110,13 +110,8 @@ def read(
 
     With `limit`, a page has the newest events; `cursor` continues with older ones.
     """
-    zone = _zone(tz)
-    days = days_between(view.opened, since, until, zone)
-    found = [
-        one
-        for one in reversed(noted(view.opened, view.scopes, days))
-        if type is None or one.event["type"] == type
-    ]
+    events, lost = _events_of(view, since, until, _zone(tz))
+    found = [one for one in reversed(events) if type is None or one.event["type"] == type]
     begin = 0 if not cursor else _after(found, cursor)
     shown = found[begin:] if limit is None else found[begin : begin + limit]
     more = _mark(shown[-1]) if shown and begin + len(shown) < len(found) else None
@@ -126,7 +121,7 @@ def read(
         events=tuple(one.event for one in shown),
         scopes=tuple(one.scope for one in shown),
         next=more,
-        missing=missing(view.opened, view.scopes, days),
+        missing=lost,
     )
 
 
@@ -147,12 +142,12 @@ def days(view: View, *, since: Since = None, until: Until = None, tz: Zone = Non
     from ipfsmem.wording import local_day
 
     zone = _zone(tz)
-    between = days_between(view.opened, since, until, zone)
-    each = (local_day(ms_of(one.event["ts"], ""), zone) for one in noted(view.opened, view.scopes, between))
+    events, lost = _events_of(view, since, until, zone)
+    each = (local_day(ms_of(one.event["ts"], ""), zone) for one in events)
     counted = Counter(day.isoformat() for day in each if day is not None)
     return EventDays(
         days=tuple(EventDay(day=day, events=number) for day, number in sorted(counted.items())),
-        missing=missing(view.opened, view.scopes, between),
+        missing=lost,
     )
 
 
@@ -195,6 +190,14 @@ def add(
         raise UsageError("the type of the event is empty, so nothing was added")
     check_kind(type)
     return add_event(view.opened, view.target, type, data or {})
+
+
+def _events_of(
+    view: View, since: str | None, until: str | None, zone: tzinfo | None
+) -> tuple[list[Noted], int]:
+    """The events of some days, oldest first, and the number of missing pieces of these days."""
+    days = days_between(view.opened, since, until, zone)
+    return noted(view.opened, view.scopes, days), missing(view.opened, view.scopes, days)
 
 
 def _zone(tz: str | None) -> tzinfo | None:

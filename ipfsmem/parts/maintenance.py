@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from ipfsmem.causal.clock import corrected_hlc, hlc_ms
 from ipfsmem.config import RetentionRule, settings
-from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
-from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateHeader
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
+from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, StorageError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing, followed_by
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.results import Cleaned, Collecting, Compacted, Salvage, Vacuumed
+from ipfsmem.results import Collecting, Salvage
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
@@ -33,19 +30,10 @@ from ipfsmem.vault.unlocking import lock_device
 
 #: Kinds of operations that `check` counts by name.
 _NAMED: Final = 8
-#: What `compact` does, in this order.
-PARTS: Final = ("versions", "leftovers", "files")
-#: Seconds after which leftovers go, where nobody says otherwise: as many days as versions are kept.
-OLD: Final = KEEP_DAYS * 86_400.0
 
 
 class MemoryMaintenance(MemoryPart):
     """What an open memory needs now and then."""
-
-    if TYPE_CHECKING:
-
-        def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned: ...
-        def vacuum(self) -> Vacuumed: ...
 
     def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)
@@ -165,72 +153,6 @@ class MemoryMaintenance(MemoryPart):
         text = "the record of the last dreams here is damaged, so they cannot be undone"
         return [Finding("warn", "dreams-damaged", text)]
 
-    async def compact(
-        self,
-        *,
-        only: Iterable[str] = (),
-        dry_run: bool = False,
-        older_than: float | None = None,
-        keep_roots: int = KEEP_ROOTS,
-        keep_days: int = KEEP_DAYS,
-        drop_guarded: str | Iterable[str] = (),
-        progress: Progress = no_progress,
-    ) -> Compacted:
-        """Do `gc`, `cleanup` and `vacuum` in this order, or the parts in `only` (of `PARTS`); what one cannot do keeps none of the others
-        from its work.
-
-        `older_than`: seconds, of `cleanup` (90 days unless given). A memory that is not published has no versions. Raises what the first
-        part raises that fails, where nothing else was done or it refuses what was asked; else that is in `problems`.
-        """
-        only = each_name(only)
-        asked = [part for part in PARTS if part in only] or [*PARTS]
-        if unknown := {*only} - {*PARTS}:
-            raise UsageError(f"{min(unknown)!r} is not a part; parts: {', '.join(PARTS)}")
-        if older_than is not None:
-            check_age(older_than)
-        if not only and not self._open.mode.published:
-            asked.remove("versions")
-        versions = leftovers = files = None
-        failed: dict[str, IpfsmemError] = {}
-        for part in asked:
-            try:
-                if part == "versions":
-                    versions = await self.gc(
-                        dry_run=dry_run,
-                        keep_roots=keep_roots,
-                        keep_days=keep_days,
-                        drop_guarded=drop_guarded,
-                        progress=progress,
-                    )
-                elif part == "leftovers":
-                    leftovers = self.cleanup(OLD if older_than is None else older_than, dry_run=dry_run)
-                else:
-                    files = self._could_free() if dry_run else self.vacuum()
-            except (UsageError, NotFoundError):
-                raise
-            except IpfsmemError as error:
-                failed[part] = error
-        if failed and not (versions or leftovers or files):
-            raise next(iter(failed.values()))
-        return Compacted(
-            dry_run=dry_run,
-            versions=versions,
-            leftovers=leftovers,
-            files=files,
-            problems={part: str(error) for part, error in failed.items()},
-            hint=next((error.hint for error in failed.values() if error.hint), ""),
-        )
-
-    def _could_free(self) -> Vacuumed:
-        """What `vacuum` would free at least: the pages of the database that nothing uses, and its log."""
-        before = file_sizes(self._replica)
-        log = DATABASE_FILES[1]
-        after = {name: had for name, had in before.items() if name != log}
-        state = DATABASE_FILES[0]
-        if state in after:
-            after[state] = max(0, after[state] - self._replica.db.unused_bytes())
-        return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
-
     def trust_clock(self) -> int:
         """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many
         milliseconds it went back. What was written keeps its date, and goes before others' until it is written over.
@@ -272,25 +194,3 @@ class MemoryMaintenance(MemoryPart):
 def each_name(given: Iterable[str]) -> tuple[str, ...]:
     """Names that may be given as one text."""
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def check_age(older_than: float) -> None:
-    """Raises UsageError for seconds that are no age of what may go."""
-    from ipfsmem.device.cleaning import OLDEST, YOUNGEST
-
-    if not older_than * 1000 >= YOUNGEST:
-        raise UsageError("files younger than an hour may still be in use: give 1h or more")
-    if older_than * 1000 > OLDEST:
-        raise UsageError("nothing is older than a thousand years")
-
-
-def file_sizes(replica: Replica) -> dict[str, int]:
-    """The bytes of the files that are compacted."""
-    from ipfsmem.memories.kept_vectors import vector_files
-
-    found: dict[str, int] = {}
-    if (folder := replica.folder) is not None:
-        for path in (*(folder / name for name in DATABASE_FILES[:2]), *vector_files(replica)):
-            with contextlib.suppress(OSError):
-                found[path.name] = path.stat().st_size
-    return found

@@ -255,8 +255,8 @@ def test_the_installed_program_answers() -> None:
 
 def test_old_roots_are_kept_as_long_everywhere() -> None:
     from ipfsmem.cli import vault_compact_cmd, vault_move_cmd
-    from ipfsmem.parts.maintenance import OLD, PARTS
     from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+    from ipfsmem.upkeep import OLD, PARTS
 
     assert vault_compact_cmd.PARTS == PARTS and OLD == 90 * 86_400
     for command in (vault_compact_cmd.command, vault_move_cmd.command):

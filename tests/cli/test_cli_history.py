@@ -45,6 +45,22 @@ def test_u9_forgetting_is_undone(sealed: Cli) -> None:
     assert said.startswith("Undone: undo of tone, ") and "the memory no longer exists" in said
 
 
+def test_undo_says_that_a_memory_shows_a_merge(sealed: Cli, second: Cli) -> None:
+    for cli, text in ((sealed, "a\nb\nc\nd\ne"), (second, "")):
+        if text:
+            cli.ok("write", "poem", "--body", text)
+        cli.ok("sync")
+    sealed.ok("write", "poem", "--body", "A\nb\nc\nd\ne")
+    second.ok("write", "poem", "--body", "a\nb\nc\nd\nE")
+    for cli in (sealed, second, sealed):
+        cli.ok("sync")
+    assert sealed.ok("read", "poem", "--body").out == "A\nb\nc\nd\nE\n"
+    sealed.ok("forget", "poem")
+    assert sealed.ok("undo").out.endswith("; it shows a merge of concurrent edits.\n")
+    assert sealed.ok("undo", "--json").json["merged"] is False
+    assert sealed.ok("undo", "--json").json["merged"] is True
+
+
 def test_wrong_input_is_one_line(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "first")
     sealed.ok("sync")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.cli_lab import Cli
+from pathlib import Path
+
+from tests.support.cli_lab import Cli, pipe
 
 
 def test_notes_come_back_in_order(cli: Cli) -> None:
@@ -46,3 +48,16 @@ def test_days_and_limit(cli: Cli) -> None:
     assert "comes after" in turned.err
     for option in ("--since", "--until", "--type"):  # from a variable that is not set
         assert cli("timeline", "show", option, "").code == 2
+
+
+def test_a_day_is_refused_before_a_passphrase_is_required(bare: Cli, stick: Path) -> None:
+    bare.ok("init", "--no-wallet", "--passphrase-fd", str(pipe("correct horse 7")))
+    for command in (
+        "timeline show --since", "timeline show --until", "usage show --from", "usage export --to",
+        "vault log --operations --since", "vault compact --older-than",
+    ):  # fmt: skip
+        option = command.rpartition(" ")[2]
+        for value in ("soon", ""):
+            assert option in bare.fails(2, *command.split(), value).err
+    assert "1h" in bare.fails(2, "vault", "compact", "--older-than", "59m").err
+    assert "passphrase" in bare.fails(22, "timeline", "show", "--since", "7d").err

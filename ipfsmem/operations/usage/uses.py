@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 Since = Annotated[
     str | None,
     Meta(min_length=1, max_length=64, description="First day: 2026-04-14, yesterday, 7d."),
-    Cli("from", metavar="DAY"),
+    Cli("from", metavar="DAY", moment=True),
     ForModels("From this UTC day on, such as 2026-04-14."),
 ]
 Until = Annotated[
     str | None,
     Meta(min_length=1, max_length=64, description="Last day, included."),
-    Cli("to", metavar="DAY"),
+    Cli("to", metavar="DAY", moment=True),
     ForModels("Up to this UTC day, included."),
 ]
 Zone = Annotated[

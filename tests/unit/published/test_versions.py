@@ -125,7 +125,7 @@ def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
     before = a.files()
     a.write("tone", "slip of the hand")
     done = a.undo()
-    assert (done.undone, done.key) == ("write", "tone") and done.sha256 is not None
+    assert (done.undone, done.key) == ("write", "tone") and done.sha256 is not None and not done.merged
     assert a.files() == before
     assert a.undo().undone == "undo"
     assert body(a, "tone") == "slip of the hand"
@@ -161,7 +161,7 @@ def test_u9_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> N
     lab.settle(a, c)
     assert c.read("tone") is None
     done = a.undo()
-    assert done.undone == "forget" and done.sha256 is not None
+    assert done.undone == "forget" and done.sha256 is not None and done.merged
     lab.settle(a, c)
     for memory in (a, c):
         again = memory.read("tone")
