@@ -188,17 +188,14 @@ class SharedFolder:
         with contextlib.suppress(FileNotFoundError), self.opened() as inside:
             inside.sync()
 
-    def sweep(self, oldest: float) -> None:
-        """Remove unfinished files that a crash left: those last changed before `oldest` (Unix time, seconds)."""
-        for name in self.names():
-            if name.startswith(TEMPORARY):
-                self.unlink_old(name, oldest)
-
-    def unlink_old(self, name: str, oldest: float) -> None:
-        """Remove a file that was last changed before `oldest` (Unix time, seconds). Never fails."""
-        with contextlib.suppress(OSError):
-            if self.lstat(name).st_mtime < oldest:
-                self.unlink(name)
+    def restore(self, hidden: str, name: str) -> None:
+        """Give a hidden file its name again; a file that was written under that name meanwhile stays."""
+        with self.opened() as inside:
+            placed = inside.rename_new(hidden, inside, name)
+            if placed is None and (placed := name not in inside.names()):  # this disk has no such rename
+                inside.replace(hidden, inside, name)
+        if not placed and name in self.names():
+            self.unlink(hidden)
 
 
 class NewFile:

@@ -16,7 +16,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.directory import collection as directory_collect
 from ipfsmem_providers.directory.files import FolderShelf
 
-from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
+from ipfsmem.content.cid import CID, DAG_PB, RAW, ipns_name, raw_cid
 from ipfsmem.content.dagpb import BlockLink
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
@@ -280,6 +280,30 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
         stick.later(1.1)
         stick.collect()
     assert not stick.whole(OLD) and stick.whole(NEW)
+
+
+def test_pack_that_was_hidden_when_packs_were_examined_stays(
+    stick: Stick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another collection hides it, and restores it because of a pin that both know."""
+    stick.pin(stick.put(NEW))
+    stick.put(OLD)
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    [marked] = stick.packs(".going")
+    pack = stick.folder / "packs" / f"{marked}.car"
+    hidden = pack.rename(pack.with_name(f".new-{pack.name}"))
+    stick.pin(next(cid for cid, _ in build_tree(OLD).blocks if cid.codec == RAW))
+    real = directory_collect.FolderCollector._take_away
+
+    def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
+        os.utime(hidden.rename(pack), (0, 0))
+        return real(self, name, is_needed)
+
+    monkeypatch.setattr(directory_collect.FolderCollector, "_take_away", take_away)
+    stick.collect()
+    assert pack.exists() and stick.whole(OLD)
 
 
 def test_a_tree_that_is_not_whole_stops_it(stick: Stick) -> None:

@@ -24,19 +24,20 @@ class FolderCollector(Collector):
         """Hide the pack under another name, ask `is_needed`, then remove it or restore its name."""
         folder = self._folder
         aside = f"{TEMPORARY}{name}"
-        try:
+        taken = False
+        with contextlib.suppress(FileNotFoundError):  # another device removes it now, or restored it
             folder.replace(name, aside)  # a device that writes this pack from now on writes another file
-        except FileNotFoundError:
-            taken = False
-        else:
-            taken = self._now - folder.lstat(aside).st_mtime_ns // 1_000_000 >= DAY_MS and not is_needed()
+            try:
+                age = self._now - folder.lstat(aside).st_mtime_ns // 1_000_000
+                taken = age >= DAY_MS and not is_needed()
+            finally:
+                if not taken:
+                    folder.restore(aside, name)
             if taken:
                 folder.unlink(aside)
-            else:
-                folder.replace(aside, name)
-        left = [GOING, LOST, ".idx"] if taken or name not in folder.names() else [GOING]
-        for ending in left:
+        there = name in folder.names()
+        for ending in [GOING] if there else [GOING, LOST, ".idx"]:
             with contextlib.suppress(OSError):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
-        return taken
+        return taken and not there

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.device.directory_handle import LinkError
-from ipfsmem.device.shared_folder import NewFile, SharedFolder
+from ipfsmem.device.shared_folder import TEMPORARY, NewFile, SharedFolder
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import read_at
 from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.packs.store import is_pack
 
 #: The folders inside a shared folder.
 SHELVES: Final = ("packs", "pins", "names")
@@ -84,9 +85,15 @@ class FolderShelf(SharedFolder):
         return NewFile(self)
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files from all shelves of the shared folder."""
+        """Remove unfinished files from all shelves of the shared folder; a pack that was hidden and neither removed nor restored
+        is restored."""
         for kind in SHELVES:
-            SharedFolder(self.parent, kind).sweep(oldest)
+            shelf = FolderShelf(self.parent, kind)
+            for name in shelf.names():
+                own = name.removeprefix(TEMPORARY)
+                with contextlib.suppress(OSError):
+                    if own != name and shelf.lstat(name).st_mtime < oldest:
+                        shelf.restore(name, own) if is_pack(own) else shelf.unlink(name)
 
 
 @contextlib.contextmanager

@@ -167,26 +167,26 @@ class Collector(ABC):
         that must stay, as a needed block of theirs cannot be read."""
         needed = self._needed(leaving, staying, live)
         broken: set[str] = set()
-        blocks: dict[bytes, tuple[bytes, str, int, int]] = {}
-        written = total = 0
+        new_packs: list[dict[bytes, tuple[bytes, str, int, int]]] = [{}]
+        total = 0
         for name, size in leaving:
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
-            # A pack must not exceed what the location accepts in one piece.
-            if total and total + self._length(name, size, mine) > self._packs.merge_bytes:
-                written += self._write(blocks)
-                blocks, total = {}, 0
             with contextlib.suppress(FormatError), self._packs.shelf.open_file(name, buffered=True) as file:
                 for section in scan(file):
                     if section.sound and section.digest in mine:
+                        # A pack must not exceed what the location accepts in one piece.
+                        if total + len(section.data) > self._packs.merge_bytes:
+                            new_packs.append({})
+                            total = 0
                         mine.discard(section.digest)
                         needed.discard(section.digest)
-                        blocks[section.digest] = (section.cid, name, section.offset, len(section.data))
+                        new_packs[-1][section.digest] = (section.cid, name, section.offset, len(section.data))
                         total += len(section.data)
             if mine:
                 broken.add(name)
-        return written + self._write(blocks), broken
+        return sum(map(self._write, new_packs)), broken
 
     def _needed(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
@@ -198,11 +198,6 @@ class Collector(ABC):
             inside -= self._packs.get_from(staying, needed[start : start + _BATCH]).keys()
         return inside
 
-    def _length(self, name: str, size: int, wanted: set[bytes]) -> int:
-        index = self._packs.index(name, size)
-        places = index.places() if index is not None else ()
-        return sum(place.length for place in places if place.digest in wanted)
-
     def _digests(self, name: str, size: int) -> set[bytes]:
         index = self._packs.index(name, size)
         return {place.digest for place in index.places()} if index is not None else set()
@@ -213,7 +208,9 @@ class Collector(ABC):
         return self._packs.write_merged(blocks)[1]
 
     def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
-        """Tell whether a root that is not in `known` needs a block of a pack that is being removed."""
+        """Tell whether a root that is not in `known` needs a block of a pack that is being removed, or may need it."""
+        if name not in self._leaving:
+            return True  # it was hidden when packs were examined, and restored or put again since
         roots = read()
         new = Roots(roots.pinned - known.pinned, roots.named - known.named)
         if not new.pinned and not new.named:
@@ -222,7 +219,7 @@ class Collector(ABC):
             live = self._live(new)
         except ProviderRefused:
             return True  # this pack may hold what is missing
-        needed = live & self._leaving.get(name, set())
+        needed = live & self._leaving[name]
         return bool(needed - self._packs.has(needed))
 
 

@@ -116,7 +116,7 @@ class Inventory:
     def __init__(self, files: dict[str, FileInfo], *, index_last: bool = False) -> None:
         """`index_last`: a pack is written before its index, so one without an index is unfinished."""
         self.files = files
-        found = sorted(((info.size, name) for name, info in files.items() if _is_pack(name)), reverse=True)
+        found = sorted(((info.size, name) for name, info in files.items() if is_pack(name)), reverse=True)
         every = {name: size for size, name in found}
         self.unfinished = {
             name: size for name, size in every.items() if index_last and f"{name[:64]}.idx" not in files
@@ -176,7 +176,9 @@ class Packs:
     def has(self, digests: Collection[bytes]) -> set[bytes]:
         """Return those of `digests` that the index of an unmarked pack names and that were not found damaged."""
         missing = set(digests)
+        # A server may delete a file before it renames the new one, so a pack that is gone once may be there again.
         seen: set[str] = set()
+        gone: set[str] = set()
         while missing:
             inventory = self.inventory()
             new = [item for item in inventory.unmarked.items() if item[0] not in seen]
@@ -185,12 +187,15 @@ class Packs:
             self._open(new, inventory)
             some_removed = False
             for name, size in new:
-                seen.add(name)
                 # Another process may have found damage since this one read the index.
                 lost = self._lost.of(name[:64], inventory.files)
                 here = missing - lost.keys() if lost else missing
                 places = self._find(name, size, here)
-                some_removed = some_removed or places is None
+                if places is None and name not in gone:
+                    some_removed = True
+                    gone.add(name)
+                else:
+                    seen.add(name)
                 missing.difference_update([place.digest for place in places or ()])
                 if not missing:
                     break
@@ -203,6 +208,7 @@ class Packs:
         missing = set(digests)
         found: dict[bytes, bytes] = {}
         seen: set[str] = set()
+        gone: set[str] = set()
         inventory = None
         while missing:
             inventory = self.inventory()
@@ -210,10 +216,11 @@ class Packs:
             if not new:
                 break
             self._open(new, inventory)
-            some_removed = self._get_from(new, missing, found)
-            seen.update(name for name, _ in new)
+            removed = self._get_from(new, missing, found) - gone
+            gone |= removed
+            seen.update(name for name, _ in new if name not in removed)
             outdated = bool(missing) and self.shelf.refresh()
-            if self._is_complete(inventory) and not some_removed and not outdated:
+            if self._is_complete(inventory) and not removed and not outdated:
                 break
         if missing and inventory is not None:
             # Damaged indexes are rebuilt before a block is declared missing.
@@ -235,16 +242,16 @@ class Packs:
 
     def _get_from(
         self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
-    ) -> bool:
-        """Move what these packs have from `missing` to `found`; tell whether a pack had been removed."""
-        some_removed = False
+    ) -> set[str]:
+        """Move what these packs have from `missing` to `found`; return the packs that had been removed."""
+        removed: set[str] = set()
         for name, size in packs:
             if not missing:
                 break
             try:
                 places = self._find(name, size, missing)
                 if places is None:
-                    some_removed = True
+                    removed.add(name)
                     continue
                 sound = self._read(name, size, places)
                 if len(sound) < len(places):
@@ -252,11 +259,11 @@ class Packs:
                     places = self._rebuild(name, size).find(missing - sound.keys())
                     sound |= self._read(name, size, places)
             except FileNotFoundError:
-                some_removed = True
+                removed.add(name)
                 continue
             found.update(sound)
             missing.difference_update(sound)
-        return some_removed
+        return removed
 
     def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place] | None:
         """Return the positions of `wanted` blocks in a pack, by its index; None when the pack was removed."""
@@ -507,7 +514,8 @@ class Packs:
                     self.shelf.unlink(name)
 
 
-def _is_pack(name: str) -> bool:
+def is_pack(name: str) -> bool:
+    """Tell whether a file has the name of a pack."""
     return len(name) == 68 and name.endswith(".car") and _HEX.issuperset(name[:64])
 
 
