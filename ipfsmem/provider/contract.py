@@ -553,7 +553,7 @@ def lasting_spec(spec: str) -> str:
     storage, or refuses them (ConfigError).
     """
     kind, colon, rest = spec.partition(":")
-    if colon and kind == "git" and kind in _installed():
+    if colon and kind in ("git", "webdav") and kind in _installed():
         opener, _ = _opener(spec)
         return f"{kind}:{opener.lasting(rest)}" if hasattr(opener, "lasting") else spec
     if colon and kind == "directory" and rest:

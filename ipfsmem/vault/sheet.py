@@ -37,6 +37,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "peer": ("PEER_TOKEN",),
     "pinata": ("PINATA_GATEWAY", "PINATA_JWT"),
     "pinning_service": ("PINNING_SERVICE_GATEWAY", "PINNING_SERVICE_TOKEN"),
+    "webdav": ("WEBDAV_PASSWORD", "WEBDAV_USER"),
     "web3storage": ("W3UP_PRINCIPAL", "W3UP_PROOF", "W3UP_SERVICE_DID", "W3UP_SPACE"),
 }
 _PREFIX: Final[Mapping[str, tuple[str, ...]]] = {

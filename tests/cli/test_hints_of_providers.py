@@ -25,6 +25,7 @@ W3UP = {"W3UP_PRINCIPAL": ucan_lab.format_signer(DEVICE, b"\x08" * 32)}
 PINATA = {"PINATA_JWT": "eyJ"}
 FILEBASE = {"FILEBASE_KEY": "k", "FILEBASE_SECRET": "s"}
 PSA = {"PINNING_SERVICE_TOKEN": "t"}
+WEBDAV = {"WEBDAV_USER": "me", "WEBDAV_PASSWORD": "p"}
 
 
 def proof(audience: str) -> str:
@@ -63,6 +64,10 @@ ROWS = (
     Told("Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem provider list). For a service that speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF.", "web3storage", "web3storage:https://up.example.org", {}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
     Told("Mg..., as w3up tools print it.", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {"W3UP_PROOF": proof(DEVICE.did)}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
     Told("Create one for VALUE, for instance with: storacha delegation create VALUE --base64", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {**W3UP, "W3UP_PROOF": proof(SPACE.did)}, W3UP),
+    Told("For instance webdav:https://nas.example/memory; at Nextcloud and ownCloud webdav:VALUE.", "webdav:nas", "webdav:https://nas.example/memory", {}, WEBDAV),
+    Told("Leave it out, and set WEBDAV_USER and WEBDAV_PASSWORD.", "webdav:https://me:secret@nas.example/memory", "webdav:https://nas.example/memory", {}, WEBDAV),
+    Told("Set both, or neither for a server without accounts.", "webdav:https://nas.example/memory", "webdav:https://nas.example/memory", {"WEBDAV_USER": "me"}, WEBDAV),
+    Told("Use https://. In a network that you trust: set WEBDAV_PLAIN_HTTP=allow.", "webdav:http://nas.example/memory", "webdav:http://nas.example/memory", WEBDAV, {**WEBDAV, "WEBDAV_PLAIN_HTTP": "allow"}),
     Told("Name the gateway: gateway_token_for, under [providers.gateway] in the settings file.", "gateway:https://b.example", "gateway:https://b.example", {"": 'gateway_token = "t"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://a.example"'}, first="gateway:https://a.example"),
     Told("Name it in the list too: gateway:https://its.example,https://another.example", "gateway:https://another.example", "gateway:https://its.example,https://another.example", {"": 'gateway_token = "t"\ngateway_token_for = "https://its.example"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://its.example"'}),
 )  # fmt: skip

@@ -7,7 +7,6 @@ import getpass
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ import pytest
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.interop.apache import apache, apache_folder, give
 from tests.interop.counterparts import missing
 from tests.support.device_lab import load
 from tests.support.patience import PATIENCE
@@ -30,30 +30,20 @@ _APACHE_MODULES = ("mpm_event", "authn_core", "authz_core", "alias", "env", "cgi
 
 def _apache(folder: Path, stack: ExitStack) -> Repository:
     """A repository behind Apache's CGI, as `git help http-backend` has it."""
-    program = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
-    modules = Path("/usr/lib/apache2/modules")
-    if program is None or not all((modules / f"mod_{name}.so").exists() for name in _APACHE_MODULES):
-        missing("apache2 is not installed")
-    if os.geteuid() == 0:  # its workers are another user then, who may not enter the test's folder
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.chmod(0o755)
-    repository, port = Repository(folder), free_port()
+    folder = apache_folder(folder, stack)
+    repository = Repository(folder)
     repository.git("config", "http.receivepack", "true")
+    give(repository.path)
     execs = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True).stdout.strip()
-    lines = [f"LoadModule {name}_module {modules}/mod_{name}.so" for name in _APACHE_MODULES]
-    lines += [
-        f"ServerRoot {folder}", f"PidFile {folder}/pid", f"ErrorLog {folder}/errors", f"Listen 127.0.0.1:{port}", "ServerName localhost",
-        f"ScriptSock {folder}/cgisock", f"SetEnv GIT_PROJECT_ROOT {folder}", "SetEnv GIT_HTTP_EXPORT_ALL 1",
-        f"ScriptAlias /git/ {execs}/git-http-backend/", "<Location /git/>", "Require all granted", "</Location>",
-        "SetEnvIf Git-Protocol .* GIT_PROTOCOL=$0", f"<Directory {execs}>", "Require all granted", "</Directory>",
-    ]  # fmt: skip
-    if os.geteuid() == 0:
-        lines += ["User nobody", "Group nogroup"]
-        subprocess.run(["chown", "-R", "nobody", str(repository.path)], check=True)
-    (folder / "apache.conf").write_text("\n".join(lines) + "\n")
-    server = subprocess.Popen([program, "-f", folder / "apache.conf", "-D", "FOREGROUND"])
-    stack.callback(_end, server)
-    repository.url = f"http://127.0.0.1:{port}/git/{repository.path.name}"
+    url = apache(
+        folder, stack, _APACHE_MODULES,
+        [
+            f"ScriptSock {folder}/cgisock", f"SetEnv GIT_PROJECT_ROOT {folder}", "SetEnv GIT_HTTP_EXPORT_ALL 1",
+            f"ScriptAlias /git/ {execs}/git-http-backend/", "<Location /git/>", "Require all granted", "</Location>",
+            "SetEnvIf Git-Protocol .* GIT_PROTOCOL=$0", f"<Directory {execs}>", "Require all granted", "</Directory>",
+        ],
+    )  # fmt: skip
+    repository.url = f"{url}/git/{repository.path.name}"
     _until_answers(repository)
     return repository
 

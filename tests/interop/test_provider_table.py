@@ -44,6 +44,7 @@ from tests.interop.seaweed import seaweed
 from tests.interop.test_kubo import node, started  # noqa: F401
 from tests.interop.test_network_peers import go  # noqa: F401
 from tests.interop.test_w3up import server, space  # noqa: F401
+from tests.interop.test_webdav_servers import webdav_at_apache
 from tests.interop.w3up_lab import Space
 from tests.servers import s3
 from tests.servers.kubo import FakeKubo
@@ -193,6 +194,10 @@ def _git(at: Bench) -> Opened:
     return Repository(at.folder).open(), "a bare repository at a path"
 
 
+def _webdav(at: Bench) -> Opened:
+    return webdav_at_apache(at.folder, at.stack).open(), "Apache's mod_dav"
+
+
 def _peer(at: Bench) -> Opened:
     url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
     return PeerProvider(url, {"peer_token": TOKEN}), "`ipfsmem serve peer`, over a folder"
@@ -265,6 +270,7 @@ ROWS = (
     Row("bucket (Azure)", _bucket_azure, ALL - {"fetch tree"}),
     Row("bucket (Google)", _bucket_google, ALL - {"fetch tree"}),
     Row("git", _git, ALL - {"fetch tree"}),
+    Row("webdav", _webdav, ALL - {"fetch tree"}),
     Row("peer", _peer, ALL),
     Row("kubo", _node, ALL),
     Row("kubo (name/put)", _kubo, ALL),

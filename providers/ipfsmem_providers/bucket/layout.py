@@ -20,9 +20,7 @@ import contextlib
 import hashlib
 import io
 import os
-import sys
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final, TypeAlias
@@ -41,6 +39,7 @@ from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
 from ipfsmem_providers.packs.pins import PackPins, is_list, is_single, tag_of
+from ipfsmem_providers.packs.spans import cut, joined
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
 
 #: A new pack of this many bytes is put, and another one begun.
@@ -116,10 +115,10 @@ class BucketShelf:
         data = self._whole.get(name)
         if data is None:
             asked = [span for span in spans if span[0] < span[1]]  # servers refuse empty ranges
-            near = _near(asked, _GAP if name.endswith(".car") else _INDEX_GAP)
+            near = joined(asked, _GAP if name.endswith(".car") else _INDEX_GAP)
             if sum(end - start for start, end in near) <= _LITTLE:
                 parts = self._objects.ranges(self._key(name), near)
-                return [_cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
+                return [cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
             data = self._objects.read(self._key(name))
             if hashlib.sha256(data).hexdigest() == name[:64]:  # not another server's answer
                 self._whole.put(name, data)
@@ -167,22 +166,6 @@ class BucketShelf:
 
 def _is_recent(then: int, now: int) -> bool:
     return 0 <= now - then <= _RECENT * 1_000_000_000
-
-
-def _near(spans: Sequence[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
-    """Return the spans in order, joining those with at most `gap` bytes between them."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1] + gap:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
-
-
-def _cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[int, int]) -> bytes:
-    at = bisect_right(near, (span[0], sys.maxsize)) - 1
-    return parts[at][span[0] - near[at][0] : span[1] - near[at][0]]
 
 
 class _Whole:

@@ -28,6 +28,7 @@ from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
 from tests.support.effort import THOROUGH
 from tests.unit.providers.bucket_lab import bucket
+from tests.unit.providers.dav_lab import dav
 from tests.unit.providers.git_lab import Repository, git_over_http
 from tests.unit.providers.services_lab import account
 
@@ -39,7 +40,7 @@ LIMITS = Timeouts(stall=0.6, little=0.05, connect=0.5)
 BOUND = 4.0
 KINDS = (
     "directory", "bucket", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
-    "pinning_service", "gateway", "routing", "git", "git-http",
+    "pinning_service", "gateway", "routing", "git", "git-http", "webdav",
 )  # fmt: skip
 OVER_HTTP = tuple(kind for kind in KINDS if kind not in ("directory", "git"))
 
@@ -92,6 +93,9 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
     elif kind == "git-http":
         with git_over_http(folder, [faults.middleware]) as repository:
             yield Bench(kind, faults, repository.open)
+    elif kind == "webdav":
+        with dav(folder) as folder_there:
+            yield Bench(kind, folder_there.server.faults, folder_there.open)
     elif kind == "bucket":
         with bucket() as at:
             yield Bench(kind, at.server.faults, lambda settings: at.open(**settings))

@@ -1,0 +1,26 @@
+"""Parts of a file that are read together: requests cost more than the bytes between close parts. Pure."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections.abc import Sequence
+
+
+def joined(spans: Sequence[tuple[int, int]], gap: int, most: float = float("inf")) -> list[tuple[int, int]]:
+    """Return the spans in order, joining those with at most `gap` bytes between them to at most `most` bytes, and those that
+    overlap."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        first, last = found[-1] if found else (0, -1 - gap)
+        if start < last or (start <= last + gap and end - first <= most):
+            found[-1] = (first, max(end, last))
+        else:
+            found.append((start, end))
+    return found
+
+
+def cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[int, int]) -> bytes:
+    """Return the bytes of a span from the parts that were read for the joined spans `near`."""
+    at = bisect_right(near, (span[0], sys.maxsize)) - 1
+    return parts[at][span[0] - near[at][0] : span[1] - near[at][0]]

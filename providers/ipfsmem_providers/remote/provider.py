@@ -1,0 +1,117 @@
+"""A folder on another machine as a provider: the layout of `directory`, over any RemoteFiles.
+
+One folder may be mounted on one device and used over the network by another. Packs that this provider writes have at
+most 16 MiB, and only small ones are merged; those of other devices may be larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem_providers.packs.blocking_work import BlockingWork
+from ipfsmem_providers.packs.collection import Collector
+from ipfsmem_providers.packs.index import Index
+from ipfsmem_providers.packs.names import NameRecords
+from ipfsmem_providers.packs.pins import PackPins
+from ipfsmem_providers.packs.provider import PackedStore
+from ipfsmem_providers.packs.store import LEFTOVER_SECONDS, Inventory, Packs
+from ipfsmem_providers.remote.collection import RemoteCollector
+from ipfsmem_providers.remote.files import RemoteFiles
+from ipfsmem_providers.remote.shelf import SHELVES, RemoteShelf, Snapshot
+
+T = TypeVar("T")
+#: A new pack of this many bytes is put, and another one begun.
+PACK_BYTES: Final = 16 * 1024 * 1024
+#: Seconds that one request, with its attempts and pauses, may take; one that puts a pack twice as many.
+_REQUEST_SECONDS: Final = 900.0
+
+
+class RemotePacks(Packs):
+    """The packs of a folder on another machine."""
+
+    max_packs = 32
+    merge_bytes = PACK_BYTES
+    large_bytes = PACK_BYTES // 4
+
+    def __init__(self, shelf: RemoteShelf) -> None:
+        super().__init__(shelf)
+        self._remote_shelf = shelf
+
+    def _rebuild(self, name: str, size: int) -> Index:
+        """Do `Packs._rebuild`, in the time that a sync has for it. Merges read what they need."""
+        with self._remote_shelf.scan():
+            return super()._rebuild(name, size)
+
+    def sweep(self, inventory: Inventory, oldest: float) -> None:
+        """Do `Packs.sweep`, of what is a day older than the newest pack: the clock of this device may be ahead of the server's,
+        and another file may have any date."""
+        newest = max((inventory.files[name].modified for name in inventory.packs), default=0) / 1000
+        super().sweep(inventory, min(oldest, newest - LEFTOVER_SECONDS))
+
+
+class RemoteFolder(PackedStore):
+    """A folder on another machine as a provider. See ipfsmem.provider.contract for the methods."""
+
+    pack_bytes = PACK_BYTES
+    step_seconds = _REQUEST_SECONDS
+
+    def __init__(self, remote: RemoteFiles, clock: Callable[[], int]) -> None:
+        """`clock` returns nanoseconds since 1970 UTC."""
+        self._remote = remote
+        self._snapshot = Snapshot(remote.scan_seconds)
+        packs, pins, names = (RemoteShelf(remote, folder, self._snapshot) for folder in SHELVES)
+        self._packs_shelf = packs
+        super().__init__(
+            RemotePacks(packs),
+            PackPins(pins, lambda: clock() // 1_000_000),
+            NameRecords(names),
+            # Requests have their own time-outs; this bounds one that drips.
+            BlockingWork(remote.where, _REQUEST_SECONDS),
+            clock,
+        )
+
+    @property
+    def name(self) -> str:
+        """Return the spec, without secrets."""
+        return self._remote.where
+
+    def begin_snapshot(self, cache: bytes) -> None:
+        """See `Snapshots`."""
+        self._snapshot.begin()
+        self._packs_shelf.unread.clear()
+
+    def end_snapshot(self) -> bytes:
+        """See `Snapshots`. There is no cache."""
+        self._snapshot.drop()
+        return b""
+
+    async def collect(self) -> int:
+        """See `PackedStore.collect`: large packs are read whole, for as long as that takes."""
+        self._snapshot.scan_left = None
+        return await super().collect()
+
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return sorted([*super().unread(), *self._packs_shelf.unread])
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._remote.close()
+
+    def _checked(self, work: Callable[..., T], *args: object) -> T:
+        try:
+            return work(*args)
+        except FileNotFoundError:  # another device has just removed something
+            raise ProviderUnavailable(f"{self.name} changed during the read", hint="Sync again.") from None
+        except PermissionError as error:
+            raise ProviderRefused(
+                f"{self.name} refuses access: {error}",
+                hint="Give this user permission to read and write the folder.",
+            ) from None
+        except OSError as error:
+            raise ProviderUnavailable(f"{self.name} cannot be used: {error}") from None
+
+    def _collector(self, now: int) -> Collector:
+        return RemoteCollector(self._packs, self._packs_shelf, now)

@@ -1,0 +1,427 @@
+"""The files of a folder at a WebDAV server, as RemoteFiles (remote/files.py).
+
+A file is put under a temporary name and renamed: many servers show a file while it is being written. Locks are not used.
+Neither are conditional requests: files are named by their content, and not every server honours conditions. A redirect is
+not followed: it would carry data to an address that nobody named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import shown_spec
+from ipfsmem_providers.http.answer import Answer
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.policy import SLOWEST
+from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.remote.files import Listing
+from ipfsmem_providers.remote.shelf import TEMPORARY
+from ipfsmem_providers.webdav.address import EXAMPLES, DavAddress, is_name
+from ipfsmem_providers.webdav.listing import DavEntry, ListingParser, ListingTooLarge, NotAListing
+
+#: Bytes behind the requested ones that are received from a server without ranges.
+_REST_MAX: Final = 1024 * 1024 * 1024
+#: Maximum bytes of a listing.
+_LISTING_MAX: Final = 128 * 1024 * 1024
+#: Maximum seconds of a listing, even if it progresses and nobody else waits for it.
+_LISTING_SECONDS: Final = 600.0
+#: Seconds of one sync for reading packs without a usable index when there are other providers.
+_SCAN_SECONDS: Final = 60.0
+_PROPFIND: Final = (
+    b'<?xml version="1.0" encoding="utf-8"?>\n<propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/>'
+    b"<getlastmodified/><getetag/></prop></propfind>"
+)
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+#: Statuses of a server or proxy that does not know WebDAV at this address.
+_NO_DAV: Final = frozenset((405, 501))
+#: What a server answers that renamed something.
+_MOVED: Final = frozenset((201, 204))
+_BAD_GATEWAY: Final = 502
+_LOCKED: Final = 423
+_FULL: Final = 507
+#: A file that was put so shortly before, in milliseconds, needs no new date.
+_CLOSE_MS: Final = 3_600_000
+#: Seconds for the removal of an unfinished file.
+_TIDY_SECONDS: Final = 10.0
+#: Characters of an address of a stranger that an error shows.
+_SHOWN: Final = 300
+_MISSING: Final = "the folder is not there"
+_MISSING_HINT: Final = "Create the folder at the server first, or correct the address."
+
+
+class DavFiles:
+    """One folder at one server."""
+
+    def __init__(
+        self,
+        address: DavAddress,
+        user: str,
+        password: str,
+        settings: Mapping[str, Any],
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`user`: "" for a server without accounts. `settings["create"]`: make a missing folder. `now`: seconds since 1970 UTC."""
+        self.where = f"webdav:{address.url}"
+        self._at = address
+        self._create = bool(settings.get("create"))
+        self._now = now
+        auth = {"Authorization": _basic(user, password)} if user else {}
+        self._http = Http(
+            self.where,
+            trusted=[address.origin],
+            auth=auth,
+            secrets=[password],
+            settings=settings,
+            auth_setting="WEBDAV_PASSWORD",
+        )
+        self.scan_seconds: float | None = None if self._http.listing_seconds is None else _SCAN_SECONDS
+        self.monotonic = self._http.timing.now
+        #: Whether the target of a rename has a host: a server behind a TLS proxy may refuse the scheme that it does not see.
+        self._full_target = True
+        #: Folders of a vault that were seen: one that is gone then is not an empty one.
+        self._seen: set[str] = set()
+
+    async def list_folder(self, folder: str) -> Listing:
+        """See `RemoteFiles`."""
+        entries = await self._propfind(self._at.of(folder, folder=True), depth=1)
+        if entries is None:
+            await self._check_missing(folder)
+            return Listing({}, frozenset())
+        self._seen.add(folder)
+        return self._listing(entries, folder)
+
+    def _listing(self, entries: list[DavEntry], folder: str) -> Listing:
+        files: dict[str, FileInfo] = {}
+        others: set[str] = set()
+        here = False
+        for entry in entries:
+            path = entry.path
+            # A proxy may have changed the path above the folder.
+            is_self = path == (*self._at.names, folder)
+            is_child = not is_self and len(path) > 1 and path[-2] == folder
+            if is_self or (not is_child and path[-1:] == (folder,)):
+                here = True
+                if entry.status != 200 or not entry.is_folder:
+                    raise self._failed(entry.status, f"list {folder}")
+            elif not is_child:
+                raise ProviderRefused(f"{self.where} lists another folder instead of {folder}", hint=EXAMPLES)
+            elif entry.status in (404, 410) or not is_name(path[-1]):
+                continue  # removed meanwhile, or of no use here
+            elif entry.status != 200 or entry.is_folder or entry.size is None:
+                others.add(path[-1])
+            else:
+                files[path[-1]] = FileInfo(
+                    entry.size, self._milliseconds(entry.modified), (entry.etag, entry.modified, entry.size)
+                )
+        if not here:
+            raise ProviderRefused(f"{self.where} lists files without their folder {folder}", hint=EXAMPLES)
+        return Listing(files, frozenset(others) - files.keys())
+
+    def _milliseconds(self, date: str) -> int:
+        """Return an HTTP date in milliseconds; a file without one is new, so that it is not removed."""
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            return int(parsedate_to_datetime(date).timestamp() * 1000)
+        return int(self._now() * 1000)
+
+    async def _check_missing(self, folder: str) -> None:
+        """Raise unless `folder` merely was not created yet in a folder that is there."""
+        self._check_seen(folder)
+        if not self._create and await self._propfind(self._at.of(folder=True), depth=0) is None:
+            raise ProviderUnavailable(f"{self.where}: {_MISSING}", hint=_MISSING_HINT)
+
+    def _check_seen(self, folder: str) -> None:
+        if folder in self._seen:
+            raise ProviderUnavailable(f"{self.where}: folder {folder} is gone", hint="Sync again in a while.")
+
+    async def read(self, path: str, start: int, end: int) -> Head:
+        """See `RemoteFiles`."""
+        async with self._http.stream(
+            "GET",
+            self._url(path),
+            headers={"Range": f"bytes={start}-{end - 1}"},
+            allow={403, 404, 405, 410, 416, _LOCKED, *_REDIRECTS},
+            max_bytes=end + _REST_MAX,  # a server without ranges sends the whole file
+            total=None if (most := self._http.listing_seconds) is None else most + (end - start) / SLOWEST,
+            what=f"read {path}",
+        ) as answer:
+            total = _total(answer.headers.get("Content-Range", ""), start)
+            if answer.status == 416:
+                return Head(b"", max(0, total))
+            if answer.status == 206 and total < 0:
+                raise ProviderUnavailable(f"{self.where} answered with other bytes of {path} than requested")
+            if answer.status not in (200, 206):
+                self._check(await answer.start(65536), f"read {path}", path)
+                raise ProviderUnavailable(f"{self.where} answered {answer.status} without {path}")
+            skip = 0 if answer.status == 206 else start
+            size = total if answer.status == 206 else answer.response.content_length
+            data = bytearray()
+            passed = 0
+            wanted = end - start
+            async for piece in answer:
+                passed += len(piece)
+                if passed > skip:
+                    data += piece[max(0, len(piece) - (passed - skip)) :]
+                if len(data) >= wanted and size is not None:
+                    break
+                if len(data) > wanted:
+                    del data[wanted:]
+            del data[wanted:]
+        size = passed if size is None else size
+        if len(data) != min(wanted, max(0, size - start)):
+            raise ProviderUnavailable(f"{self.where} answered with {len(data)} of {wanted} bytes of {path}")
+        return Head(bytes(data), size)
+
+    async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
+        """See `RemoteFiles`."""
+        folder, _, name = path.partition("/")
+        temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
+        try:
+            if await self._store(temporary, data) in (404, 409):
+                await self._make(folder)
+                status = await self._store(temporary, data)
+                if status in (404, 409):
+                    raise self._failed(status, f"store {name}")
+            await self._place(temporary, path, len(data), named_by_content)
+        except BaseException:  # also when the call is cancelled
+            # It would stay for a day, as after a crash.
+            with contextlib.suppress(ProviderError, OSError):
+                async with asyncio.timeout(_TIDY_SECONDS):
+                    await self.delete(temporary)
+            raise
+
+    async def _store(self, path: str, data: bytes) -> int:
+        answer = await self._ask(
+            "PUT", path, {404, 409}, body=data, headers={"Content-Type": "application/octet-stream"}
+        )
+        return answer.status
+
+    async def _place(self, temporary: str, path: str, size: int, named_by_content: bool) -> None:
+        """Rename a file to the name that it is to have. What has that name is replaced if it is a file."""
+        if await self._move(temporary, path, size):
+            return
+        kept = await self._entry(path)
+        if kept is not None and kept.is_folder:
+            await self.set_aside(path)
+        elif kept is not None and named_by_content and kept.size == size and kept.modified:
+            new = await self._entry(temporary)
+            if new is not None and self._are_close(kept, new):
+                await self.delete(temporary)  # servers delete the old file before they rename the new one
+                return
+        if not await self._move(temporary, path, size, overwrite=kept is not None and not kept.is_folder):
+            raise ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
+
+    def _are_close(self, kept: DavEntry, new: DavEntry) -> bool:
+        return 0 <= self._milliseconds(new.modified) - self._milliseconds(kept.modified) <= _CLOSE_MS
+
+    async def _move(self, path: str, new: str, size: int | None = None, *, overwrite: bool = False) -> bool:
+        """Rename a file; False when the new name is taken. `size`: bytes of the file, by which it is recognised there."""
+        full = self._full_target
+        answer = await self._ask_to_move(path, new, overwrite, full)
+        if answer.status == _BAD_GATEWAY:
+            answer = await self._ask_to_move(path, new, overwrite, not full)
+            if answer.status == _BAD_GATEWAY:
+                raise self._http.failure(answer, f"rename {path}")
+            self._full_target = not full
+        if answer.status == 412:
+            return False
+        if answer.status in _MOVED:
+            return True
+        # Nothing was moved, or an earlier attempt was carried out and not answered; or a portal answered.
+        moved = await self._entry(new) if size is not None or answer.status != 404 else None
+        if moved is None or moved.is_folder or (size is not None and moved.size != size):
+            raise FileNotFoundError(path)
+        return True
+
+    async def _ask_to_move(self, path: str, new: str, overwrite: bool, full: bool) -> Answer:
+        target = self._url(new)
+        if not full:
+            target = target.removeprefix(self._at.origin)
+        headers = {"Destination": target, "Overwrite": "T" if overwrite else "F"}
+        return await self._ask("MOVE", path, {404, 412, _BAD_GATEWAY}, headers=headers, idempotent=True)
+
+    async def move(self, path: str, new: str) -> None:
+        """See `RemoteFiles`."""
+        if not await self._move(path, new):
+            raise FileExistsError(f"{new} is there")
+
+    async def delete(self, path: str) -> None:
+        """See `RemoteFiles`. The server removes a folder with all that is in it, so its kind is asked first."""
+        entry = await self._entry(path)
+        if entry is None:
+            raise FileNotFoundError(path)
+        if entry.is_folder:
+            raise IsADirectoryError(f"{path} is a folder")
+        await self._ask("DELETE", path, set())
+
+    async def set_aside(self, path: str) -> None:
+        """See `RemoteFiles`."""
+        folder, _, name = path.partition("/")
+        entry = await self._entry(path)
+        if entry is not None and entry.is_folder:
+            await self._move(path, f"{folder}/{name.replace('.', '-')}.aside-{secrets.token_hex(4)}")
+
+    async def close(self) -> None:
+        """See `RemoteFiles`."""
+        await self._http.close()
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _url(self, path: str) -> str:
+        return self._at.of(*path.split("/"))
+
+    async def _entry(self, path: str) -> DavEntry | None:
+        """Return what has this path, None without anything."""
+        entries = await self._propfind(self._url(path), depth=0)
+        if entries is None or (len(entries) == 1 and entries[0].status in (404, 410)):
+            return None
+        if len(entries) != 1 or entries[0].path[-1:] != (path.rpartition("/")[2],):
+            raise ProviderUnavailable(f"{self.where} answered about something else than {path}")
+        if entries[0].status != 200:
+            raise self._failed(entries[0].status, f"find {path}")
+        return entries[0]
+
+    async def _propfind(self, url: str, *, depth: int) -> list[DavEntry] | None:
+        """Return the entries at a URL; None when there is nothing."""
+        problem: ProviderError
+        async with self._http.stream(
+            "PROPFIND",
+            url,
+            headers={"Depth": str(depth), "Content-Type": "application/xml; charset=utf-8"},
+            body=_PROPFIND,
+            idempotent=True,
+            allow={404, 410, 403, *_NO_DAV, _LOCKED, *_REDIRECTS},
+            max_bytes=_LISTING_MAX,
+            total=self._http.listing_seconds or _LISTING_SECONDS,
+            what="list files",
+        ) as answer:
+            if answer.status in (404, 410):
+                return None
+            if answer.status in (403, *_NO_DAV, _LOCKED, *_REDIRECTS):
+                self._check(await answer.start(65536), "list files", "")
+            if answer.status != 207:
+                raise ProviderUnavailable(
+                    f"{self.where} answered {answer.status} without a list of files",
+                    hint=f"The address must be that of a WebDAV folder. {EXAMPLES}",
+                )
+            parser = ListingParser()
+            try:
+                async for piece in answer:
+                    parser.feed(piece)
+                return parser.close()
+            except ListingTooLarge as error:
+                problem = ProviderRefused(f"{self.where} sent a list of files that is too large: {error}")
+            except NotAListing as error:
+                problem = ProviderUnavailable(f"{self.where} sent an unusable list of files: {error}")
+        raise problem
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        allow: set[int],
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        idempotent: bool | None = None,
+    ) -> Answer:
+        """Send a request about a file. Statuses in `allow` are for the caller."""
+        what = {"PUT": "store", "MOVE": "rename", "DELETE": "delete", "MKCOL": "create"}[method]
+        answer = await self._http.request(
+            method,
+            self._url(path),
+            body=body,
+            headers=headers,
+            idempotent=idempotent,
+            allow={403, 404, 410, *_NO_DAV, _LOCKED, _FULL, *_REDIRECTS, 207, *allow},
+            what=f"{what} {path}",
+        )
+        if answer.status not in allow:
+            self._check(answer, f"{what} {path}", path)
+        return answer
+
+    def _check(self, answer: Answer, what: str, path: str) -> None:
+        """Raise the error for an answer that is not a success."""
+        if answer.status in (404, 410):
+            raise FileNotFoundError(path)
+        if answer.status == 207:  # a part of it failed
+            raise ProviderUnavailable(f"{self.where} could not {what} completely", hint="Sync again.")
+        if answer.status in _REDIRECTS:
+            target = shown_spec(self._http.redact(answer.headers.get("Location", "")))[:_SHOWN]
+            raise ProviderRefused(
+                f"{self.where} answered {answer.status} to {what}: redirect to {target!r} not followed",
+                hint=f"Name the address of the WebDAV folder itself. {EXAMPLES}",
+            )
+        if answer.status in _NO_DAV:
+            raise ProviderRefused(
+                f"{self.where} does not support WebDAV there: it answered {answer.status} to {what}",
+                hint=f"The address must be that of a WebDAV folder. {EXAMPLES}",
+            )
+        if answer.status == 403 and path:
+            raise PermissionError(f"it answered 403 to {what}")
+        if answer.status == _LOCKED:
+            raise ProviderUnavailable(
+                f"{self.where}: a file is locked by another program", hint="Sync again in a while."
+            )
+        if answer.status == _FULL:
+            raise ProviderUnavailable(f"{self.where}: no space left", hint="Free space there.")
+        if not 200 <= answer.status < 300:
+            raise self._http.failure(answer, what)
+
+    def _failed(self, status: int, what: str) -> ProviderError:
+        if status == _FULL:
+            return ProviderRefused(f"{self.where} lists only part of the files; too many are there")
+        return ProviderUnavailable(f"{self.where} answered {status} when asked to {what}")
+
+    async def _make(self, folder: str) -> None:
+        """Create `packs` and the like; the folder itself only when that was asked for."""
+        self._check_seen(folder)
+        if await self._made(self._at.of(folder, folder=True)):
+            return
+        if not self._create:
+            raise ProviderUnavailable(f"{self.where}: {_MISSING}", hint=_MISSING_HINT)
+        missing = []
+        for levels in range(len(self._at.names)):
+            missing.append(self._at.above(levels, folder=True))
+            if await self._made(missing[-1]):
+                break
+        for url in [*reversed(missing[:-1]), self._at.of(folder, folder=True)]:
+            if not await self._made(url):
+                raise ProviderUnavailable(f"{self.where} could not be created")
+
+    async def _made(self, url: str) -> bool:
+        """Create a folder; tell whether it is there now, which needs the folder above it."""
+        answer = await self._http.request(
+            "MKCOL",
+            url,
+            idempotent=True,
+            allow={403, 404, 405, 409, _LOCKED, _FULL, *_REDIRECTS},
+            what="create a folder",
+        )
+        if answer.status in (403, _LOCKED, _FULL, *_REDIRECTS):
+            self._check(answer, "create a folder", url.removeprefix(self._at.origin))
+        return answer.status not in (404, 409)
+
+
+def _basic(user: str, password: str) -> str:
+    import base64
+
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def _total(field: str, start: int) -> int:
+    """Return the size of the file in a Content-Range that begins at `start`, or that is unsatisfied; -1 for any other."""
+    unit, _, rest = field.strip().partition(" ")
+    span, _, total = rest.partition("/")
+    first = span.partition("-")[0]
+    if unit != "bytes" or not total.isascii() or not total.isdigit() or len(total) > 18:
+        return -1
+    return int(total) if span == "*" or first == str(start) else -1

@@ -1,0 +1,189 @@
+"""The webdav provider at Apache's mod_dav, whose folder another device uses on its disk."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import itertools
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.packs import pins
+from ipfsmem_providers.packs.store import Packs
+from ipfsmem_providers.remote.provider import RemotePacks
+
+from ipfsmem.content.tree import BuiltTree, build_tree
+from ipfsmem.provider.contract import Provider
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.interop.apache import apache, apache_folder, give
+from tests.support.device_lab import load
+from tests.support.patience import PATIENCE
+from tests.unit.providers.dav_lab import ACCOUNT, DavFolder
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x2d"))
+_MODULES = (
+    "mpm_event",
+    "authn_core",
+    "authz_core",
+    "authn_file",
+    "auth_basic",
+    "authz_user",
+    "alias",
+    "dav",
+    "dav_fs",
+)
+
+
+def webdav_at_apache(folder: Path, stack: ExitStack) -> DavFolder:
+    """A folder behind mod_dav and a password."""
+    folder = apache_folder(folder, stack)
+    at = folder / "dav" / "my memory"
+    at.mkdir(parents=True)
+    (folder / "locks").mkdir()
+    give(folder / "dav")
+    give(folder / "locks")
+    user, password = ACCOUNT["webdav_user"], ACCOUNT["webdav_password"]
+    digest = base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()
+    (folder / "users").write_text(f"{user}:{{SHA}}{digest}\n")
+    url = apache(
+        folder, stack, _MODULES,
+        [
+            f"DavLockDB {folder}/locks/db", f"Alias /dav {folder}/dav", "<Location /dav>", "Dav On", "AuthType Basic", "AuthName dav",
+            f"AuthUserFile {folder}/users", "Require valid-user", "</Location>",
+        ],
+    )  # fmt: skip
+    _until_answers(url)
+    return DavFolder(f"{url}/dav/my%20memory", at)
+
+
+def _until_answers(url: str) -> None:
+    ends = time.monotonic() + PATIENCE
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/dav/").close()
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            assert time.monotonic() < ends, f"{url} does not answer"
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[DavFolder]:
+    with ExitStack() as stack:
+        yield webdav_at_apache(tmp_path, stack)
+
+
+def test_devices_share_a_folder_on_a_disk_and_at_a_server(at: DavFolder, tmp_path: Path) -> None:
+    a = load(tmp_path, "a", [at.open()], wallet=WALLET)
+    a.write("note", "from a")
+    asyncio.run(a.sync())
+    b = load(tmp_path, "b", [at.mounted()], wallet=WALLET)
+    assert b.read("note").file.body == "from a"  # type: ignore[union-attr]
+    for turn in range(2):
+        b.write("note", f"from b {turn}")
+        b.write(f"b{turn}", "also from b")
+        asyncio.run(b.sync())
+        asyncio.run(a.sync())
+        assert a.read("note").file.body == f"from b {turn}"  # type: ignore[union-attr]
+        a.write("note", f"from a {turn}")
+        asyncio.run(a.sync())
+        asyncio.run(b.sync())
+        assert b.read("note").file.body == f"from a {turn}"  # type: ignore[union-attr]
+    assert a.status().root == b.status().root
+    assert not asyncio.run(a.sync()).blocks_sent
+    everywhere = {name for folder in at.folder.iterdir() for name in os.listdir(folder)}
+    assert not [name for name in everywhere if name.startswith(".new-")]
+
+
+def test_writers_lose_nothing_in_a_race(at: DavFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers over the network and on the disk, who merge packs and pins all the time."""
+    for kind in (RemotePacks, Packs):
+        monkeypatch.setattr(kind, "max_packs", 4)
+    monkeypatch.setattr(pins, "MAX_FILES", 6)
+
+    async def write(number: int, provider: Provider) -> list[BuiltTree]:
+        trees = [build_tree({"a.md": f"{number} {turn}".encode() * 99}) for turn in range(6)]
+        for tree in trees:
+            await _publish(provider, tree)
+        await provider.close()
+        return trees
+
+    async def body() -> None:
+        await _publish(at.open(), build_tree({"first": b""}))
+        writers = [at.open(), at.open(), at.mounted()]
+        done = await asyncio.gather(*(write(number, one) for number, one in enumerate(writers)))
+        for provider in (at.open(), at.mounted()):
+            for tree in (tree for trees in done for tree in trees):
+                assert await _is_whole(provider, tree)
+            await provider.close()
+
+    asyncio.run(body())
+
+
+def test_publisher_killed_at_any_request_loses_nothing(at: DavFolder) -> None:
+    """What was acknowledged before stays, what is pinned is whole, and the next device publishes."""
+    before = build_tree({"a.md": b"before"})
+    asyncio.run(_publish(at.open(), before))
+    step, killed = 0, True
+    while killed:
+        step += 1
+        tree = build_tree({"a.md": f"killed at {step}".encode()})
+        killed = _killed(at, tree, step)
+
+        async def body() -> None:
+            provider = at.open()
+            pinned = {pin.cid for pin in await provider.pins("n")}
+            assert await _is_whole(provider, before)
+            for cid in pinned - {before.cid}:
+                assert cid in await provider.get_blocks([cid])
+            await _publish(provider, tree)  # noqa: B023
+            assert await _is_whole(provider, tree)  # noqa: B023
+            await provider.close()
+
+        asyncio.run(body())
+    assert step > 8
+
+
+def _killed(at: DavFolder, tree: BuiltTree, step: int) -> bool:
+    """Publish in a process that is killed before its request number `step`; tell whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        try:
+            left = itertools.count(1)
+            send = Http._send
+
+            async def counted(self: Http, *args: Any) -> Any:
+                if next(left) == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return await send(self, *args)
+
+            Http._send = counted  # type: ignore[method-assign]
+            asyncio.run(_publish(at.open(), tree))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL)
+    return status != 0
+
+
+async def _publish(provider: Provider, tree: BuiltTree) -> None:
+    await provider.put_car(tree.cid, tree.blocks, name="n")
+    await provider.pin(tree.cid, "n")
+
+
+async def _is_whole(provider: Provider, tree: BuiltTree) -> bool:
+    found = await provider.get_blocks([cid for cid, _ in tree.blocks])
+    return found == dict(tree.blocks) and tree.cid in {pin.cid for pin in await provider.pins("n")}
