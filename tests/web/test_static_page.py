@@ -297,7 +297,7 @@ def test_a_browser_that_has_no_room_shows_what_it_brought_no_longer_and_says_why
     folder: Path, url: str, memory: Memory
 ) -> None:
     for n in range(4):
-        memory.write(f"long-{n}", secrets.token_hex(200_000))
+        memory.write(f"long-{n}", secrets.token_bytes(200_000).hex("\n", 4))
     root_of(memory)
 
     async def play(page: Page, address: str) -> None:
