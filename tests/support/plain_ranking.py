@@ -77,7 +77,7 @@ def plainly_likened(term: str, having: Mapping[str, int]) -> str:
     shares = {}
     for other, times in having.items():
         common, fewer = len(threes(term) & threes(other)), min(len(threes(term)), len(threes(other)))
-        if times and other.isalpha() and common >= 3 and 2 * common > fewer:
+        if times and other.isalpha() and len(other) <= 30 and common >= 3 and 2 * common > fewer:
             shares[other] = common / fewer
     return min(shares, key=lambda other: (-shares[other], -having[other], other), default=term)
 
@@ -108,8 +108,6 @@ def plain_rank(
     wanted = asked
     if len(asked) <= 12:
         wanted = [plainly_spelled(term, having) for term in asked]
-        if wanted != asked:
-            weights = {**weights, "meaning": weights["meaning"] * 0.25}
         wanted = list(dict.fromkeys(plainly_likened(term, having) for term in wanted))
     raw = bm25(texts, wanted)
     top = max([raw[n] for n in may], default=0.0) or 1.0

@@ -61,6 +61,14 @@ QUESTIONS = [
 
 SPOKEN = ["alpha", "alphabet", "beta", "c++", "gamma", "delta", "the", "2024", "monday", "running", "runs", "two", "twó", "東京都", "this", "x", "y"]  # fmt: skip
 
+#: A word that nobody wrote, and texts with words like it: the longest has too many letters to replace it.
+WORD = "dampfschifffahrtsgesellschaft"
+LENGTHY = [
+    Document("long", f"donau{WORD}en"),
+    Document("short", "schifffahrtsgesellschaften"),
+    Document("other", "ships"),
+]
+
 
 def talk() -> list[Document]:
     """A conversation, another with the same words, a day and two memory files."""
@@ -162,6 +170,7 @@ def build() -> dict[str, Any]:
             _question(documents, asked_at_random(random), limits, whose) for whose in (None, None, only)
         ]
         sets.append((f"drawn {number}", limits, documents, questions))
+    sets.append(("words of many letters", USUAL, LENGTHY, [_question(LENGTHY, WORD, USUAL, None)]))
     return {
         "about": ABOUT,
         "today": (TODAY - EPOCH).days,

@@ -234,7 +234,7 @@ entries = st.lists(
     unique_by=lambda one: one.id,
 )
 asked = st.tuples(
-    st.sampled_from(["", "", "when ", "how many ", "what was in 2025 ", "last month "]), spoken
+    st.sampled_from(["", "", "when ", "how many ", "what was in 2025 ", "last month ", "alhpabet "]), spoken
 ).map("".join)
 meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-1, 1))
 

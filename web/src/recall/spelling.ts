@@ -27,7 +27,7 @@ export function likened(terms: readonly string[], having: (term: string) => numb
   if (unknown.length === 0) return [...terms]
   const best = new Map(unknown.map(term => [term, { wanted: threes(term), share: LIKE, times: 0, like: term }]))
   for (const other of vocabulary) {
-    if (!ALL_LETTERS.test(other)) continue
+    if (!ALL_LETTERS.test(other) || [...other].length > MOST_LETTERS) continue
     const its = threes(other)
     for (const one of best.values()) {
       const common = [...its].filter(three => one.wanted.has(three)).length
