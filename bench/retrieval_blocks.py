@@ -75,15 +75,20 @@ def _answers(collection: Collection) -> frozenset[str]:
 
 
 def ask(
-    memory: Memory, collection: Collection, keys: Mapping[str, str], layouts: Sequence[Layout]
+    memory: Memory,
+    collection: Collection,
+    keys: Mapping[str, str],
+    layouts: Sequence[Layout],
+    *,
+    by_meaning: bool = True,
 ) -> Iterable[Row]:
-    """Every question in every layout."""
+    """Every question in every layout. `by_meaning`: False as the hook of a program asks."""
     texts = {one.id: " ".join(f"{one.header}: {one.text}".split()) for one in collection.documents}
     files = {one.id for one in collection.documents if one.id in keys}
     for question in collection.questions:
         for layout in layouts:
             began = perf_counter()
-            block = memory.context(question.text, layout=layout, deliver=False)
+            block = memory.context(question.text, layout=layout, deliver=False, by_meaning=by_meaning)
             took = perf_counter() - began
             there = [id for id in question.relevant if _stands(block.text, texts[id], keys.get(id), question)]
             about = (
@@ -153,6 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--every", type=int, default=1, metavar="N", help="only each N-th question of a collection"
     )
     parser.add_argument("--layout", choices=get_args(Layout), action="append", help="only these layouts")
+    parser.add_argument(
+        "--hook", action="store_true", help="ask as the hook of a program does: only what certainly matches"
+    )
     given = parser.parse_args(arguments)
     try:
         sets = [one for path in given.paths for one in read(path)[0]] or (
@@ -166,7 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Memory.load("blocks", "none") as memory:
             keys = fill(memory, collection)
             some = collection._replace(questions=collection.questions[:: given.every])
-            rows += ask(memory, some, keys, given.layout or get_args(Layout))
+            layouts = given.layout or get_args(Layout)
+            rows += ask(memory, some, keys, layouts, by_meaning=not given.hook)
     print("\n".join([machine(), "", *table(rows)]))
     return 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -251,14 +251,17 @@ def _not_shown(
         return new[:most], repeated
     from ipfsmem.memories.context_talk import Said, Sought
 
-    sought = Sought.of(query)
+    sought, questions = Sought.of(query), _questions(answer.moments) if strict else {}
     said = (
         (match, Said(match, parts, answer.source.least_lines, sought))
         for match in answer.moments
         if match.own
         and match.moment is not None
         and not (running and match.moment.session == running)
-        and (not strict or _tells(match.moment_hit, query))
+        and (
+            not strict
+            or any(one and _tells(one.moment_hit, query) for one in (match, questions.get(match.id)))
+        )
     )
     those = list(said if exclude else islice(said, most_said))
     unseen = [one for one in those if not exclude or one[1].mark not in exclude]
@@ -329,14 +332,30 @@ def _name_what_is_answered(said: Iterable[Said]) -> None:
             one.asked = asked.match
 
 
+def _questions(found: Iterable[Match]) -> dict[str, Match]:
+    """Return, by the ids of the replies among some own messages, the question or the user's message before each."""
+    from ipfsmem.memories.event_entries import place_of
+
+    own = [(one.moment, one) for one in found if one.own]
+    talk = [(moment, one) for moment, one in own if moment is not None and moment.kind == "message"]
+    talk.sort(key=lambda one: (one[0].group, place_of(one[1].id)))
+    return {
+        reply.id: question
+        for (asked, question), (replied, reply) in pairwise(talk)
+        if asked.group == replied.group
+        and ("answer" in reply.ranked.parts or asked.type == "user" != replied.type)
+    }
+
+
 def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
     """Return whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header has one
-    of its words, or its text two; one is enough for a prompt of one or two words."""
+    of its words, or its text and its day two; one is enough for a prompt of one or two words."""
     from ipfsmem.recall.terms import terms
 
     if hit is None:
         return False
-    return len(hit.words) >= min(2, len(set(terms(query))) - 1) or hit.parts.get("header", 0.0) > 0
+    has = len(hit.words) + ("date" in hit.parts)
+    return has >= min(2, len(set(terms(query))) - 1) or hit.parts.get("header", 0.0) > 0
 
 
 def _mark(parts: Sequence[MemoryStore], match: Match) -> str:

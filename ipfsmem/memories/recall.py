@@ -234,7 +234,6 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
         texts = _HitReader(
             parts,
             found,
-            words,
             _meant(words, index) if why else {},
             explain=why,
             include_relations=question.include_relations,
@@ -262,7 +261,6 @@ class _HitReader:
         self,
         parts: Sequence[MemoryStore],
         found: SearchIndex,
-        words: tuple[str, ...],
         meant: dict[str, tuple[str, ...]],
         *,
         explain: bool,
@@ -270,7 +268,6 @@ class _HitReader:
     ) -> None:
         self.parts = parts
         self._found = found
-        self._words = words
         self._meant = meant
         self._why = explain
         self._joined = include_relations
@@ -288,7 +285,7 @@ class _HitReader:
         if reading is None or (held.own and not reading.own):
             return None  # forgotten since: the texts of others under its key were not found
         reasons = match.ranked.parts if self._why else {}
-        has = _words_in(self._meant, reading) if self._why else ()
+        has = _words_in(self._meant, _searched(reading)) if self._why else ()
         relations = _relations(part, match.id) if self._joined and reading.own else ()
         return Hit(reading, match.ranked.score, held.hides, reasons, has, relations, match.place)
 
@@ -300,8 +297,7 @@ class _HitReader:
         one = self._told[match.id]
         if one is None:
             return None  # missing since the search
-        there = frozenset(terms(one.words)) if self._why else frozenset()
-        has = tuple(word for word in self._words if _is_in(word, there)) if self._why else ()
+        has = _words_in(self._meant, one.words) if self._why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
         reasons = match.ranked.parts if self._why else {}
         return MomentHit(one.moment, text, one.event, match.ranked.score, reasons, has, match.place)
@@ -426,7 +422,7 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
         ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
         hit = ranked[place - 1] if place else None
-        has = _words_in(_meant(words, index), reading)
+        has = _words_in(_meant(words, index), _searched(reading))
         before = ranked[place - 2] if place > 1 else None
         if hit is not None:
             reason = ""
@@ -640,13 +636,18 @@ def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
     return {word: tuple(taken[term] for term in terms(word)) for word in words}
 
 
-def _words_in(meant: dict[str, tuple[str, ...]], reading: MemoryRecord) -> tuple[str, ...]:
-    """Return those of the words of a query that a text has."""
+def _searched(reading: MemoryRecord) -> str:
+    """Return the text of a memory that is searched."""
     file = reading.readable
+    return f"{searched_header(reading.key, file)}\n{file.body}"
+
+
+def _words_in(meant: dict[str, tuple[str, ...]], text: str) -> tuple[str, ...]:
+    """Return those of the words of a query that a text has."""
     first = {term[0] for word, taken in meant.items() for term in (word, *taken) if term}
     there = frozenset(
         term
-        for word in set(split(f"{searched_header(reading.key, file)}\n{file.body}"))
+        for word in set(split(text))
         if word[0] in first or not word.isascii()  # a stem begins as its word does
         for term in terms_of(word)
     )
@@ -655,10 +656,6 @@ def _words_in(meant: dict[str, tuple[str, ...]], reading: MemoryRecord) -> tuple
         for word, taken in meant.items()
         if not there.isdisjoint(taken) or (taken and _begins(word, there))
     )
-
-
-def _is_in(word: str, there: frozenset[str]) -> bool:
-    return any(term in there or _begins(word, there) for term in terms(word))
 
 
 def _begins(word: str, terms: frozenset[str]) -> bool:

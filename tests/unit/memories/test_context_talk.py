@@ -217,6 +217,35 @@ def test_a_hook_makes_no_large_index_and_still_gives_memories(
     assert again.shown == ("rotation",) and again.said == 1
 
 
+ASKS, REPLIES = "Staging password rotation?", "Every ninety days, by Ops."
+
+
+@pytest.mark.parametrize(
+    ("talk", "prompt"),
+    [
+        ([said(ASKS), said(REPLIES, "assistant")], QUESTION),
+        ([said(ASKS[:-1]), said(REPLIES, "assistant")], QUESTION),
+        ([said(f"Ana: {ASKS}"), said(f"Piet: {REPLIES}")], QUESTION),
+        ([said(REPLIES, ts="2026-11-15T08:00:00Z")], "who rotated this in November by ninety"),
+        ([said(REPLIES, ts="2026-11-15T08:00:00Z")], "does Ops rotate keys on 2026-11-15"),
+        ([said(REPLIES)], "is it every nienty days with ops"),
+    ],
+    ids=["a question's reply", "an agent's reply", "another's reply", "of a month", "of a day", "misspelled"],
+)
+def test_a_hook_gives_the_replies_to_what_matches(
+    memory: Memory, talk: list[dict[str, Any]], prompt: str
+) -> None:
+    memory.sessions.add("talk", talk)
+    block = block_of(memory, "turn", prompt, by_meaning=False)
+    assert block.said == len(talk) and REPLIES in block.text
+
+
+@pytest.mark.parametrize("prompt", ["which hotel was it in Tokyo", "is it by train every time"])
+def test_a_hook_gives_no_talk_that_hardly_matches(memory: Memory, prompt: str) -> None:
+    memory.sessions.add("talk", [said(ASKS), said(REPLIES, "assistant")])
+    assert block_of(memory, "turn", prompt, by_meaning=False).text == ""
+
+
 def test_what_a_hook_looks_in_is_made_ahead_with_and_without_messages(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

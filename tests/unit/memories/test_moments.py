@@ -34,6 +34,14 @@ def memory() -> Memory:
     return made
 
 
+def test_a_misspelled_word_is_listed_for_messages_and_events_as_for_memories(memory: Memory) -> None:
+    memory.write("harbour", "Which harbour do we sail to?")
+    memory.note("plan", text="Which harbour do we sail to?")
+    found = memory.recall("the harbuor of Lisbno", kind="all", explain=True)
+    listed = {one.words for one in found.in_order() if "harbour" in str(one)}
+    assert listed == {("harbuor",)} and len(found.moments) >= 2
+
+
 def texts(memory: Memory, query: str, **only: str) -> list[str]:
     return [hit.text for hit in memory.recall(query, **only).moments]  # type: ignore[arg-type]
 

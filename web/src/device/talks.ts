@@ -134,8 +134,8 @@ export class Talks {
   }
 
   /**
-   * Return a function that lists the words of some phrasings in a memory, an event or a message: for a memory also by the indexed term that
-   * replaces an unknown one.
+   * Return a function that lists the words of some phrasings in a memory, an event or a message, also by the indexed term that replaces an
+   * unknown one.
    */
   wordsIn(phrasings: readonly string[], ranking: Ranking): (of: Reading | Document) => string[] {
     const words = [...new Set(phrasings.flatMap(wordsOf))]
@@ -145,12 +145,11 @@ export class Talks {
     const taken = likened(spelled(sought, times), times, having.keys())
     const meant = new Map(sought.map((term, n) => [term, taken[n] as string]))
     return of => {
-      const isMoment = 'header' in of
-      const there = new Set(terms(isMoment ? `${of.header} ${of.text}` : searchedOf(of)))
+      const there = new Set(terms('header' in of ? `${of.header} ${of.text}` : searchedOf(of)))
       const begins = (word: string): boolean => [...word].length >= LEAST_BEGINNING && [...there].some(term => term.startsWith(word))
       return words.filter(word => {
         const its = terms(word)
-        return its.some(term => there.has(isMoment ? term : (meant.get(term) as string))) || (its.length > 0 && begins(word))
+        return its.some(term => there.has(meant.get(term) as string)) || (its.length > 0 && begins(word))
       })
     }
   }
