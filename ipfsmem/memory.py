@@ -43,10 +43,7 @@ if TYPE_CHECKING:
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.folders import MemoryFolders
-    from ipfsmem.parts.members import MemoryMembers
-    from ipfsmem.parts.operations import MemoryOperations
     from ipfsmem.parts.plugins import MemoryPlugins
-    from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
@@ -55,7 +52,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.upkeep import Maintenance
+    from ipfsmem.upkeep import Maintenance, Members, Operations, Providers
     from ipfsmem.vault.check import Finding
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
@@ -151,11 +148,11 @@ class Memory(MemoryMethods):
         return Usage(self._open, self._chosen or "")
 
     @functools.cached_property
-    def operations(self) -> MemoryOperations:
+    def operations(self) -> Operations:
         """The audit log of this device."""
-        from ipfsmem.parts.operations import MemoryOperations
+        from ipfsmem.upkeep import Operations
 
-        return MemoryOperations(self._open)
+        return Operations(self._open)
 
     @functools.cached_property
     def hidden(self) -> Hidden:
@@ -193,18 +190,18 @@ class Memory(MemoryMethods):
         return MemoryFolders(self._open)
 
     @functools.cached_property
-    def members(self) -> MemoryMembers:
+    def members(self) -> Members:
         """The members of this vault."""
-        from ipfsmem.parts.members import MemoryMembers
+        from ipfsmem.upkeep import Members
 
-        return MemoryMembers(self._open, self._syncing)
+        return Members(self._open, self._syncing)
 
     @functools.cached_property
-    def providers(self) -> MemoryProviders:
+    def providers(self) -> Providers:
         """The providers of this vault."""
-        from ipfsmem.parts.providers import MemoryProviders
+        from ipfsmem.upkeep import Providers
 
-        return MemoryProviders(self._open, self._syncing)
+        return Providers(self._open, self._syncing)
 
     @functools.cached_property
     def vaults(self) -> MemoryVaults:
@@ -223,7 +220,7 @@ class Memory(MemoryMethods):
     def _view(self) -> View:
         from ipfsmem.operation import View
 
-        return View(self._open, self._memories.scope)
+        return View(self._open, self._memories.scope, syncing=lambda: self._syncing)
 
     @property
     def _syncing(self) -> Syncing:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.values import KeyValue
     from ipfsmem.operation import View
     from ipfsmem.operations.approve import Approved
+    from ipfsmem.operations.audit_log import OperationList
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.dreams import DreamLines
     from ipfsmem.operations.dreams import DreamRun
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from ipfsmem.operations.hidden import ChangedKeys
     from ipfsmem.operations.hidden import HiddenTexts
     from ipfsmem.operations.list import MemoryPage
+    from ipfsmem.operations.members import MemberList
     from ipfsmem.operations.pending import PendingTexts
+    from ipfsmem.operations.providers import ProviderList
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
     from ipfsmem.operations.revisions import RevisionText
@@ -1681,6 +1684,70 @@ class UsageMethods:
         from ipfsmem.operations.usage.add import add
 
         return add.run(self._view(), {"provider": provider, "model": model, "agent": agent, "input_tokens": input_tokens, "output_tokens": output_tokens, "cost_usd": cost_usd})
+
+
+class OperationMethods:
+    """Methods on the audit log of this device."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, *, operation: str | None = None, scope: str | None = None, since: str | None = None, limit: int = 100) -> OperationList:
+        """List the operations on this vault on this device with interface and caller, newest first.
+
+        The list contains no texts. The setting `operations.kept` limits it.
+
+        Args:
+            operation: Only operations of this name, such as write; session for all on sessions.
+            scope: Only operations on this scope.
+            since: Only operations since: 24h, yesterday, a day, a time.
+            limit: Maximum number of operations: the newest ones.
+
+        Raises:
+            KeyNameError: the name of the scope is invalid.
+            StorageError: the audit log cannot be read.
+            UsageError: an argument is out of bounds; allowed: `operation`, `since` 1-64 characters; `scope` at most
+                64 characters; `limit` 1-10000.
+        """
+        from ipfsmem.operations.audit_log import list_
+
+        return list_.run(self._view(), {"operation": operation, "scope": scope, "since": since, "limit": limit})
+
+
+class MemberMethods:
+    """Methods on the members of a vault."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self) -> MemberList:
+        """List the members that this device knows: those since the creation of the vault first, then by role and label.
+
+        All ids of a device have the label under which it was added.
+        """
+        from ipfsmem.operations.members import list_
+
+        return list_.run(self._view(), {})
+
+
+class ProviderMethods:
+    """Methods on the providers of a vault."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self) -> ProviderList:
+        """List the providers of this vault: capabilities, and the version that this device published there last.
+        """
+        from ipfsmem.operations.providers import list_
+
+        return list_.run(self._view(), {})
 
 
 class MaintenanceMethods:

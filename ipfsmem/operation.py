@@ -22,6 +22,7 @@ from ipfsmem.memories.reasons import MAX_REASON
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
+    from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.vault_handle import VaultHandle
 
 P = ParamSpec("P")
@@ -163,11 +164,19 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 class View:
     """The texts that a call works on: the scopes that it reads, in order, and the scope that it writes."""
 
-    __slots__ = ("_scopes", "opened", "remembered", "scope")
+    __slots__ = ("_scopes", "_syncing", "opened", "remembered", "scope")
 
-    def __init__(self, opened: VaultHandle, scope: str, scopes: tuple[str, ...] | None = None) -> None:
-        """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it."""
-        self.opened, self.scope, self._scopes = opened, scope, scopes
+    def __init__(
+        self,
+        opened: VaultHandle,
+        scope: str,
+        scopes: tuple[str, ...] | None = None,
+        *,
+        syncing: Callable[[], Syncing] | None = None,
+    ) -> None:
+        """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it.
+        `syncing`: the providers, only for operations on the whole memory."""
+        self.opened, self.scope, self._scopes, self._syncing = opened, scope, scopes, syncing
         #: What a server remembers as long as nothing changes; None where nobody does.
         self.remembered: dict[Any, Any] | None = None
 
@@ -189,6 +198,12 @@ class View:
     def target(self) -> str:
         """The scope to which the scope to write leads."""
         return self.opened.scopes.target(self.scope) if self.scope else ""
+
+    @property
+    def syncing(self) -> Syncing:
+        """The providers, opened on first use."""
+        assert self._syncing is not None
+        return self._syncing()
 
     def kept(self, asked: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, or returned since the last change to who asked the same, where somebody remembers it."""

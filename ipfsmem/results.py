@@ -7,8 +7,8 @@ files has a class here whose `of` converts that value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -27,8 +27,6 @@ from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
 from ipfsmem.published.history import LogEntry
-from ipfsmem.ring.authority import RingMember
-from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.deletion_holds import Guarded
 from ipfsmem.sync.moving import Moved
@@ -41,9 +39,6 @@ from ipfsmem.vault.check import Finding
 from ipfsmem.vault.recovery import NewWords, Words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count
-
-if TYPE_CHECKING:
-    from ipfsmem.device.operations import Operation
 
 
 def shown_text(data: bytes | None) -> str | None:
@@ -363,76 +358,6 @@ class FolderPutBack(Answer, frozen=True, kw_only=True):
 # -- members and keys ----------------------------------------------------------------------------------------
 
 
-class Member(Answer, frozen=True, kw_only=True):
-    """One id of a member. `family`: first id of its device; `sign`, `box`: public keys in hex."""
-
-    id: str
-    role: str
-    label: str
-    kind: str
-    family: str
-    this_device: bool
-    sign: str
-    box: str
-    #: Whether it is a member since the vault was created.
-    root: bool
-    #: When this device first saw its last version; None if it is not known to have published.
-    heard: int | None
-
-
-class SealingKey(Answer, frozen=True, kw_only=True):
-    """The current encryption key: its number and its name."""
-
-    epoch: int
-    ek: str
-
-
-class MemberList(Answer, frozen=True, kw_only=True):
-    """The members of a vault, revoked members, and the current encryption key. `reason`: why there is no key."""
-
-    members: list[Member]
-    revoked: list[str]
-    removed: list[Removal]
-    seals: SealingKey | None
-    reason: str
-
-    @classmethod
-    def of(
-        cls,
-        ring: Ring | None,
-        members: Sequence[RingMember],
-        removed: list[Removal],
-        device: str,
-        heard: Mapping[str, int],
-    ) -> MemberList:
-        """List the members as `device` knows them: roots first, then by role and label. `heard`: time of the last version of each."""
-        order = {"admin": 0, "writer": 1, "reader": 2}
-        members = sorted(members, key=lambda one: (one.rank, order[one.role], one.label, one.id))
-        roots = ring.view.rights.root_ids if ring is not None else frozenset()
-        sealing = ring.view.sealing if ring is not None else None
-        return cls(
-            members=[
-                Member(
-                    id=one.id,
-                    role=one.role,
-                    label=one.label,
-                    kind=one.kind,
-                    family=one.family,
-                    this_device=one.id == device,
-                    sign=one.sign.hex(),
-                    box=one.box.hex(),
-                    root=one.id in roots,
-                    heard=heard.get(one.id),
-                )
-                for one in members
-            ],
-            revoked=sorted(ring.view.revoked) if ring is not None else [],
-            removed=removed,
-            seals=SealingKey(epoch=sealing.epoch, ek=sealing.id) if sealing else None,
-            reason=ring.view.reason if ring is not None else "",
-        )
-
-
 #: Printed with each new recovery phrase.
 WORDS_SHOWN_ONCE = "The recovery phrase is shown only once. Whoever has it can read and change this vault."
 #: The phrase of `init` cannot be revoked; docs/CLI.md explains how to move to another vault.
@@ -728,24 +653,6 @@ class Compacted(Answer, frozen=True, kw_only=True):
             )
         if self.versions is not None:
             self.versions.raise_if_incomplete()
-
-
-class OperationLine(Answer, frozen=True, kw_only=True):
-    """An entry of the audit log: the operation (named as on the command line), its scope and key, the interface `face` (`python`, `cli`,
-    `http`, `mcp`, `hook`), and the caller (a client's name, a token's id). `outcome`: "" for success, else the kind of the error."""
-
-    at: int
-    operation: str
-    scope: str
-    key: str
-    face: str
-    by: str
-    outcome: str
-
-    @classmethod
-    def of(cls, one: Operation) -> OperationLine:
-        """Convert a database row."""
-        return cls(**msgspec.structs.asdict(one))
 
 
 class Collecting(Answer, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""`memory.maintenance`: the declared operations on the files of this device, and the methods for programs alone."""
+"""Groups of methods on a whole memory, such as `memory.members`: the declared operations, and methods for programs alone."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
-from ipfsmem.methods import MaintenanceMethods
+from ipfsmem.methods import MaintenanceMethods, MemberMethods, OperationMethods, ProviderMethods
 from ipfsmem.operation import View
 from ipfsmem.operations.maintenance import cleanup, could_free
 from ipfsmem.parts.maintenance import MemoryMaintenance, each_name
+from ipfsmem.parts.members import MemoryMembers
+from ipfsmem.parts.operations import MemoryOperations
+from ipfsmem.parts.providers import MemoryProviders
 from ipfsmem.results import Compacted
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -18,6 +21,27 @@ from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 PARTS: Final = ("versions", "leftovers", "files")
 #: Default minimum age in seconds of leftovers to delete: as many days as versions are kept.
 OLD: Final = KEEP_DAYS * 86_400.0
+
+
+class Operations(OperationMethods, MemoryOperations):
+    """The audit log of this device."""
+
+    def _view(self) -> View:
+        return View(self._open, "")
+
+
+class Members(MemberMethods, MemoryMembers):
+    """The members of a vault."""
+
+    def _view(self) -> View:
+        return View(self._open, "")
+
+
+class Providers(ProviderMethods, MemoryProviders):
+    """The providers of a vault."""
+
+    def _view(self) -> View:
+        return View(self._open, "", syncing=lambda: self._syncing)
 
 
 class Maintenance(MaintenanceMethods, MemoryMaintenance):

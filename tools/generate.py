@@ -67,6 +67,9 @@ _GROUPS: Final = {
     "dreams": "DreamMethods",
     "scopes": "ScopeMethods",
     "usage": "UsageMethods",
+    "operations": "OperationMethods",
+    "members": "MemberMethods",
+    "providers": "ProviderMethods",
     "maintenance": "MaintenanceMethods",
 }
 _CLASSES: Final = {
@@ -82,6 +85,9 @@ _CLASSES: Final = {
     "ScopeMethods": "Methods on the scopes of a vault.",
     "DreamMethods": "Methods on the dreams of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
+    "OperationMethods": "Methods on the audit log of this device.",
+    "MemberMethods": "Methods on the members of a vault.",
+    "ProviderMethods": "Methods on the providers of a vault.",
     "MaintenanceMethods": "Methods on the files of this device.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"

@@ -5,20 +5,12 @@ The OpenAPI document is made from these types and those of `results.py`, which t
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from ipfsmem.memories.importing import Imported
-from ipfsmem.results import (
-    OperationLine,
-    ProviderInfo,
-)
 from ipfsmem.sync.report import SyncReport
-
-#: Default and maximum number of entries of a page.
-PAGE: Final = 100
-MAX_PAGE: Final = 1_000
 
 #: The rights of a token; each includes those before it.
 Right = Literal["read", "write", "admin"]
@@ -26,12 +18,6 @@ Right = Literal["read", "write", "admin"]
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request; unknown fields are refused."""
-
-
-class Operations(msgspec.Struct, frozen=True, kw_only=True):
-    """Operations on this device, newest first."""
-
-    operations: list[OperationLine]
 
 
 class ExportBody(Body, frozen=True, kw_only=True):
@@ -53,12 +39,6 @@ class CodeBody(Body, frozen=True, kw_only=True):
     """The one-time code of `ipfsmem ui`."""
 
     code: str
-
-
-class Providers(msgspec.Struct, frozen=True, kw_only=True):
-    """The providers to which the vault is published."""
-
-    providers: list[ProviderInfo]
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
+from ipfsmem.api.bodies import Problem, Right
 from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IpfsmemError, UsageError
@@ -141,15 +141,6 @@ class Download(NamedTuple):
 # -- parameters ----------------------------------------------------------------------------------------------
 
 
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or len(text) > 4 or not least <= int(text) <= most:
-            raise UsageError(f"must be {least}-{most} (got {text[:20]!a})")
-        return int(text)
-
-    return read
-
-
 def _yes(text: str) -> bool:
     if text not in ("true", "false"):
         raise UsageError(f"must be true or false (got {text[:20]!a})")
@@ -189,13 +180,6 @@ QUERY: Final[dict[str, Parameter]] = {
         several=True,
     ),
     "cursor": _text("`next` of the previous page."),
-    "limit": Parameter(
-        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
-        _number(1, MAX_PAGE),
-        "Maximum number of results.",
-    ),
-    "operation": _text("Only operations of this name, such as write; session for all on sessions.", 64),
-    "after": _text("Only since: 24h, a day, or a time (RFC 3339).", 64),
     "strategy": Parameter(
         {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
         str,

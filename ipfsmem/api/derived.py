@@ -51,7 +51,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         about=_ABOUT.get(about, "whole" if reaches == "all" else "scope"),
         body=_body_type(op) if _in_body(op) else None,
         query=(*_scopes_asked(op), *(one.name for one in query)),
-        writes=op.declared.right != "read",
+        writes=op.declared.right != "read" and method != "GET",
         onward=reaches == "named",
         beside=op.declared.beside,
         everybody=op.declared.everybody,
@@ -179,7 +179,7 @@ def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) ->
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
     body = {} if call.body is None else msgspec.structs.asdict(call.body)
-    given = {**({"key": call.key} if call.key else {}), **call.query, **body}
+    given = {"scope": call.scope or None, **({"key": call.key} if call.key else {}), **call.query, **body}
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
     _admit(call, asked, op.parameters("http"))
     if any(one.http.shown and asked[one.name] is None for one in op.parameters("http")):

@@ -1,4 +1,4 @@
-"""Routes of scopes, members, providers and the whole vault: its state, export, import and sync."""
+"""Routes of scopes and the whole vault: its state, export, import and sync."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from ipfsmem.api.bodies import PAGE, ExportBody, Operations, Providers, ScopeBody, Synced, TakenIn
+from ipfsmem.api.bodies import ExportBody, ScopeBody, Synced, TakenIn
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_scope
@@ -16,8 +16,6 @@ from ipfsmem.memory import Memory
 from ipfsmem.operations.scopes import ScopeCard
 from ipfsmem.results import (
     Examined,
-    MemberList,
-    OperationLine,
     Status,
 )
 
@@ -57,26 +55,6 @@ def _check(call: Call) -> Examined:
         restored_files=0,
         clock_back_ms=0,
     )
-
-
-def _operations(call: Call) -> Operations:
-    found = call.whole.operations.list(
-        operation=call.query.get("operation"),
-        scope=call.scope or None,
-        since=call.query.get("after"),
-        limit=call.query.get("limit") or PAGE,
-    )
-    return Operations(operations=[OperationLine.of(one) for one in found])
-
-
-def _members(call: Call) -> MemberList:
-    whole = call.whole
-    members = whole.members
-    return MemberList.of(whole.replica.ring, members.list(), members.removed(), whole.device, members.heard())
-
-
-def _providers(call: Call) -> Providers:
-    return Providers(providers=call.whole.providers.list())
 
 
 def _part(call: Call) -> Memory:
@@ -149,19 +127,6 @@ ROUTES: Final = (
         about="whole",
     ),
     Route("get", "/v1/check", "check", "Check this device's copy", _check, Examined, about="whole"),
-    Route(
-        "get",
-        "/v1/operations",
-        "operations",
-        "List the operations on this device",
-        _operations,
-        Operations,
-        right="admin",
-        about="whole",
-        query=("scope", "operation", "after", "limit"),
-    ),
-    Route("get", "/v1/members", "members", "List the members", _members, MemberList, about="whole"),
-    Route("get", "/v1/providers", "providers", "List the providers", _providers, Providers, about="whole"),
     Route(
         "post",
         "/v1/sync",

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.member_commands import find_member, names_somebody, with_owner
 from ipfsmem.cli.options import Subcommands, provider_option, valid_label
 from ipfsmem.cli.printing import clean, style, table
 from ipfsmem.cli.wallets import root_options
+from ipfsmem.operations.members import MemberList, list_
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -26,35 +28,38 @@ def command() -> None:
     """Members of this vault: devices, wallets and recovery phrases."""
 
 
-@cli_command("list", short_help="List the members")
-def list_command(context: CommandContext) -> None:
-    """List the members: id, role, label, and whether it is this device; then the current encryption key,
-    and who revoked whom.
-    """
-    from ipfsmem.results import MemberList
-    from ipfsmem.sync.removals import called
-
-    with context.memory() as memory:
-        ring, removed = memory.replica.ring, memory.members.removed()
-        found = MemberList.of(ring, memory.members.list(), removed, memory.device, memory.members.heard())
-        said = {one.id: _by(ring, one) for one in removed}
-    if context.json:
-        context.emit(found)
-        return
+def _show(context: CommandContext, found: MemberList, asked: Asked) -> None:
     table(
         ("id", "role", "label", ""),
-        [(one.id, one.role, one.label, "this device" if one.this_device else "") for one in found.members],
+        [(one.id, one.role, one.label, "this device" if one.this_device else "") for one in found],
         styles=("bold", "cyan", "", "dim"),
     )
-    if not found.members:
+    if not found:
         click.echo("This vault is in a mode without members and keys.", err=True)
     elif found.seals is not None:
         click.echo(style(f"current encryption key: no. {found.seals.epoch}", dim=True), err=True)
     elif found.reason:
         click.echo(style(f"no encryption key: {found.reason}", fg="yellow"), err=True)
-    for one in removed:
-        text = f"removed: {clean(called({one.id: one.label}))}, {clean(said[one.id])}"
+
+
+def _print_removed(context: CommandContext, memory: Memory, found: MemberList, asked: Asked) -> None:
+    """Print who removed whom, which the key ring of the open vault tells."""
+    from ipfsmem.sync.removals import called
+
+    for one in () if context.json else found.removed:
+        by = clean(_by(memory.replica.ring, one))
+        text = f"removed: {clean(called({one.id: one.label}))}, {by}"
         click.echo(style(text, dim=True) if one.lasting else style(advice(text), fg="yellow"), err=True)
+
+
+list_command = operation_command(
+    "list",
+    list_,
+    _show,
+    printed=_print_removed,
+    reads=False,
+    notes="The current encryption key follows, and who removed whom.",
+)
 
 
 def _by(ring: Ring | None, one: Removal) -> str:

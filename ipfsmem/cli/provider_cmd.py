@@ -10,11 +10,13 @@ import click
 
 from ipfsmem.cli.consent import agrees_to_publish, confirm, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, style, table
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.operations.providers import ProviderList, list_
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -39,16 +41,7 @@ def command() -> None:
     """
 
 
-@cli_command("list", short_help="List the providers of this vault")
-def list_command(context: CommandContext) -> None:
-    """List the providers of this vault: capabilities, and the version that this device published there
-    last.
-    """
-    with context.memory() as memory:
-        found = memory.providers.list()
-    if context.json:
-        context.emit(found)
-        return
+def _show_list(context: CommandContext, found: ProviderList, asked: Asked) -> None:
     table(
         ("kind", "provider", "can", "last version", "when"),
         [
@@ -63,6 +56,9 @@ def list_command(context: CommandContext) -> None:
         ],
         styles=("cyan", "bold", "dim"),
     )
+
+
+list_command = operation_command("list", list_, _show_list, reads=False)
 
 
 @cli_command("add", short_help="Add a provider")

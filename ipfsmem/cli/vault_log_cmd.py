@@ -48,17 +48,17 @@ def command(
         return
     if name is not None or scope is not None or since is not None:
         raise UsageError("--operation, --scope and --since require --operations")
+    from ipfsmem.memories.writers import member_names, members_of
+
     with context.memory() as memory:
         entries = memory.versions.list()[:limit]
-        members = memory.members.list()
+        members = members_of(memory.replica)
     if context.json:
         context.emit(entries)
         return
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)
         return
-    from ipfsmem.memories.writers import member_names
-
     names = member_names(members)
     rows = [
         (
@@ -81,12 +81,14 @@ def command(
 def _operations(
     context: CommandContext, name: str | None, scope: str | None, since: str | None, limit: int
 ) -> None:
-    with context.memory() as memory:
-        found = memory.operations.list(operation=name, scope=scope, since=since, limit=limit)
-    if context.json:
-        from ipfsmem.results import OperationLine
+    from ipfsmem.cli.derived import call
+    from ipfsmem.operations.audit_log import list_
 
-        context.emit([OperationLine.of(one) for one in found])
+    asked = {"operation": name, "scope": scope, "since": since, "limit": limit}
+    with context.memory() as memory:
+        found = call(list_, context, memory, asked)
+    if context.json:
+        context.emit(found)
         return
     table(
         ("when", "operation", "about", "scope", "by", "", "outcome"),

@@ -6,7 +6,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.causal.clock import next_hlc
-from ipfsmem.device.tables import heads, meta
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
@@ -17,13 +17,11 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memories.after_revoke import Late, late_writes
-from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import providers_in_use
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.ring import operations
-from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.removals import Removal, called, removal_key, removals, whose_word
@@ -40,7 +38,6 @@ from ipfsmem.vault.sheet import RecoverySheet, make_sheet
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
 
-list_ = list  # `MemoryMembers.list` hides the builtin inside the class
 #: What a pull can end with for what somebody published.
 _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 
@@ -69,21 +66,13 @@ class MemoryMembers(MemoryPart):
         """Tell whether this device is known to be revoked."""
         return self._open.is_revoked
 
-    def late_writes(self) -> list_[Late]:
+    def late_writes(self) -> list[Late]:
         """Return writes of revoked members beyond those accepted at their revocation, for review (format section 4)."""
         return late_writes(self._replica)
 
-    def removed(self) -> list_[Removal]:
+    def removed(self) -> list[Removal]:
         """Return the removed members that a root had added, and who removed them."""
         return removals(self._replica.ring)
-
-    def heard(self) -> dict[str, int]:
-        """Return when this device first saw the last version of each member id (milliseconds since 1970 UTC)."""
-        return heads.last_seen(self._replica.db.connection)
-
-    def list(self) -> list_[RingMember]:
-        """Return the members by the key ring. All ids of a device have the label under which it was added."""
-        return members_of(self._replica)
 
     async def revoke(
         self, member: str, *, stands: bool = True, progress: Progress = no_progress

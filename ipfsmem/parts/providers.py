@@ -40,8 +40,6 @@ from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.sheet import public_spec
 
-list_ = list  # `MemoryProviders.list` hides the builtin inside the class
-
 
 class MemoryProviders(MemoryPart):
     """The providers of an open vault."""
@@ -51,7 +49,7 @@ class MemoryProviders(MemoryPart):
         self._syncing = syncing
 
     @property
-    def in_use(self) -> list_[Provider]:
+    def in_use(self) -> list[Provider]:
         """Return the open providers."""
         return self._syncing.places.open
 
@@ -61,7 +59,7 @@ class MemoryProviders(MemoryPart):
 
     async def check(
         self, *, repair: bool = False, full: bool = False, progress: Progress = no_progress
-    ) -> list_[Presence]:
+    ) -> list[Presence]:
         """Check that all live data is at each provider: request every block and read the structure, with `full` read all data. `repair`
         uploads missing blocks that are on this device, also those given up before.
 
@@ -77,7 +75,7 @@ class MemoryProviders(MemoryPart):
             progress=progress,
         )
 
-    async def test(self, provider: str | Provider) -> list_[Step]:
+    async def test(self, provider: str | Provider) -> list[Step]:
         """Test a provider with real requests: upload, list, download, names, unpin. It sees nothing of the vault."""
         pool = ProviderPool(self._syncing.pool.home)
         (opened,) = pool.open_all([provider])
@@ -93,14 +91,6 @@ class MemoryProviders(MemoryPart):
     def policy(self, spec: str) -> dict[str, Any]:
         """Return the least-rights access policy of a bucket as JSON. ConfigError for providers without one."""
         return access_policy(spec)
-
-    def list(self) -> list_[ProviderInfo]:
-        """Return the providers in use, their capabilities, and the last version that this device published at each."""
-        found = providers_in_use(self._replica, self._syncing)
-        return [
-            msgspec.structs.replace(one, spec=shown_spec(one.spec), name=shown_spec(one.name))
-            for one in found
-        ]
 
     def add(self, spec: str) -> None:
         """Publish at a further provider from the next sync on. Raises ConfigError for an unknown provider."""
@@ -159,7 +149,7 @@ class MemoryProviders(MemoryPart):
             root=self._syncing.root,
             progress=progress,
         )
-        before = list_(self._replica.config.providers)
+        before = [*self._replica.config.providers]
         if isinstance(target, str):
             left = (source, lasting_spec(source or ""))
             stay = [spec for spec in before if source is not None and spec not in left]
@@ -184,7 +174,7 @@ class MemoryProviders(MemoryPart):
         )
 
     def _check_source(self, source: str, target: str | Provider) -> None:
-        known = list_(self._replica.config.providers) or [one.name for one in self._syncing.places.open]
+        known = [*self._replica.config.providers] or [one.name for one in self._syncing.places.open]
         if source not in known and lasting_spec(source) not in known:
             raise ConfigError(
                 f"{shown_spec(source)} is not a provider of this vault",
@@ -195,9 +185,9 @@ class MemoryProviders(MemoryPart):
 
     async def _leave_word(
         self,
-        old: list_[Provider],
+        old: list[Provider],
         new: Provider,
-        left: list_[str],
+        left: list[str],
         to: str,
         layout: Layout,
         progress: Progress,
@@ -282,7 +272,7 @@ class MemoryProviders(MemoryPart):
 
     def _move_to(self, spec: str, move: Move) -> None:
         """Publish there from now on, and no longer at the providers that were left."""
-        known = list_(self._replica.config.providers)
+        known = [*self._replica.config.providers]
         stay = [one for one in known if self.shown(one) not in move.left]
         if len(known) == 1:
             stay = []  # the one place of this device, whatever it is called here
@@ -304,7 +294,7 @@ class MemoryProviders(MemoryPart):
         """Return an unanswered move by another device; None without one."""
         return unanswered_move(self._replica)
 
-    def _remember(self, specs: list_[str]) -> None:
+    def _remember(self, specs: list[str]) -> None:
         self._replica.save_config(msgspec.structs.replace(self._replica.config, providers=specs_of(specs)))
 
 

@@ -10,6 +10,7 @@ from ipfsmem.device.dream_notes import DreamNotes, dream_notes
 from ipfsmem.device.project_folders import connected_folders, unconnected_folders
 from ipfsmem.device.recall_image import image_notice
 from ipfsmem.device.tables import meta
+from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.hidden import hidden_here
 from ipfsmem.parts.members import MemoryMembers
@@ -80,7 +81,7 @@ class MemoryStatus(MemoryPart):
             providers=[*map(shown_spec, self._replica.config.providers)]
             or [provider.name for provider in places.open],
             vault=self._replica.config.vault,
-            members=[f"{p.id} {p.role} {p.label}" for p in self._members.list()],
+            members=[f"{p.id} {p.role} {p.label}" for p in members_of(self._replica)],
             notices=[
                 *(self._open.files.notices() if self._open.files is not None else []),
                 *self._beside_agents(),

@@ -124,7 +124,7 @@ pathlib.Path({str(given)!r}).write_text(sys.argv[1] + chr(10) + pathlib.Path(pat
 
 def test_who_made_a_token_is_told(cli: Cli) -> None:
     made = cli.ok("token", "new", "--name", "editor", "--json").json["token"]["id"]
-    (one,) = cli.ok("vault", "log", "--operations", "--operation", "tokens", "--json").json
+    (one,) = cli.ok("vault", "log", "--operations", "--operation", "tokens", "--json").json["operations"]
     assert (one["operation"], one["key"], one["face"], one["outcome"]) == ("tokens new", made, "cli", "")
     assert cli.ok("vault", "log", "--operations").out.count("tokens new") == 1
     cli.fails(2, "vault", "log", "--operation", "tokens")

@@ -21,13 +21,13 @@ def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> Non
     usb = tmp_path / "usb"
     usb.mkdir()
     sealed.ok("provider", "add", str(usb))
-    first, second = sealed.ok("provider", "list", "--json").json
+    first, second = sealed.ok("provider", "list", "--json").json["providers"]
     assert (first["spec"], first["kind"], second["spec"]) == (str(stick), "directory", str(usb))
     assert first["capabilities"]["partial_car"] and not first["capabilities"]["dag"]
     assert first["root"] and first["at"] > 0 and second["root"] is None
     sealed.ok("write", "tone", "--body", "direct")
     root = sealed.ok("sync", "--json").json["root"]
-    assert [one["root"] for one in sealed.ok("provider", "list", "--json").json] == [root, root]
+    assert [one["root"] for one in sealed.ok("provider", "list", "--json").json["providers"]] == [root, root]
     assert list((usb / "packs").glob("*.car"))
     assert str(usb) not in sealed.ok("provider", "remove", str(usb)).out
     (line,) = sealed.ok("provider", "list").out.splitlines()
@@ -92,7 +92,7 @@ def test_a_move_from_where_it_never_was_is_refused(sealed: Cli, stick: Path, tmp
     found = sealed.fails(3, "vault", "move", str(usb), "--from", "/no/such")
     assert "/no/such is not a provider" in found.err and str(stick) in found.err
     sealed.fails(2, "vault", "move", str(stick), "--from", str(stick))
-    assert [one["spec"] for one in sealed.ok("provider", "list", "--json").json] == [str(stick)]
+    assert [one["spec"] for one in sealed.ok("provider", "list", "--json").json["providers"]] == [str(stick)]
     assert not list(usb.iterdir())
 
 
@@ -123,7 +123,7 @@ def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     synced = done.json
     assert done.code == 7 and synced["not_placed"] == ["pinata"]  # not everywhere is not everything
     assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
-    listed = sealed.ok("provider", "list", "--json").json
+    listed = sealed.ok("provider", "list", "--json").json["providers"]
     assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]
     assert "PINATA_JWT is not set" in sealed.ok("provider", "list").out
     sealed.fails(3, "provider", "add", "pinata")
@@ -146,13 +146,13 @@ def test_a_folder_is_the_same_from_everywhere(
     monkeypatch.chdir(tmp_path / "there")
     sealed.ok("write", "tone", "--body", "direct")
     root = sealed.ok("sync", "--json").json["root"]
-    assert [one["root"] for one in sealed.ok("provider", "list", "--json").json] == [root, root]
+    assert [one["root"] for one in sealed.ok("provider", "list", "--json").json["providers"]] == [root, root]
     monkeypatch.chdir(tmp_path / "here")
     sealed.fails(2, "vault", "move", usb, "--from", "./usb")
     assert sealed.ok("provider", "remove", "./usb", "--json").json == [str(stick)]
     other = Cli(tmp_path / "other", sealed._monkeypatch)
     other.ok("init", "--unprotected-keys", "--provider", "./usb", key=KEY)
-    assert [one["spec"] for one in other.ok("provider", "list", "--json").json] == [usb]
+    assert [one["spec"] for one in other.ok("provider", "list", "--json").json["providers"]] == [usb]
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_l14_a_move_is_followed_when_a_person_says_so(
     second.fails(2, "provider", "follow", "--decline", str(usb))
     second.fails(4, "provider", "follow", str(tmp_path))
     assert f"Publishes at: {usb}" in second.ok("provider", "follow").out
-    assert second.ok("provider", "list", "--json").json[0]["spec"] == str(usb)
+    assert second.ok("provider", "list", "--json").json["providers"][0]["spec"] == str(usb)
     second.fails(4, "provider", "follow")
     second.fails(4, "provider", "follow", "--decline")
     assert "moved" not in second.ok("sync").out

@@ -344,7 +344,7 @@ def test_a_dream_does_not_speak_of_what_it_did_not_do(cli: Cli) -> None:
 def test_what_making_a_memory_did_is_noted_as_done_by_the_command_line(sealed: Cli) -> None:
     """The first sync of `init` stood there as that of a program in Python."""
     sealed.ok("init", "-n", "other", "--no-wallet", "--unprotected-keys")
-    noted = sealed.ok("vault", "log", "--operations", "-n", "other", "--json").json
+    noted = sealed.ok("vault", "log", "--operations", "-n", "other", "--json").json["operations"]
     assert {(one["operation"], one["face"]) for one in noted} == {("sync", "cli")}
 
 

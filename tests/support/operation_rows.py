@@ -161,9 +161,9 @@ ROWS: Final = (
     # the whole
     Op("status", {}, "status", "status", "", "status"),
     Op("check", {}, "vault check", "check", "", "check"),
-    Op("operations", {}, "vault log", "operations", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
-    Op("members", {}, "member list", "members", "", "members.list"),
-    Op("providers", {}, "provider list", "providers", "", "providers.list"),
+    Op("operations", {}, "vault log", "operations_list", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
+    Op("members", {}, "member list", "members_list", "", "members.list"),
+    Op("providers", {}, "provider list", "providers_list", "", "providers.list"),
     Op("index status", {}, "index status", "maintenance_index_status", "", "maintenance.index_status"),
     Op("reindex", {}, "index rebuild", "maintenance_reindex", "", "maintenance.reindex", "reindex"),
     Op("vacuum", {}, "", "maintenance_vacuum", "", "maintenance.vacuum", "vacuum"),

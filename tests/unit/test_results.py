@@ -12,6 +12,7 @@ import pytest
 
 from ipfsmem import Memory, results
 from ipfsmem.operations import INDEX, load
+from ipfsmem.operations.members import Member, MemberList
 from ipfsmem.sync.report import Notice, SyncReport
 
 ROOT = Path(__file__).parents[2]
@@ -70,8 +71,8 @@ def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
     pairs = {
         "`sync`, `member admit`, `member rotate`": SyncReport,
         "a notice": Notice,
-        "`member list`": results.MemberList,
-        "a member": results.Member,
+        "`member list`": MemberList,
+        "a member": Member,
         "`key derive`": results.WalletKeys,
     }
     assert rows.keys() == pairs.keys() | {"command"} - {"command"}

@@ -204,7 +204,7 @@ def test_a_memory_is_asked_as_a_mapping_is(tmp_path: Path) -> None:
         memory.scope("work").write("style", "short")
         assert "tone" in memory and "style" not in memory and "no key!" not in memory and 5 not in memory
         assert len(memory) == 1 and list(memory) == ["tone"] and list(memory.scope("work")) == ["style"]
-        assert repr(memory) == "<Memory alex, local>" and repr(memory.members) == "<MemoryMembers of alex>"
+        assert repr(memory) == "<Memory alex, local>" and repr(memory.members) == "<Members of alex>"
         assert repr(memory.scope("work")) == "<Memory alex, local, scope work>"
         memory.forget("tone")
         assert "tone" not in memory and len(memory) == 0

@@ -850,6 +850,95 @@ export type Budget = {
   readonly limit: number
 }
 
+/** Operations on this device, newest first. It is a sequence of its `operations`. */
+export type OperationList = {
+  readonly operations: readonly OperationLine[]
+}
+
+/** An entry of the audit log: the operation (named as on the command line), its scope and key, the interface `face` (`python`, `cli`, `http`, `mcp`, `hook`), and the caller (a client's name, a token's id). `outcome`: "" for success, else the kind of the error. */
+export type OperationLine = {
+  readonly at: number
+  readonly operation: string
+  readonly scope: string
+  readonly key: string
+  readonly face: string
+  readonly by: string
+  readonly outcome: string
+}
+
+/** The members of a vault, revoked members, and the current encryption key. `reason`: why there is no key. It is a sequence of its `members`. */
+export type MemberList = {
+  readonly members: readonly Member[]
+  readonly revoked: readonly string[]
+  readonly removed: readonly Removal[]
+  readonly seals: SealingKey | null
+  readonly reason: string
+}
+
+/** One id of a member. `family`: first id of its device; `sign`, `box`: public keys in hex. */
+export type Member = {
+  readonly id: string
+  readonly role: string
+  readonly label: string
+  readonly kind: string
+  readonly family: string
+  readonly this_device: boolean
+  readonly sign: string
+  readonly box: string
+  readonly root: boolean
+  readonly heard: number | null
+}
+
+/** A removed device (wallet, recovery phrase): `label` if still in the ring, `by` the ids that removed it. `lasting`: removed by a root, forever. Else only while statements of `by` are in force. */
+export type Removal = {
+  readonly id: string
+  readonly label: string
+  readonly by: readonly string[]
+  readonly lasting: boolean
+  readonly trusted: boolean
+}
+
+/** The current encryption key: its number and its name. */
+export type SealingKey = {
+  readonly epoch: number
+  readonly ek: string
+}
+
+/** The providers to which the vault is published. It is a sequence of its `providers`. */
+export type ProviderList = {
+  readonly providers: readonly ProviderInfo[]
+}
+
+/** A provider of a vault: its capabilities (in words: `can`, `limits`), the root published there last, and when. `problem`: why it cannot be opened, such as a missing token; `capabilities` is empty then. */
+export type ProviderInfo = {
+  readonly spec: string
+  readonly kind: string
+  readonly name: string
+  readonly capabilities: Capabilities
+  readonly can: string
+  readonly limits: readonly string[]
+  readonly root: string | null
+  readonly at: number | null
+  readonly problem: string
+}
+
+/** The capabilities of a provider. Off by default except `put`, `keeps_root` and `durable`. The sync works around a missing one. */
+export type Capabilities = {
+  readonly put: boolean
+  readonly has: boolean
+  readonly partial_car: boolean
+  readonly keeps_root: boolean
+  readonly blocks: boolean
+  readonly dag: boolean
+  readonly pin: boolean
+  readonly list: boolean
+  readonly unpin: boolean
+  readonly names: boolean
+  readonly listing: boolean
+  readonly raw: boolean
+  readonly durable: boolean
+}
+
 /** The state of the search index on disk. */
 export type SearchIndexStatus = {
   readonly kept: boolean
@@ -955,6 +1044,9 @@ export type Operations = {
   'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }
   'usage.add': { method: 'POST', path: '/v1/usage', body: UsageAddBody, answer: Used }
+  'operations.list': { method: 'GET', path: '/v1/operations', body: undefined, answer: OperationList }
+  'members.list': { method: 'GET', path: '/v1/members', body: undefined, answer: MemberList }
+  'providers.list': { method: 'GET', path: '/v1/providers', body: undefined, answer: ProviderList }
   'maintenance.index_status': { method: 'GET', path: '/v1/index', body: undefined, answer: SearchIndexStatus }
   'maintenance.reindex': { method: 'POST', path: '/v1/reindex', body: undefined, answer: SearchIndexStatus }
   'maintenance.vacuum': { method: 'POST', path: '/v1/vacuum', body: undefined, answer: Vacuumed }

@@ -55,11 +55,11 @@ def test_who_did_what_is_told_to_an_admin_by_the_id_of_each_token(tmp_path: Path
         _, etag = await good(client.get(where, headers=sent["write"]))
         await good(client.delete(where, headers={**sent["write"], "If-Match": etag}))
         await told(client.get("/v1/operations", headers=sent["write"]), 403, "RightError")
-        found, _ = await good(client.get("/v1/operations?scope=work&after=1h&limit=1", headers=sent["admin"]))
+        found, _ = await good(client.get("/v1/operations?scope=work&since=1h&limit=1", headers=sent["admin"]))
         (one,) = found["operations"]
         said = {name: one[name] for name in ("operation", "scope", "key", "face", "by", "outcome")}
         assert said == {"operation": "forget", "scope": "work", "key": "plan", "face": "http", "by": ids["write"], "outcome": ""}  # fmt: skip
-        await told(client.get("/v1/operations?after=soon", headers=sent["admin"]), 400, "UsageError")
+        await told(client.get("/v1/operations?since=soon", headers=sent["admin"]), 400, "UsageError")
         found, _ = await good(client.get("/v1/operations?operation=write", headers=sent["admin"]))
         assert {one["face"] for one in found["operations"]} == {"python"}
 

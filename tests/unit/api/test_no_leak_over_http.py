@@ -111,9 +111,9 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     """Else the property above would hold of nothing."""
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
-        "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members", "providers",
+        "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members_list", "providers_list",
         "facts_history", "values_history", "dreams_status", "dreams_list", "usage_budgets", "facts_get", "duplicates", "maintenance_index_status",
-        "settings", "operations",
+        "settings", "operations_list",
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:
         lab = Lab(tmp_path, open_memory=lambda: memory)

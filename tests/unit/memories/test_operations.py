@@ -130,7 +130,7 @@ def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
         day = memory.operations.list(operation="write")[-1].at
         assert len(told(memory, since="1970-01-01")) == 5
         for wrong in ("soon", "24", "2026-02-30", ""):
-            with pytest.raises(UsageError, match="not a moment"):
+            with pytest.raises(UsageError, match=r"not a moment|since is empty"):
                 memory.operations.list(since=wrong)
         with pytest.raises(UsageError, match="limit"):
             memory.operations.list(limit=0)
@@ -155,7 +155,7 @@ def test_only_the_newest_stay_and_none_where_the_settings_say_so(
     (tmp_path / "m" / "operations").unlink()
     with Memory.load("m", home=tmp_path) as memory:
         memory.write("tone", "short")
-        assert memory.operations.list() == [] and not (tmp_path / "m" / "operations").exists()
+        assert not memory.operations.list() and not (tmp_path / "m" / "operations").exists()
 
 
 def test_in_a_sealed_memory_neither_a_name_nor_its_length_is_seen(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_in_a_sealed_memory_neither_a_name_nor_its_length_is_seen(tmp_path: Path
         "o", "encrypted-ipfs", passphrase=False, provider=str(tmp_path / "other"), home=tmp_path
     ) as other:
         (tmp_path / "o" / "operations").write_bytes(file.read_bytes())
-        assert other.operations.list() == []  # of another device's keys
+        assert not other.operations.list()  # of another device's keys
 
 
 def test_a_damaged_list_loses_what_is_damaged_and_fails_nothing(memory: Memory, tmp_path: Path) -> None:
