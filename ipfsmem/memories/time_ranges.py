@@ -28,6 +28,33 @@ _both = re.compile(r"(?:from (.+) (?:to|until|till) (.+)|between (.+) and (.+))"
 _one_end = re.compile(r"(since|from|after|until|till|up to|before) (.+)")
 _weekday = re.compile(rf"(last )?({'|'.join(_WEEKDAYS)})")
 _last = re.compile(r"(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?")
+#: Numbers in words before a unit, and a unit without a number, of which there is one.
+_NUMBERS: Final = {
+    word: number
+    for number, words in enumerate(
+        (
+            "a|an|one",
+            "a couple of|two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ),
+        1,
+    )
+    for word in words.split("|")
+}
+_UNIT: Final = "(?:minute|hour|day|week|month|year)"
+_number = re.compile(rf"\b({'|'.join(sorted(_NUMBERS, key=len, reverse=True))}) (?={_UNIT}s?\b)")
+_one = re.compile(rf"^(past|last(?= (?:minute|hour|day)$)) (?={_UNIT}$)")
+_weekend = re.compile(r"(?:(this|last) )?weekend")
+_last_named = re.compile(rf"last ({_MONTH})")
 _year_after, _any_year = re.compile(r",? \d{4}$"), re.compile(r"\b\d{4}\b")
 _back = re.compile(r"\d+[a-z]")
 #: A day or a week in digits, alone or with a time and an offset (ISO 8601).
@@ -116,7 +143,10 @@ class _NotNamed(Exception):
 def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
     """Return the range that one end names: days, or a moment."""
     text = _short.sub(lambda one: next(name for name in MONTHS if name.startswith(one[1][:3])), text)
-    text = text.removeprefix("the ")
+    text = _number.sub(lambda one: f"{_NUMBERS[one[1]]} ", text.removeprefix("the "))
+    text = _one.sub(r"\1 1 ", text)
+    if text == "day before yesterday":
+        text = "2 days ago"
     today = local_day(now, zone)
     if today is None:
         raise _NotNamed
@@ -124,6 +154,13 @@ def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
         back = (today.weekday() - _WEEKDAYS.index(one[2])) % 7
         day = today - timedelta(days=back or (7 if one[1] else 0))
         return _days(day, day, zone)
+    if one := _weekend.fullmatch(text):
+        before = one[1] == "last" or (one[1] is None and today.weekday() < 5)
+        saturday = today + timedelta(days=5 - today.weekday() - 7 * before)
+        return _days(saturday, saturday + timedelta(days=1), zone)
+    if one := _last_named.fullmatch(text):
+        month = MONTHS.index(one[1]) + 1
+        return _of_days(Days(today.year - (month >= today.month), month), today, zone)
     if one := _last.fullmatch(text):
         return _moment(_back_from(today, now, int(one[1]), one[2], zone))
     if one := _ago.fullmatch(text):

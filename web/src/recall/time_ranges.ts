@@ -27,6 +27,13 @@ const NAMED = new RegExp(
 const BOTH = /^(?:from (.+) (?:to|until|till) (.+)|between (.+) and (.+))$/
 const ONE_END = /^(since|from|after|until|till|up to|before) (.+)$/
 const WEEKDAY = new RegExp(`^(last )?(${WEEKDAYS.join('|')})$`)
+/** Numbers in words before a unit, and a unit without a number, of which there is one. */
+const NUMBERS = ['a|an|one', 'a couple of|two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve'].map(words => words.split('|'))
+const UNIT = '(?:minute|hour|day|week|month|year)'
+const NUMBER = new RegExp(`\\b(${NUMBERS.flat().sort((one, other) => other.length - one.length).join('|')}) (?=${UNIT}s?\\b)`, 'g')
+const ONE = new RegExp(`^(past|last(?= (?:minute|hour|day)$)) (?=${UNIT}$)`)
+const WEEKEND = /^(?:(this|last) )?weekend$/
+const LAST_NAMED = new RegExp(`^last (${MONTH})$`)
 const LAST = /^(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?$/
 const AGO = /^(\d{1,4}) (minute|hour|month|year)s? ago$/
 const BACK = /^(\d{1,6})([smhdw])$/
@@ -86,13 +93,27 @@ const withoutStart = (text: string, start: string): string => (text.startsWith(s
 
 /** Return one end of a range: days, or a time. */
 function pointOf(words: string, now: number, zone: Zone): TimeRange {
-  const text = withoutStart(words.replace(SHORT, (_, name: string) => MONTHS.find(one => one.startsWith(name.slice(0, 3))) as string), 'the ')
+  const named = withoutStart(words.replace(SHORT, (_, name: string) => MONTHS.find(one => one.startsWith(name.slice(0, 3))) as string), 'the ')
+  const counted = named.replace(NUMBER, (_, word: string) => `${NUMBERS.findIndex(one => one.includes(word)) + 1} `).replace(ONE, '$1 1 ')
+  const text = counted === 'day before yesterday' ? '2 days ago' : counted
   const today = zone.dayOf(now)
   const [, isLast, weekday] = WEEKDAY.exec(text) ?? []
   if (weekday !== undefined) {
     const back = (((today + 3) % 7) - WEEKDAYS.indexOf(weekday) + 7) % 7
     const day = today - (back || (isLast ? 7 : 0))
     return daysIn(day, day, zone)
+  }
+  const weekend = WEEKEND.exec(text)
+  if (weekend !== null) {
+    const past = (today + 3) % 7
+    const saturday = today + 5 - past - (weekend[1] === 'last' || (weekend[1] === undefined && past < 5) ? 7 : 0)
+    return daysIn(saturday, saturday + 1, zone)
+  }
+  const [, lastNamed] = LAST_NAMED.exec(text) ?? []
+  if (lastNamed !== undefined) {
+    const at = new Date(today * DAY_MS)
+    const month = MONTHS.indexOf(lastNamed)
+    return daysNamedIn(at.getUTCFullYear() - (month >= at.getUTCMonth() ? 1 : 0), month + 1, null, zone)
   }
   const [, number, unit = ''] = LAST.exec(text) ?? []
   if (number !== undefined) return momentAt(backFrom(today, now, Number(number), unit, zone))
