@@ -187,15 +187,20 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
     times = (question.since, question.until, question.when)
     then = (ALWAYS, FOREVER) if times == (None, None, None) else _then(*times, replica.world.now())
     filter = Filter(question.type, question.tag, question.category, *then)
+    searched = filter.of_index
     answers = [
-        question.said or (_asked(parts, one, threshold, kind, filter) if question.by_meaning else _NOT_ASKED)
+        question.said
+        or (_asked(parts, one, threshold, kind, searched) if question.by_meaning else _NOT_ASKED)
         for one in phrasings
     ]
     today = replica.world.today()
     with replica.reading():
-        found = index_of(parts, kind, filter)
-        index = found.index(parts, filter)
-        only = None if by is None else _written_by(by, parts, found, index)
+        found = index_of(parts, kind, searched)
+        index = found.index(parts, searched)
+        only = found.passing(index, filter)
+        if by is not None:
+            written = _written_by(by, parts, found, index)
+            only = written if only is None else only & written
         if question.about is not None:
             named = _naming(question.about, index)
             only = named if only is None else only & named

@@ -22,7 +22,7 @@ import msgspec
 from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.bundle.session_parts import PART_PREFIX, is_part, may_be_part
+from ipfsmem.bundle.session_parts import PART_PREFIX, SESSION, is_part, may_be_part
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # lists load no ranking
     from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.recall.ranking import Document, Index
 
-#: Maximum stacks of scopes, and filters of one, whose index is held.
+#: Maximum stacks of scopes whose index is held, and filters of one whose entries are cached.
 _STACKS, _FILTERS = 6, 4
 #: Separates the scopes of an index from its kind.
 _OF_KIND = "\n*"
@@ -72,6 +72,12 @@ class Filter(msgspec.Struct, frozen=True):
     since: int = ALWAYS
     #: Written before this time, in milliseconds since 1970 UTC.
     until: int = FOREVER
+
+    @property
+    def of_index(self) -> Filter:
+        """Return the filter of the index that is searched. Others only restrict the hits, so that they change no rank: parts of
+        sessions have an index of their own."""
+        return Filter(SESSION) if self.type == SESSION else _ALL
 
     def takes(self, one: IndexedEntry) -> bool:
         """Return whether a memory passes. Parts of sessions pass only with the type `session`."""
@@ -698,12 +704,25 @@ class SearchIndex:
                         made.add(_document(key, one, file, today, fading))
                 if self._groups:
                     self._add_moments(parts, filter, made)
-            if len(self._indexes) >= _FILTERS:
-                oldest = next(one for one in self._indexes if one != _ALL)
-                self._indexes.pop(oldest)
-                self._rows[1].pop(oldest, None)
         self._indexes[filter] = made
         return made
+
+    def passing(self, index: Index, filter: Filter) -> frozenset[int] | None:
+        """Return the numbers of the entries of an index that pass a filter; None if it is the filter of the index."""
+        if filter == filter.of_index:
+            return None
+        found = index.passing.get(filter)
+        if found is None:
+            if len(index.passing) >= _FILTERS:
+                index.passing.clear()
+            found = index.passing[filter] = frozenset(
+                number for number, id in enumerate(index.ids) if id and self._passes(id, filter)
+            )
+        return found
+
+    def _passes(self, id: str, filter: Filter) -> bool:
+        moment = self.moments.get(id)
+        return filter.takes(self.held[id]) if moment is None else filter.takes_moment(moment)
 
     def rows(self, index: Index, at: Mapping[bytes, int]) -> tuple[array[int], int]:
         """Return the row of each entry's vector, by the entry's number in an index of these, -1 if it has none; and how many have

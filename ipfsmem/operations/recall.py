@@ -283,8 +283,13 @@ def _is_there(found: Matches, type: str, view: View) -> bool:
     """Whether a memory here has this type: files that people write may have types of their own."""
     from ipfsmem.memories.search_index import Filter
 
+    if found.searched:
+        return True
+    wanted = Filter(type)
     with view.opened.replica.reading():
-        return bool(found.searched) or len(found.source.index(view.sources(), Filter(type))) > 0
+        index = found.source.index(view.sources(), wanted.of_index)
+        passing = found.source.passing(index, wanted)
+    return bool(len(index) if passing is None else passing)
 
 
 def _found(hit: Hit, writers: Writers, *, explain: bool, include_relations: bool) -> RecallHit:

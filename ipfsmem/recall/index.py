@@ -273,9 +273,10 @@ class Index:
         self._group_average: tuple[int, float] | None = None
         self._passage_rows: dict[str, PostingList] = {}
         self._passage_against: array[float] | None = None
-        #: Cache of `ranking_arrays` until it changes, and cache of whose each entry is.
+        #: Cache of `ranking_arrays` until it changes, cache of whose each entry is, and of the entries that pass a filter.
         self.arrays: Any = None
         self.parted: tuple[frozenset[int], frozenset[int]] | None = None
+        self.passing: dict[Any, frozenset[int]] = {}
 
     def _join(self, number: int, group: int) -> None:
         before = self.last[group]

@@ -65,6 +65,39 @@ def test_what_stands_around_an_entry_counts(memory: Memory) -> None:
     assert hits[1].words == () and hits[1].parts["answer"] > 0
 
 
+@pytest.mark.parametrize(
+    "only", [{"type": "assistant"}, {"by": "assistant"}, {"since": "today", "type": "assistant"}]
+)
+def test_answer_is_found_by_a_question_that_a_filter_leaves_out(memory: Memory, only: dict[str, str]) -> None:
+    assert texts(memory, "which harbour do ships sail to", kind="message", **only) == [
+        "To Lisbon, as Ann said."
+    ]
+
+
+@pytest.mark.parametrize(
+    "only",
+    [{"type": "user"}, {"type": "project"}, {"tag": "sea"}, {"category": "crew"}, {"when": "today"}, {"until": "2020"}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("query", ["where do we sail", "Lisbon harbour Argo", "Ann", "nothing of it"])
+def test_a_filter_only_removes_hits(memory: Memory, query: str, only: dict[str, str]) -> None:
+    memory.write(
+        "captain", "Ann sails the Argo to Lisbon.", type="project", fields={"category": "crew"}, tags=["sea"]
+    )
+    memory.write("port", "The harbour of Lisbon is deep.", type="project", tags=["sea", "place"])
+    for kind in ("all", "memory", "message", "event"):
+        every = memory.recall(query, kind=kind, limit=100)  # type: ignore[arg-type]
+        found = memory.recall(query, kind=kind, limit=100, **only)  # type: ignore[arg-type]
+        assert {one.key for one in found.hits} <= {one.key for one in every.hits}
+        assert {one.text for one in found.moments} <= {one.text for one in every.moments}
+        if "type" in only:
+            assert {one.text for one in found.moments} == {
+                one.text for one in every.moments if one.type == only["type"]
+            }
+        if only == {"when": "today"}:
+            assert len(found.hits) == len(every.hits) and len(found.moments) == len(every.moments)
+
+
 def test_short_question_finds_its_answer_and_two_words_only_what_has_them(memory: Memory) -> None:
     memory.sessions.add(
         memory.sessions.create("picture").session,

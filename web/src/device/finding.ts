@@ -50,6 +50,7 @@ const NO_MOMENTS: Moments = { told: [], missing: 0 }
  * Maximum number of words, and of different terms, of a lookup query; and the parts of a score of which a mere neighbour of a hit has none.
  */
 const LOOKUP = 2
+const SESSION = 'session'
 const HAVING = ['words', 'date', 'day'] as const
 
 /** The searched form of a memory, and its priority in a limited list; only there, uses count. */
@@ -100,14 +101,14 @@ export class Finding {
     needOneOf('kind', kind, Object.keys(KINDS))
     const [which, today, isThen] = [KINDS[kind], this.#today, this.#talks.then({ since, until, when })]
     const everything = which.has('memory') ? this.shown.list(scopes, { sessions: true }) : []
-    // Parts of sessions are found only with the type `session`.
-    const listed = everything.filter(one => (type === undefined ? !one.part : one.type === type) && (tag === undefined || one.tags.includes(tag)) && (category === undefined || this.#talks.categoryOf(one) === category) && isThen(one.at))
+    // Parts of sessions are found only with the type `session`. Any other filter only restricts the hits, so it changes no rank.
+    const isOfSessions = type === SESSION
+    const listed = everything.filter(one => (isOfSessions ? one.type === type : !one.part))
     const all = new Map(listed.filter(one => one.here && !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
     const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
     const files = [...all.values()].map(one => this.#weighed(one, today, scopes).document)
     const { told: everyMoment, missing } = kind === 'memory' ? NO_MOMENTS : this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
-    // Events and messages have no tags and no category.
-    const told = everyMoment.filter(({ moment }) => tag === undefined && category === undefined && (type === undefined || moment.type === type) && isThen(moment.at))
+    const told = everyMoment.filter(({ moment }) => !isOfSessions || moment.type === type)
     const ranking = this.#ranking(kind, [...files, ...told.map(one => one.document)])
     const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order, document: one.document }]))
     const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...told.filter(one => one.moment.own).map(one => one.document.id)])
@@ -115,7 +116,13 @@ export class Finding {
       known: new Set([...everything.filter(one => one.here), ...everyMoment.map(one => one.moment)].map(one => one.device).filter(Boolean)),
       of: new Map([...all.values()].map((one): [string, string] => [one.key, one.device]).concat(told.map(one => [one.document.id, one.moment.device])))
     })
-    const chosen = [...(by === undefined ? [] : [this.#talks.writtenBy(by, ranking, writers(), moments)]), ...(about === undefined ? [] : [this.#talks.naming(about, ranking)])]
+    // Events and messages have no tags and no category.
+    const passing = new Set([
+      ...[...all.values()].filter(one => (type === undefined || one.type === type) && (tag === undefined || one.tags.includes(tag)) && (category === undefined || this.#talks.categoryOf(one) === category) && isThen(one.at)).map(one => one.key),
+      ...told.filter(({ moment }) => tag === undefined && category === undefined && (type === undefined || moment.type === type) && isThen(moment.at)).map(one => one.document.id)
+    ])
+    const isAll = [isOfSessions ? undefined : type, tag, category, since, until, when].every(one => one === undefined)
+    const chosen = [...(isAll ? [] : [passing]), ...(by === undefined ? [] : [this.#talks.writtenBy(by, ranking, writers(), moments)]), ...(about === undefined ? [] : [this.#talks.naming(about, ranking)])]
     const only = chosen.length === 0 ? null : new Set([...(chosen[0] as Set<string>)].filter(id => chosen.every(one => one.has(id))))
     const lists = phrasings.map(one => {
       // A query of so few words is a lookup: entries without them are not wanted.
