@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.api.page import Files
+from ipfsmem.api.page import PageFiles
 from tests.cli.test_cli_promote import talk_of
 from tests.interop.counterparts import built_page
 from tests.support.api_lab import Client, Lab, opener
@@ -37,7 +37,7 @@ async def there(page: Page, selector: str, words: str = "", then: str = "true") 
 
 
 def test_firefox_shows_the_page_writes_and_hears_of_what_others_write(tmp_path: Path) -> None:
-    files = Files.built(built_page())
+    files = PageFiles.built(built_page())
     assert files is not None
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be **brief**.", name="Tone", type="feedback")

@@ -156,7 +156,7 @@ def test_a_device_without_the_wallet_is_let_in_by_its_public_keys(
     assert len(shown["words"]) == 6
     with pytest.raises(ClientError, match="not a member yet"):
         client.open("guest", **how)
-    client.ask({"do": "letIn", "as": "desk", "text": shown["text"], "words": words})
+    client.ask({"do": "admit", "as": "desk", "text": shown["text"], "words": words})
     guest = client.open("guest", **how)
     guest.write("tone", "Be brief.")
     guest.sync()
@@ -176,7 +176,7 @@ def test_change_of_members_that_no_provider_accepted_is_unpublished(
     client.ask({"do": "use", "as": "desk", "url": url, "token": "not the token of this server"})
     how = {"url": url, "token": PEER_TOKEN, "pointer": web.pointer()}
     shown = client.ask({"do": "open", "as": "guest", "label": "guest", "request": True, **how})
-    client.ask({"do": "letIn", "as": "desk", "text": shown["text"], "words": words})
+    client.ask({"do": "admit", "as": "desk", "text": shown["text"], "words": words})
     assert web.status()["unpublished"] is True
     client.ask({"do": "use", "as": "desk", "url": url, "token": PEER_TOKEN})
     web.sync()

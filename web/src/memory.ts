@@ -31,7 +31,7 @@ import type { PromoteHow } from './device/promoting.ts'
 import { Replica } from './device/replica.ts'
 import type { AllSessions } from './device/sessions.ts'
 import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/shown.ts'
-import type { Strategy } from './device/taking.ts'
+import type { Strategy } from './device/importing.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
 import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Conflict, Why, WriteHow } from './results.ts'
@@ -90,7 +90,7 @@ export class Memory {
     await Promise.all([memory.#finding.load(), keeping.exclusively('write', () => memory.#replica.refresh())])
     const { ring, entries } = memory.#replica
     // The whole list is about to be shown: open objects in other threads where possible.
-    if (ring !== null && world.beside !== undefined) await memory.#replica.openAhead(ring, entries)
+    if (ring !== null && world.offloading !== undefined) await memory.#replica.openAhead(ring, entries)
     if (ring === null || root !== null) {
       const how = { root, pointer, ...(progress ? { progress } : {}), ...(shown ? { shown: () => shown(memory) } : {}) }
       memory.#first = memory.#synced(providers, how)
@@ -225,9 +225,9 @@ export class Memory {
 
   /** List the providers, each with its capabilities. */
   places(): { readonly name: string; readonly can: readonly string[] }[] {
-    return this.#providers.map(({ name, reader, keeper, names }) => ({
+    return this.#providers.map(({ name, reader, store, names }) => ({
       name,
-      can: [...(reader || keeper ? ['reads'] : []), ...(keeper ? ['stores uploads'] : []), ...(names ? ['tells where names lead'] : [])]
+      can: [...(reader || store ? ['reads'] : []), ...(store ? ['stores uploads'] : []), ...(names ? ['tells where names lead'] : [])]
     }))
   }
 
@@ -469,11 +469,11 @@ export class Memory {
     if (typeof given !== 'string') needObject('the export', given, 'Give what export() returned, or that text as an object.')
     needOneOf('strategy', strategy, STRATEGIES)
     checkScope(scope)
-    const [{ asJson, Taking }, { readExport }] = await Promise.all([import('./device/taking.ts'), import('./core/blob_reading.ts')])
+    const [{ asJson, Importing }, { readExport }] = await Promise.all([import('./device/importing.ts'), import('./core/blob_reading.ts')])
     const read = readExport(typeof given === 'string' ? given : asJson(given))
-    const taking = new Taking(this.#look, strategy)
-    await this.#written(change => taking.take(change, { ...read, forgotten: [], card: null }, scope))
-    return taking.done()
+    const importing = new Importing(this.#look, strategy)
+    await this.#written(change => importing.take(change, { ...read, forgotten: [], card: null }, scope))
+    return importing.done()
   }
 
   /**
@@ -547,7 +547,7 @@ export class Memory {
   }
 
   /** Add the device of this request, after a person compared the words. `root`: the keys of the wallet or of a recovery phrase. */
-  async letIn(text: string, root: RootKeys): Promise<SyncReport> {
+  async admit(text: string, root: RootKeys): Promise<SyncReport> {
     const ring = this.#ring
     const { readRequest } = await import('./core/enrolling.ts')
     const one = await readRequest(requestBytes(text), ring.tag)
@@ -604,7 +604,7 @@ export class Memory {
     }
     if (seen.length < LEAST_SEEN) throw new MemoryError('usage', `seen must have at least ${LEAST_SEEN} hex digits`)
     const view = this.#look.view(name)
-    for (const token of [view.dots, this.#look.unsettled(key, scope, name, view).token]) if (tokenHash(token).startsWith(seen.toLowerCase())) return token
+    for (const token of [view.dots, this.#look.conflictOf(key, scope, name, view).token]) if (tokenHash(token).startsWith(seen.toLowerCase())) return token
     throw new MemoryError('changed', `${key} changed since it was read`, 'Read it again.')
   }
 

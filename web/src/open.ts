@@ -99,7 +99,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
     if (staying === null && opener === null) throw new MemoryError('locked', 'this vault is locked', 'Unlock it with the wallet, the recovery phrase or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is being opened for leftovers.
     return await keeping.exclusively('open', async () => {
-      const { device, takeBack } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, takeBack: null }
+      const { device, undo } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, undo: null }
       // Until the vault is stored, the providers are those that it is opened with; setting others waits for that.
       let before = at !== null && keepAt ? at : null
       let kept: Promise<unknown> = Promise.resolve()
@@ -129,7 +129,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
         return openedAs(await loading)
       } catch (error) {
         // Keys without a vault, as after a wrong passphrase, must not block the right ones; a browser with a pointer may wait to be added.
-        if (takeBack !== null && pointer === null && !(await isKept(db))) await takeBack()
+        if (undo !== null && pointer === null && !(await isKept(db))) await undo()
         throw error
       }
     })

@@ -32,7 +32,7 @@ function table(): Provider {
       return [...out]
     }
   }
-  const keeper = {
+  const store = {
     ...reader,
     has: async (cids: readonly string[]) => new Set(some(cids).keys()),
     put: async (_: string, blocks: readonly Block[]) => void blocks.forEach(([cid, data]) => kept.set(cid, data)),
@@ -40,7 +40,7 @@ function table(): Provider {
     unpin: async () => undefined
   }
   const names = { name: 'table', record: async (name: string) => records.get(name) ?? null, putRecord: async (name: string, record: Bytes) => void records.set(name, record) }
-  return { name: 'table', reader, keeper, names }
+  return { name: 'table', reader, store, names }
 }
 
 const text = (n: number): string => `Memory ${n} says that ${['deploys', 'reviews', 'plans', 'tests'][n % 4]} of part ${n % 97} wait for ${n % 13} days, and that nobody writes to number ${n}. `.repeat(3)

@@ -2,8 +2,8 @@
 
 import { fromHex } from '../src/core/bytes.ts'
 import { EpochKey, ObjectType } from '../src/core/sealed.ts'
-import { onThisThread } from '../src/device/beside.ts'
-import { Helpers } from '../src/worker/beside.ts'
+import { onThisThread } from '../src/device/offloading.ts'
+import { Helpers } from '../src/worker/offloading.ts'
 import { type Finding, judged } from './judges.ts'
 import type { Rows } from './judging.ts'
 

@@ -69,7 +69,7 @@ async function answer(command: Command): Promise<unknown> {
     opened.get(name)?.subscribe(() => void changes.set(name, (changes.get(name) ?? 0) + 1))
     return opened.get(name)?.device
   }
-  if (command.do === 'letIn') return (opened.get(name) as Memory).letIn(String(command.text), (await rootOf(command)) as RootKeys)
+  if (command.do === 'admit') return (opened.get(name) as Memory).admit(String(command.text), (await rootOf(command)) as RootKeys)
   if (command.do === 'changes') return changes.get(name) ?? 0
   if (command.do === 'later') return (ahead += Number(command.ms))
   const memory = opened.get(name) as Memory

@@ -145,7 +145,7 @@ export const tree: Judge = (all, court) => {
   }
 }
 
-const ANY: Judgement = { passes: () => true, order: loc => loc, letIn: () => [0, ''] }
+const ANY: Judgement = { passes: () => true, order: loc => loc, admissionOf: () => [0, ''] }
 
 export const state: Judge = (all, court) => {
   const read = (one: Rows): State => ({
@@ -228,7 +228,7 @@ function evaluation(court: Court, one: Ring, wantedView: Rows, name: string): vo
   const it = one.said
   const ids = (test: (id: string) => boolean) => sorted([...it.families.keys()].filter(test))
   const byId: Record<string, string[]> = {}
-  for (const [admin, id] of it.putOut) byId[id] = sorted(new Set([...(byId[id] ?? []), admin]))
+  for (const [admin, id] of it.revokedBy) byId[id] = sorted(new Set([...(byId[id] ?? []), admin]))
   const got: Record<string, unknown> = {
     anchors: sorted(it.anchors()),
     asked: sorted(it.asked),
@@ -239,7 +239,7 @@ function evaluation(court: Court, one: Ring, wantedView: Rows, name: string): vo
     next_epoch: it.nextEpoch,
     persons: Object.fromEntries(it.persons),
     put_out_by: byId,
-    ranks: Object.fromEntries(Object.keys(wantedView.ranks).map(id => [id, it.letIn(id)[0]])),
+    ranks: Object.fromEntries(Object.keys(wantedView.ranks).map(id => [id, it.admissionOf(id)[0]])),
     revoked: ids(id => it.revoked.has(it.families.get(id) as string)),
     roots: sorted(it.roots),
     seals: it.seals,

@@ -2,7 +2,7 @@
 
 import { byCodePoints, compare, fromHex, greatest } from './bytes.ts'
 import { idOf } from './curves.ts'
-import { byHash, goneBy, isEnrolment, isHeir, ofKind, pairsOf, targetOf } from './drop_rules.ts'
+import { byHash, goneBy, isEnrolment, isHeir, ofKind, pairsOf, targetOf } from './retention_rules.ts'
 import { type Epoch, type Member, ROLES, type Revoke, type Role, type Statement } from './statements.ts'
 
 /** Epochs further ahead of the roots' are ignored. */
@@ -14,7 +14,7 @@ export type RingMember = Member & {
 }
 
 /** The rank of the nearest member that admitted it (0 a root, 1 an admin, 2 unknown), and the admins. */
-export type LetIn = readonly [rank: number, admins: string]
+export type Admission = readonly [rank: number, admins: string]
 
 export class Authority {
   readonly roots: readonly string[]
@@ -25,7 +25,7 @@ export class Authority {
   /** Ids that every new epoch must exclude. */
   readonly asked: ReadonlySet<string>
   /** (admin, id) of ids removed only by admins. */
-  readonly putOut: readonly (readonly [admin: string, id: string])[]
+  readonly revokedBy: readonly (readonly [admin: string, id: string])[]
   readonly members: ReadonlyMap<string, RingMember>
   readonly families: ReadonlyMap<string, string>
   readonly nextEpoch: number
@@ -57,8 +57,8 @@ export class Authority {
 
     const forGood = [...counting, ...epochs].filter(one => isRoot(one.by)).flatMap(one => (one.t === 'revoke' ? [targetOf(one)] : one.not))
     const asked = new Set(forGood.filter(id => !rootIds.has(id)))
-    this.putOut = putOut(epochs, revokes, counting, isRoot).filter(([, id]) => !asked.has(id) && !rootIds.has(id) && !made.has(id))
-    for (const [, id] of this.putOut) asked.add(id)
+    this.revokedBy = revokedByAdmins(epochs, revokes, counting, isRoot).filter(([, id]) => !asked.has(id) && !rootIds.has(id) && !made.has(id))
+    for (const [, id] of this.revokedBy) asked.add(id)
     this.asked = asked
 
     this.members = membersOf(enrolments, heirs, enrolmentsByHash, this.revoked, made, rootIds, isRoot)
@@ -82,7 +82,7 @@ export class Authority {
     this.givenUp = new Set([...known].filter(id => !this.keysOf.has(id) || asked.has(this.families.get(id) ?? id) || isLeft(id)))
   }
 
-  letIn(id: string): LetIn {
+  admissionOf(id: string): Admission {
     const family = this.families.get(id) ?? id
     const rank = this.#ranks.get(family) ?? 2
     const admins = this.#enrolments.filter(one => one.id === family).map(one => one.byId)
@@ -102,7 +102,7 @@ type IsRoot = (key: string) => boolean
  * The ids removed by admins, unless roots revoked these without keeping that: the admins' own removals first, then those that they passed
  * on.
  */
-function putOut(epochs: readonly Epoch[], revokes: readonly Revoke[], counting: readonly Revoke[], isRoot: IsRoot): [string, string][] {
+function revokedByAdmins(epochs: readonly Epoch[], revokes: readonly Revoke[], counting: readonly Revoke[], isRoot: IsRoot): [string, string][] {
   const ended = new Set(revokes.filter(one => isRoot(one.by)).map(targetOf))
   const lasting = (one: Epoch): [string, string][] => pairsOf(one).filter(([admin]) => !ended.has(admin))
   const own = epochs.flatMap(one => (isRoot(one.by) ? lasting(one) : one.not.map((id): [string, string] => [one.byId, id])))

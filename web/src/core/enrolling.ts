@@ -7,7 +7,7 @@
 
 import { base64url, byCodePoints, type Bytes, canonical, fields, fromBase64url, fromHex, hex, isHex, join, need, parseCanonical, sha256, utf8 } from './bytes.ts'
 import { idOf, isBoxKey, sealBox, type Signer } from './curves.ts'
-import { isEnrolment, ofKind, targetOf } from './drop_rules.ts'
+import { isEnrolment, ofKind, targetOf } from './retention_rules.ts'
 import { Ring, slotText } from './ring.ts'
 import { EpochKey } from './sealed.ts'
 import {
@@ -124,7 +124,7 @@ export async function enrol(ring: Ring, signer: Signer, one: Enrollee, how: Enro
   for (const other of view.members.values()) {
     need(other.box !== one.box || other.family === id, 'member', `the box key of ${id} is that of ${other.id}: it needs its own`)
   }
-  const counted = [...view.members.values()].filter(other => !isRoot || view.letIn(other.id)[0] === 0).map(other => other.family)
+  const counted = [...view.members.values()].filter(other => !isRoot || view.admissionOf(other.id)[0] === 0).map(other => other.family)
   const families = new Set([...counted, ...view.roots.map(key => idOf(fromHex(key)))])
   const before = families.size
   need(families.add(id).size <= Math.max(MOST_FAMILIES, before), 'limit', `${before} devices, wallets and recovery phrases are members of this vault; ${MOST_FAMILIES} are allowed`)
@@ -181,11 +181,11 @@ async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonl
   const roots = view.roots.map(root => idOf(fromHex(root)))
   const given = new Map<string, Set<string>>([['', new Set(roots)]])
   for (const id of ids) {
-    const of = view.letIn(id)[1]
+    const of = view.admissionOf(id)[1]
     const some = given.get(of) ?? new Set(roots)
     given.set(of, some.add(id))
   }
-  const putOut = view.putOut.map(([, id]) => id)
+  const revokedBy = view.revokedBy.map(([, id]) => id)
   const made: Statement[] = []
   for (const [of, served] of given) {
     const boxes = [...new Set([...served].map(boxOf))].sort(byCodePoints)
@@ -196,7 +196,7 @@ async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonl
         ek: key.id,
         epoch: key.epoch,
         for: [...served].sort(byCodePoints),
-        not: [...view.asked].filter(id => !putOut.includes(id)).sort(byCodePoints),
+        not: [...view.asked].filter(id => !revokedBy.includes(id)).sort(byCodePoints),
         of: of === '' ? [] : of.split(' ').sort(byCodePoints),
         old: olderNames(ring, hex(signer.public)).filter(id => id !== key.id).sort(byCodePoints),
         slots: slots.sort(byCodePoints),
@@ -233,7 +233,7 @@ function whoPutOut(ring: Ring): Record<string, string[]> {
     }
   }
   const byId = new Map<string, string[]>()
-  for (const [admin, id] of ring.said.putOut) byId.set(id, [...(byId.get(id) ?? []), admin])
+  for (const [admin, id] of ring.said.revokedBy) byId.set(id, [...(byId.get(id) ?? []), admin])
   const out = new Map<string, Set<string>>()
   for (const [id, admins] of byId) {
     const sources = new Set(admins.filter(admin => own.has(`${admin} ${id}`)))

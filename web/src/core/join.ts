@@ -4,7 +4,7 @@
  */
 
 import { byCodePoints, canonical, compare, need, type Part, refuse } from './bytes.ts'
-import type { LetIn } from './authority.ts'
+import type { Admission } from './authority.ts'
 import { type Entry, type Location, readDot, type Seen, type State, type Value } from './state.ts'
 
 /** Maximum values of an entry after a join. */
@@ -16,7 +16,7 @@ export type Judgement = {
   readonly passes: (name: string, value: Value, field: 'loc' | 'base', loc: Location) => boolean
   /** If both pass, the greater stays. */
   readonly order: (loc: Location) => readonly Part[]
-  readonly letIn: (dev: string) => LetIn
+  readonly admissionOf: (dev: string) => Admission
 }
 
 const identity = (value: Value): string => canonical({ b: value.b, body: value.body, h: value.h, kind: value.kind, of: value.of ?? null })
@@ -41,7 +41,7 @@ function oneOf(name: string, mine: Value, theirs: Value, judge: Judgement): Valu
  * Return the values of an entry that fit: first the newest of each device admitted by a root, then of each admitting member in turn, its
  * devices' newest first, then the greater (clock, dot).
  */
-export function fitting(entry: Entry, letIn: (dev: string) => LetIn, most = MOST_VALUES): Entry {
+export function fitting(entry: Entry, admissionOf: (dev: string) => Admission, most = MOST_VALUES): Entry {
   const newest = Object.entries(entry)
     .map(([text, value]) => ({ text, dot: readDot(text), h: value.h }))
     .sort((a, b) => -compare([a.h, a.dot.dev, a.dot.n], [b.h, b.dot.dev, b.dot.n]))
@@ -52,7 +52,7 @@ export function fitting(entry: Entry, letIn: (dev: string) => LetIn, most = MOST
   for (const [at, { text, dot }] of newest.entries()) {
     const before = written.get(dot.dev) ?? 0
     written.set(dot.dev, before + 1)
-    const [rank, by] = letIn(dot.dev)
+    const [rank, by] = admissionOf(dot.dev)
     if (rank === 0 && before === 0) {
       order.push({ text, place: [-1, 0, '', at] })
       continue
@@ -126,7 +126,7 @@ export function joinStates(a: State, b: State, judge: Judgement): State {
       else if (own !== undefined && !covers(b, dot)) kept[dot] = own
       else if (other !== undefined && !covers(a, dot)) kept[dot] = other
     }
-    const stays = fitting(kept, judge.letIn)
+    const stays = fitting(kept, judge.admissionOf)
     // Unchanged entries stay the same object, so that they are not processed again.
     const same = [mine, theirs].find(one => isSame(one, stays))
     if (Object.keys(stays).length > 0) entries.set(name, same ?? stays)

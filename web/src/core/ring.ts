@@ -23,7 +23,7 @@ import {
 } from './bytes.ts'
 import { Authority } from './authority.ts'
 import { type BoxKey, openBoxWith } from './curves.ts'
-import { keptStatements, ofKind } from './drop_rules.ts'
+import { keptStatements, ofKind } from './retention_rules.ts'
 import { EpochKey, ObjectType, pad } from './sealed.ts'
 import { checkSigned, type Epoch, formed, formedList, isOpen, type Statement } from './statements.ts'
 
@@ -218,7 +218,7 @@ export class Ring {
 
   /** The usage of each limit (FORMAT.md 4). */
   room(): { size: number; others: number; claims: number; ids: number } {
-    const { roots, putOut, keysOf } = this.said
+    const { roots, revokedBy, keysOf } = this.said
     const isOfRoot = (one: Statement): boolean => roots.includes(one.by)
     const [open, hidden] = [this.statements.filter(isOpen), this.statements.filter(one => !isOpen(one))]
     const ofRoots = new Set(ofKind(this.statements, 'epoch').filter(isOfRoot).flatMap(one => [one.ek, ...one.old]))
@@ -228,7 +228,7 @@ export class Ring {
     return {
       size: bytes + (this.plain ? inner : inBase64(pad(4 + inner + keyBytes(this.keys) + 20) + 44)),
       others: total(this.statements.filter(one => !isOfRoot(one)), inFile) + inBase64(keyBytes(this.keys.filter(one => !ofRoots.has(one.id)))),
-      claims: new Set(putOut.map(String)).size,
+      claims: new Set(revokedBy.map(String)).size,
       ids: keysOf.size
     }
   }

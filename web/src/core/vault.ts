@@ -82,7 +82,7 @@ export type Past = {
 }
 const NO_PAST: Past = { state: { entries: new Map(), seen: new Map() }, joined: new Set() }
 
-export type Shelf = {
+export type ReaderInput = {
   /** Box keys that may open slots. */
   readonly boxes: readonly BoxKey[]
   /** The requested kind of vault; never taken from the data. */
@@ -111,8 +111,8 @@ export class VaultReader {
   readonly #records = new Map<string, IpnsRecord>()
   readonly #known: StateCache
 
-  constructor(readonly shelf: Shelf) {
-    this.#known = shelf.known ?? new StateCache()
+  constructor(readonly input: ReaderInput) {
+    this.#known = input.known ?? new StateCache()
   }
 
   /** Read everything, as a new device. */
@@ -123,9 +123,9 @@ export class VaultReader {
     return this.joinAll(ring)
   }
 
-  /** Check the records of the shelf; those not signed by their names are ignored. */
+  /** Check the records of the input; those not signed by their names are ignored. */
   async takeRecords(): Promise<void> {
-    for (const [name, bytes] of this.shelf.names) await this.#offer(name, bytes)
+    for (const [name, bytes] of this.input.names) await this.#offer(name, bytes)
   }
 
   /** Join all heads with this device's state (FORMAT.md 9, steps 3 and 4). */
@@ -141,7 +141,7 @@ export class VaultReader {
         verdicts[root] = verdictOf(error, 'head')
       }
     }
-    const copies = copiesAmong([...found.values()], this.shelf.now)
+    const copies = copiesAmong([...found.values()], this.input.now)
     const heads: Head[] = []
     let { state } = past
     const judge = this.judgement(ring)
@@ -179,7 +179,7 @@ export class VaultReader {
     const isPast = (one: Head): boolean => {
       if (!isAny || copies.has(one) || !isCovered(one)) return false
       const isNamed = before.has(one.hash)
-      if (!isNamed && clockMs(one.h) >= this.shelf.now - WEEK_MS) return false
+      if (!isNamed && clockMs(one.h) >= this.input.now - WEEK_MS) return false
       verdicts[one.root] = isNamed ? 'joined' : 'past'
       if (isNamed) heads.push(one)
       return true
@@ -239,7 +239,7 @@ export class VaultReader {
   /** Tell whether a root has a valid ring, as far as this key can tell. */
   async #isRing(root: string): Promise<boolean> {
     const found = await this.#keyringAt(root)
-    return found !== null && (found.file.plain !== this.shelf.plain || (await unlessRefusedAsync(() => this.#opened(found))) !== null)
+    return found !== null && (found.file.plain !== this.input.plain || (await unlessRefusedAsync(() => this.#opened(found))) !== null)
   }
 
   /** Tell whether a ring has a statement of this key with its anchor, and `main` as the anchor of its first root. */
@@ -252,11 +252,11 @@ export class VaultReader {
   /** The bytes of a root's ring; null if it names none, refused as `missing` if they are not here. */
   #keyringBytes(root: string): Bytes | null {
     const cid = this.#keyringCid(root)
-    return cid === null ? null : this.shelf.blocks.file(cid)
+    return cid === null ? null : this.input.blocks.file(cid)
   }
 
   #keyringCid(root: string): string | null {
-    const { blocks } = this.shelf
+    const { blocks } = this.input
     return blocks.at(root, 'keyring.json') ?? blocks.at(root, 'memory/.ipfsmem/keyring.json')
   }
 
@@ -266,22 +266,22 @@ export class VaultReader {
       const cid = this.#keyringCid(root)
       need(cid !== null, 'format', 'no keyring.json')
       return this.#known.ring(cid, async () => {
-        const bytes = this.shelf.blocks.file(cid)
+        const bytes = this.input.blocks.file(cid)
         return { cid, bytes, file: await parseKeyring(bytes) }
       })
     })
   }
 
-  /** Open a ring with the box keys of the shelf; cached for the same keys. */
+  /** Open a ring with the box keys of the input; cached for the same keys. */
   #opened({ cid, file }: Found, known: readonly EpochKey[] = []): Promise<Ring> {
-    const { boxes } = this.shelf
+    const { boxes } = this.input
     const name = [cid, ...boxes.map(box => hex(box.public)), ...known.map(key => `${key.id} ${hex(sha256(key.key))}`)].join()
     return this.#known.ring(name, () => openKeyring(file, boxes, known))
   }
 
   /** Accept the records in a root under an anchor's pin name, if it is valid (7, "Anchor roots"). */
   async #takeAnchorRoot(root: string, head: Bytes): Promise<void> {
-    const { blocks } = this.shelf
+    const { blocks } = this.input
     await unlessRefusedAsync(async () => {
       const { keyring, records } = anchorRoot(blocks, root)
       const read = new Map<string, IpnsRecord>()
@@ -300,7 +300,7 @@ export class VaultReader {
    * ring that is not here (`missing`), or if roots of it are listed and none can be verified (`damaged`).
    */
   async firstRing(keys: Seeker): Promise<Ring> {
-    const { pins, plain, begin } = this.shelf
+    const { pins, plain, begin } = this.input
     const own = pins[pinName(keys.head)] ?? []
     for (const root of own) await this.#takeAnchorRoot(root, keys.head)
     const anchor = this.follow(keys.head)
@@ -362,7 +362,7 @@ export class VaultReader {
     const devices = [...said.members.values()].filter(one => one.role !== 'reader').map(one => this.rootOfDevice(fromHex(one.sign)))
     const anchors = said.anchors().map(key => this.follow(fromHex(key)))
     const first = said.first === undefined ? undefined : said.members.get(idOf(fromHex(said.first)))
-    const pinned = first?.anchor ? (this.shelf.pins[pinName(fromHex(first.anchor))] ?? []) : []
+    const pinned = first?.anchor ? (this.input.pins[pinName(fromHex(first.anchor))] ?? []) : []
     const named = [...new Set([...devices, ...anchors.filter(root => root !== null && this.#hasCommit(root, true))].filter(root => root !== null))]
     const listed = [...new Set(pinned)].filter(root => !named.includes(root))
     if (named.length === 0 && anchors.every(root => root === null)) return { named: listed, listed: [] }
@@ -376,7 +376,7 @@ export class VaultReader {
   /** Roots of pin lists with a commit signed by a device of this vault. */
   async shown(ring: Ring): Promise<string[]> {
     const { named, listed } = this.places(ring)
-    const pinned = new Set(Object.values(this.shelf.pins).flat())
+    const pinned = new Set(Object.values(this.input.pins).flat())
     const roots = [...named.filter(root => pinned.has(root)), ...listed]
     const heads = await Promise.all(roots.map(root => unlessRefusedAsync(() => this.#head(root, ring))))
     return heads.flatMap(one => one?.root ?? [])
@@ -460,11 +460,11 @@ export class VaultReader {
 
   /** The path of the commit in a root of its form: one with its ring at the top, as in roots of anchors, has that of a sealed one. */
   #headPath(root: string): string {
-    return this.shelf.blocks.at(root, 'keyring.json') === null ? 'memory/.ipfsmem/commit.json' : 'head.ipm'
+    return this.input.blocks.at(root, 'keyring.json') === null ? 'memory/.ipfsmem/commit.json' : 'head.ipm'
   }
 
   #hasCommit(root: string, wanted: boolean): boolean {
-    return unlessRefused(() => this.#keyringCid(root) !== null && (this.shelf.blocks.at(root, this.#headPath(root)) !== null) === wanted) ?? false
+    return unlessRefused(() => this.#keyringCid(root) !== null && (this.input.blocks.at(root, this.#headPath(root)) !== null) === wanted) ?? false
   }
 
   /** Tell whether a root has a ring and no commit, as the targets of anchors do. */
@@ -474,8 +474,8 @@ export class VaultReader {
 
   #headBytes(root: string): Bytes {
     const path = this.#headPath(root)
-    need((path === 'head.ipm') !== this.shelf.plain, 'format', 'of the other kind')
-    return this.shelf.blocks.read(root, path)
+    need((path === 'head.ipm') !== this.input.plain, 'format', 'of the other kind')
+    return this.input.blocks.read(root, path)
   }
 
   /**
@@ -489,7 +489,7 @@ export class VaultReader {
     } catch (error) {
       if (!(error instanceof Refused) || error.kind !== 'open') throw error
     }
-    const { boxes } = this.shelf
+    const { boxes } = this.input
     const more = await this.#known.ring(['others', found.cid, ...boxes.map(box => hex(box.public))].join(), () => keysOfOthers(found.file, boxes))
     const reading = all.with([], more)
     return { commit: await readCommit(head, reading, found.bytes), reading }
@@ -499,8 +499,8 @@ export class VaultReader {
   async #head(root: string, ring: Ring): Promise<Head | null> {
     // Missing blocks may arrive, and are not the writer's fault: neither is judged before both are here.
     this.#keyringBytes(root)
-    const cid = this.shelf.blocks.at(root, this.#headPath(root))
-    if (cid !== null) this.shelf.blocks.file(cid)
+    const cid = this.input.blocks.at(root, this.#headPath(root))
+    if (cid !== null) this.input.blocks.file(cid)
     const theirs = await this.#trial(root, ring)
     if (this.#isHeadless(root)) return null
     const { commit, reading } = await this.#commit(root, theirs)
@@ -509,7 +509,7 @@ export class VaultReader {
 
   /** Read and check the whole state that a commit names. */
   #state(head: Head, ring: Ring, held: State): Promise<State> {
-    const { plain, blocks } = this.shelf
+    const { plain, blocks } = this.input
     const key = head.ring.readable.find(one => one.id === head.ek)
     let ours: ReturnType<typeof buildTree> | null = null
     /** A node that is also in the joined state: it has nothing new, and its loss costs nothing. */
@@ -533,12 +533,12 @@ export class VaultReader {
     const entries = readTree(head.state, read, this.#known)
     // Each of them matches its hash, or this was not reached.
     for (const note of opened) note()
-    return checkedState(entries, head, ring, { held, checkAll: this.shelf.checkAll, meanwhile: async state => this.shelf.meanwhile?.(ring, state) })
+    return checkedState(entries, head, ring, { held, checkAll: this.input.checkAll, meanwhile: async state => this.input.meanwhile?.(ring, state) })
   }
 
   /** The plain bytes at a location, or null: not here, of another size, or they do not open. */
   object(ring: Ring, name: string, loc: Location): Bytes | null {
-    return openedObject(this.shelf.blocks, ring, name, loc)
+    return openedObject(this.input.blocks, ring, name, loc)
   }
 
   /** The rules of a join that need objects and this ring. */
@@ -552,7 +552,7 @@ export class VaultReader {
         return field === 'loc' ? hash === value.body : hash.startsWith(value.b[0] as string)
       },
       order: loc => [epochs.get(loc[0]) ?? 0, ...loc],
-      letIn: dev => ring.said.letIn(dev)
+      admissionOf: dev => ring.said.admissionOf(dev)
     }
   }
 }

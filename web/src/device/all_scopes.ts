@@ -6,7 +6,7 @@ import { fileName } from '../core/keys.ts'
 import { type Assigning, baseFiles, readScopeTree } from '../core/scope_tree.ts'
 import type { Imported } from '../results.ts'
 import type { Shown } from './shown.ts'
-import { assigned, type Strategy, Taking } from './taking.ts'
+import { assigned, type Strategy, Importing } from './importing.ts'
 import type { Writing } from './writing.ts'
 
 /** Return the files of all scopes, or of one. Texts that are not on this device are left out. `index`: the index of a scope. */
@@ -20,9 +20,9 @@ export function filesOf(shown: Shown, scope: string | null, index: (scope: strin
       if (reading?.own === true) texts.set(fileName(key), reading.text)
       else if (reading !== null) beside.push(['others/', [key, reading.text]])
     }
-    for (const unsettled of shown.conflicts(one)) {
-      if (unsettled.forgotten) forgotten.push(unsettled.key)
-      for (const copy of unsettled.copies) beside.push([copy.own ? '' : 'others/', [unsettled.key, copy.text]])
+    for (const conflict of shown.conflicts(one)) {
+      if (conflict.forgotten) forgotten.push(conflict.key)
+      for (const copy of conflict.copies) beside.push([copy.own ? '' : 'others/', [conflict.key, copy.text]])
     }
     for (const folder of ['', 'others/']) for (const [name, text] of copiesOf(beside.filter(([where]) => where === folder).map(([, text]) => text))) texts.set(folder + name, text)
     const known = cards.get(one)
@@ -40,9 +40,9 @@ export async function takenIn(shown: Shown, files: Readonly<Record<string, strin
   const live = shown.scopes().map(one => one.token)
   const own = cards.filter(([, entry]) => Object.keys(entry).some(dot => dot.startsWith(replica.device.id))).map(([name]) => name.slice(2))
   const chosen = assigned([...parts.keys()], { ...said, live, own, forgotten: cards.map(([name]) => name.slice(2)).filter(scope => shown.isForgotten(scope)) })
-  const taking = new Taking(shown, strategy)
+  const importing = new Importing(shown, strategy)
   await written(async change => {
-    for (const [there, part] of parts) await taking.take(change, part, chosen.get(there) as string, chosen)
+    for (const [there, part] of parts) await importing.take(change, part, chosen.get(there) as string, chosen)
   })
-  return taking.done()
+  return importing.done()
 }

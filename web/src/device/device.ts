@@ -1,6 +1,6 @@
 /** This device: its keys, which may be where no script can read them, and the sealing of its storage. */
 
-import type { Beside } from './beside.ts'
+import type { Offloading } from './offloading.ts'
 import { type Bytes, join, need } from '../core/bytes.ts'
 import { type BoxKey, boxKeyOf, idOf, type Signer, signerOf } from '../core/curves.ts'
 
@@ -9,7 +9,7 @@ export type World = {
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
   readonly chance: (size: number) => Bytes
-  readonly beside?: Beside
+  readonly offloading?: Offloading
 }
 
 export const theWorld: World = {

@@ -13,7 +13,7 @@ import { openedObject, sealedAt } from '../core/vault.ts'
 import { fetcherOf, type IsMine, noteHash, type ShownView, shownView } from '../core/views.ts'
 import type { Keeping } from '../store/keeping.ts'
 import type { Block } from '../sync/provider.ts'
-import { onThisThread } from './beside.ts'
+import { onThisThread } from './offloading.ts'
 import type { Device, World } from './device.ts'
 
 /** The last commit of this device, and the root under which it was published. */
@@ -148,7 +148,7 @@ export class Replica {
         if (place !== null && sealed !== null) found.set(place, sealed)
       }
     }
-    const opened = await (this.world.beside ?? onThisThread).openAll([...found.values()])
+    const opened = await (this.world.offloading ?? onThisThread).openAll([...found.values()])
     for (const [i, place] of [...found.keys()].entries()) {
       const one = opened[i]
       if (!one) continue
@@ -281,11 +281,11 @@ export class Replica {
     this.#hold(blocks)
     this.#take(change, false)
     this.#changes++
-    if (this.#changes > MOST_CHANGES) await this.settle()
+    if (this.#changes > MOST_CHANGES) await this.snapshot()
   }
 
   /** Store a snapshot of everything. `gone`: blocks that are no longer needed. */
-  async settle(blocks: readonly Block[] = [], gone: readonly string[] = []): Promise<void> {
+  async snapshot(blocks: readonly Block[] = [], gone: readonly string[] = []): Promise<void> {
     const all: Kept = { ...this.#kept, entries: Object.fromEntries(this.#entries) }
     const row = await this.device.rows.seal(utf8(JSON.stringify(all)))
     this.#revision = await this.keeping.replace(row, blocks, gone)

@@ -187,12 +187,12 @@ export class Shown {
     const out: Conflict[] = []
     for (const { name, scope: there, key } of this.memories(scope === null ? null : [scope])) {
       const view = this.view(name)
-      if (view.conflicts.length + view.hidden.length + view.others.length + view.unheeded.length > 0) out.push(this.unsettled(key, there, name, view))
+      if (view.conflicts.length + view.hidden.length + view.others.length + view.unheeded.length > 0) out.push(this.conflictOf(key, there, name, view))
     }
     return out.sort((a, b) => byCodePoints(a.scope, b.scope) || byCodePoints(a.key, b.key))
   }
 
-  unsettled(key: string, scope: string, name: string, view: ShownView): Conflict {
+  conflictOf(key: string, scope: string, name: string, view: ShownView): Conflict {
     const entry = this.replica.entry(name)
     const all = [...view.conflicts, ...view.hidden, ...view.others]
     // If no text is own, the first of all is shown, and has no copy of itself.

@@ -58,7 +58,7 @@ export class Writing {
   }
 
   /** Write an imported text next to the existing ones, with clock zero and without bases. */
-  async keepBeside(name: string, body: Bytes, of = ''): Promise<string> {
+  async writeAlternative(name: string, body: Bytes, of = ''): Promise<string> {
     const said = readName(name)
     await this.#openScope(said.scope, said.kind === 'c')
     return this.#add(name, body, [], of === '' ? {} : { of }, CLOCK_ZERO)
@@ -152,7 +152,7 @@ export class Writing {
     if (values.some(one => one.kind === 'forgotten')) {
       throw new MemoryError('not found', `the scope ${scope} is forgotten, so nothing can be written there`, 'Restore it first.')
     }
-    if (values.length === 0) await this.keepBeside(`c/${scope}`, utf8(canonical({ ids: [], into: null, kind: 'workspace', title: scope, v: 1 })))
+    if (values.length === 0) await this.writeAlternative(`c/${scope}`, utf8(canonical({ ids: [], into: null, kind: 'workspace', title: scope, v: 1 })))
   }
 
   /** Return `b` and `base` of a text that replaces these dots. */

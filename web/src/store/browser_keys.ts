@@ -102,10 +102,10 @@ const STAYING = 'staying unlocked'
 const LABEL = 'label'
 
 /**
- * An opened device. `takeBack`: for a new one that led to no vault; restores what was here before, such as the keys of a browser that waits
+ * An opened device. `undo`: for a new one that led to no vault; restores what was here before, such as the keys of a browser that waits
  * to be added.
  */
-export type DeviceKeys = { readonly device: Device; readonly takeBack: (() => Promise<void>) | null }
+export type DeviceKeys = { readonly device: Device; readonly undo: (() => Promise<void>) | null }
 
 /** Return the device that stays unlocked here; null if none does. */
 export async function unlockedDevice(db: Database, world: World): Promise<Device | null> {
@@ -127,7 +127,7 @@ export const openersOf = async (db: Database): Promise<string[]> => (await db.ge
 export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; world: World }): Promise<DeviceKeys> {
   const { world, stay } = how
   let seeds = await unwrap(db, opener)
-  let takeBack: DeviceKeys['takeBack'] = null
+  let undo: DeviceKeys['undo'] = null
   if (seeds === null) {
     if ((await hasDevice(db)) && (await isKept(db))) {
       throw new MemoryError('locked', 'these keys do not open the vault in this browser', 'Use the wallet, words or passkey that opened it here before.')
@@ -135,7 +135,7 @@ export async function openDevice(db: Database, opener: Opener, how: { label: str
     const before = new Map<string, unknown>()
     for (const name of await db.getAllKeys('keys')) before.set(name, await db.get('keys', name))
     await forgetDevice(db)
-    takeBack = async () => {
+    undo = async () => {
       await forgetDevice(db)
       for (const [name, value] of before) await db.put('keys', value, name)
     }
@@ -147,7 +147,7 @@ export async function openDevice(db: Database, opener: Opener, how: { label: str
   const { keys, signer, box } = await usable(seeds, label)
   seeds.fill(0)
   if (stay) await stayUnlocked(db, keys)
-  return { device: deviceOf(signer, box, rowSealOf(keys.rows, world.chance), label), takeBack }
+  return { device: deviceOf(signer, box, rowSealOf(keys.rows, world.chance), label), undo }
 }
 
 async function stayUnlocked(db: Database, keys: Usable): Promise<void> {

@@ -61,7 +61,7 @@ const founderOf = (keys: RootKeys, label: string, kind: Founder['kind']): Founde
 
 /** Require that these keys have no vault at these providers, all of which must answer. */
 async function checkNone(replica: Replica, providers: readonly Provider[], root: RootKeys): Promise<void> {
-  if (!providers.some(one => one.keeper !== undefined) || !providers.some(one => one.names !== undefined)) {
+  if (!providers.some(one => one.store !== undefined) || !providers.some(one => one.names !== undefined)) {
     throw new MemoryError('provider', 'no provider of blocks and names is configured, so this wallet may have a vault already', 'Name one, with its token.')
   }
   const run = new Run(replica, providers, { root })

@@ -4,7 +4,7 @@ import { fromHex, unlessRefused } from '../core/bytes.ts'
 import { boxKeyOf } from '../core/curves.ts'
 import { asVersion1, ipnsName, parseCid } from '../core/cid.ts'
 import type { Ring } from '../core/ring.ts'
-import { MOST_LISTED, MOST_RECORDS, pinName, type Shelf, VaultReader } from '../core/vault.ts'
+import { MOST_LISTED, MOST_RECORDS, pinName, type ReaderInput, VaultReader } from '../core/vault.ts'
 import { MemoryError } from '../device/errors.ts'
 import { ProviderError } from './provider.ts'
 import type { Run } from './run.ts'
@@ -24,12 +24,12 @@ export async function find(run: Run): Promise<Found> {
   const root = how.root ?? null
   const boxes = [replica.device.box, ...(root === null ? [] : [boxKeyOf(root.boxSecret)])]
   const pins: Record<string, readonly string[]> = {}
-  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, now: replica.world.now(), known: replica.states, begin: how.begin ?? null, checkAll: replica.world.beside?.checkAll, meanwhile: replica.openAhead }
+  const input: ReaderInput = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, now: replica.world.now(), known: replica.states, begin: how.begin ?? null, checkAll: replica.world.offloading?.checkAll, meanwhile: replica.openAhead }
   const asked = new Set<string>()
   let ring = replica.ring
   let isListed = false
   for (;;) {
-    const reader = new VaultReader(shelf)
+    const reader = new VaultReader(input)
     await reader.takeRecords()
     const pointer = how.pointer ?? null
     const anchors = [

@@ -88,7 +88,7 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
   const live = liveBlocks(run, joined, made?.root ?? null, announcing?.root ?? null, found)
   const gone = live === null ? [] : [...replica.blocks.cids()].filter(cid => !live.has(cid))
   // A snapshot costs time with the size of the vault, so it is made only when worth it.
-  if (gone.length > MOST_GONE || replica.isLong) await replica.settle([], gone)
+  if (gone.length > MOST_GONE || replica.isLong) await replica.snapshot([], gone)
   return made === null ? null : { ...made, announcing, moved }
 }
 

@@ -3,7 +3,7 @@
 import { type Bytes, isObject, Refused } from '../core/bytes.ts'
 import { readCar, writeCar } from '../core/car.ts'
 import { type Fetch, Http } from './http.ts'
-import { type Block, type Keeper, type NameServer, type Provider, ProviderError, UNREAD } from './provider.ts'
+import { type Block, type BlockStore, type NameServer, type Provider, ProviderError, UNREAD } from './provider.ts'
 
 const MOST_ASKED = 500
 const MOST_RECORD = 10 << 10
@@ -50,7 +50,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
           }
         })
   }
-  const keeper: Keeper = {
+  const store: BlockStore = {
     ...reader,
     async has(cids) {
       const found = new Set<string>()
@@ -78,7 +78,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
     name,
     reader,
     names,
-    ...(token === null ? {} : { keeper }),
+    ...(token === null ? {} : { store }),
     async pins(pinName) {
       const query = new URLSearchParams({ name: pinName })
       const answer = await http.ask(`${base}/pins?${query}`, { what: 'list pins' })

@@ -9,7 +9,7 @@
 import { isObject } from '../core/bytes.ts'
 import { writeCar } from '../core/car.ts'
 import { type Fetch, Http } from './http.ts'
-import { type Keeper, type Provider, ProviderError, UNREAD } from './provider.ts'
+import { type BlockStore, type Provider, ProviderError, UNREAD } from './provider.ts'
 
 const API = 'https://api.pinata.cloud/v3/files/public'
 const UPLOADS = 'https://uploads.pinata.cloud/v3/files'
@@ -84,7 +84,7 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     return cid
   }
 
-  const keeper: Keeper = {
+  const store: BlockStore = {
     name,
     takesTrees: true,
     blocks: async () => new Map(),
@@ -115,5 +115,5 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
       for (const one of await listed({ name: pinName, cid: root })) await drop(one.id)
     }
   }
-  return { name, keeper, pins: async pinName => (await listed({ name: pinName })).map(one => one.cid).filter(cid => cid !== PENDING) }
+  return { name, store, pins: async pinName => (await listed({ name: pinName })).map(one => one.cid).filter(cid => cid !== PENDING) }
 }

@@ -38,7 +38,7 @@ export type NameServer = {
 }
 
 /** Stores blocks. */
-export type Keeper = Reader & {
+export type BlockStore = Reader & {
   /** Whether it accepts whole trees only, and cannot tell which of their blocks it has. */
   readonly takesTrees?: boolean
   /** Return those of these blocks that are stored there. */
@@ -57,7 +57,7 @@ export type Provider = {
   readonly name: string
   readonly reader?: Reader
   readonly names?: NameServer
-  readonly keeper?: Keeper
+  readonly store?: BlockStore
   /** Roots under a name, newest first. */
   readonly pins?: (name: string) => Promise<readonly string[]>
 }

@@ -11,7 +11,7 @@ import type { RootKeys } from '../core/wallet.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Replica } from '../device/replica.ts'
 import { fetchBlocks, fetchTops, fetchTrees } from './fetching.ts'
-import { type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
+import { type BlockStore, type NameServer, type Provider, ProviderError } from './provider.ts'
 
 /** A notice of a sync for a person; `provider`: the provider concerned, or ''. */
 export type Notice = { readonly kind: string; readonly text: string; readonly provider: string }
@@ -83,8 +83,8 @@ export class Run {
     return this.providers.flatMap(one => one.names ?? [])
   }
 
-  get keepers(): Keeper[] {
-    return this.providers.flatMap(one => one.keeper ?? [])
+  get stores(): BlockStore[] {
+    return this.providers.flatMap(one => one.store ?? [])
   }
 
   /** Accept a record if it is signed and greater than the known one. */

@@ -17,7 +17,7 @@ export type Own = {
   /** A link with which another browser finds this vault and requests to be added. */
   readonly link: () => Promise<string>
   readonly asked: (request: string) => Promise<{ readonly label: string; readonly words: readonly string[] }>
-  readonly letIn: (request: string, root: RootKeys) => Promise<string>
+  readonly admit: (request: string, root: RootKeys) => Promise<string>
   /**
    * Check that these keys open this browser's own; returns a function that creates a passkey, to be called from a click. Null: no passkeys
    * here.
@@ -71,8 +71,8 @@ export class BrowserView extends View {
     if (said !== undefined && this.request === request) this.guest = { request, ...said }
   }
 
-  async #letIn(request: string, root: RootKeys): Promise<void> {
-    this.said = await this.own.letIn(request, root)
+  async #admit(request: string, root: RootKeys): Promise<void> {
+    this.said = await this.own.admit(request, root)
     Object.assign(this, { request: '', guest: null })
   }
 
@@ -106,7 +106,7 @@ export class BrowserView extends View {
       <label class="way">The request it shows, to add it without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
       <qr-scanner .read=${(text: string) => void this.#read(text)}></qr-scanner>
       ${guest === null ? nothing : html`<div class="clash"><h3 dir="auto">${guest.label}</h3><p>Add it only if it shows the same six words:</p><p class="six">${guest.words.join(' ')}</p>
-        <unlock-form .take=${(root: RootKeys) => this.#letIn(guest.request, root)}></unlock-form></div>`}`
+        <unlock-form .take=${(root: RootKeys) => this.#admit(guest.request, root)}></unlock-form></div>`}`
   }
 
   protected override render(): TemplateResult {

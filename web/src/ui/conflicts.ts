@@ -3,14 +3,14 @@
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Choice, Clash } from './client.ts'
 import { marked, others } from './differing.ts'
-import type { Settling } from './drafts.ts'
+import type { Resolution } from './drafts.ts'
 import { empty, View } from './view.ts'
 
 export class ConflictsView extends View {
   static override properties = { ...View.properties, found: { state: true }, own: { state: true } }
   declare found: readonly Clash[] | null
   /** The text being edited, and the version on which it is based. */
-  declare own: Settling | null
+  declare own: Resolution | null
 
   constructor() {
     super()
@@ -20,16 +20,16 @@ export class ConflictsView extends View {
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
     if (changed.has('place') && before?.namespace !== this.place.namespace) {
-      this.own = this.place.drafts.settling(this.place.namespace)
+      this.own = this.place.drafts.resolution(this.place.namespace)
       this.found = null
     }
     if (changed.has('place') && before?.revision !== this.place.revision) void this.#load()
   }
 
   /** Keep the text being edited, so that it is still there on return to this view. */
-  #write(own: Settling | null): void {
+  #write(own: Resolution | null): void {
     this.own = own
-    this.place.drafts.settle(this.place.namespace, own)
+    this.place.drafts.keepResolution(this.place.namespace, own)
   }
 
   async #load(): Promise<void> {
@@ -37,7 +37,7 @@ export class ConflictsView extends View {
     if (found !== undefined) this.found = found
   }
 
-  async #settle(clash: Clash, choice: Choice): Promise<void> {
+  async #resolve(clash: Clash, choice: Choice): Promise<void> {
     const done = await this.act(async () => { await this.place.client.resolve(clash, choice); return true })
     const failed = this.failed
     if (done && this.own?.key === placeOf(clash)) this.#write(null)
@@ -51,15 +51,15 @@ export class ConflictsView extends View {
     const since = own !== null && own.seen !== clash.seen
     const sides = [
       { by: clash.by, title: clash.forgotten ? 'Forgotten' : 'Shown now', text: clash.text, choice: { keep: true } as Choice, words: clash.forgotten ? 'Keep it deleted' : 'Keep this' },
-      ...clash.copies.map(copy => ({ by: copy.by, title: 'Beside it', text: copy.text, choice: { take: copy.file } as Choice, words: 'Take this' }))
+      ...clash.copies.map(copy => ({ by: copy.by, title: 'Alternative', text: copy.text, choice: { take: copy.file } as Choice, words: 'Take this' }))
     ]
     return html`<article class="clash"><h3 dir="auto">${clash.key}${clash.scope ? html` <span class="faint">in ${clash.scope}</span>` : nothing}</h3>
       <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>
         <pre dir="auto" tabindex="0" aria-label=${`${side.title}, ${clash.key}`}>${side.text === null ? (clash.forgotten && 'keep' in side.choice ? 'It was deleted while somebody edited it.' : 'Not fetched yet: it comes with the next sync.') : marked(side.text, others(sides.map(one => one.text).filter(text => text !== side.text)))}</pre>
-        ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#settle(clash, side.choice)} ?disabled=${this.acting || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
+        ${this.mayWrite ? html`<div class="actions"><button @click=${() => void this.#resolve(clash, side.choice)} ?disabled=${this.acting || (side.text === null && !('keep' in side.choice))}>${side.words}</button>
           ${side.text === null ? nothing : html`<button class="quiet" @click=${() => this.#write({ key: place, text: side.text!, seen: clash.seen })}>Edit this text</button>`}</div>` : nothing}
       </section>`)}</div>
-      ${own !== null ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); if (!since) void this.#settle({ ...clash, seen: own.seen }, { text: own.text }) }}>
+      ${own !== null ? html`<form class="own" @submit=${(event: Event) => { event.preventDefault(); if (!since) void this.#resolve({ ...clash, seen: own.seen }, { text: own.text }) }}>
         ${since ? html`<div class="problem" role="alert"><strong>Another edit arrived since you began.</strong> It is shown above; nothing was replaced.
           <button type="button" @click=${() => this.#write({ ...own, seen: clash.seen })}>Continue with mine</button></div>` : nothing}
         <label>Your text, header and all<textarea .value=${own.text} @input=${(event: Event) => this.#write({ ...own, text: (event.target as HTMLTextAreaElement).value })} dir="auto"></textarea></label>

@@ -8,15 +8,15 @@ import type { Draft, Shown } from './client.ts'
 /** A draft of a memory: its text, the version on which it is based, and the key of a new one. */
 export type Kept = { readonly draft: Draft; readonly shown: Shown | null; readonly newKey: string }
 /** A draft that resolves a conflict, and the version on which it is based. */
-export type Settling = { readonly key: string; readonly text: string; readonly seen: string }
+export type Resolution = { readonly key: string; readonly text: string; readonly seen: string }
 
 export class Drafts {
   readonly #memories = new Map<string, Kept>()
-  readonly #settling = new Map<string, Settling>()
+  readonly #resolution = new Map<string, Resolution>()
 
   /** Whether this page has drafts that would be lost. */
   get any(): boolean {
-    return this.#memories.size + this.#settling.size > 0
+    return this.#memories.size + this.#resolution.size > 0
   }
 
   memory(namespace: string, scope: string, key: string): Kept | null {
@@ -29,20 +29,20 @@ export class Drafts {
     else this.#memories.set(place(namespace, scope, key), kept)
   }
 
-  settling(namespace: string): Settling | null {
-    return this.#settling.get(namespace) ?? null
+  resolution(namespace: string): Resolution | null {
+    return this.#resolution.get(namespace) ?? null
   }
 
-  settle(namespace: string, own: Settling | null): void {
-    if (own === null) this.#settling.delete(namespace)
-    else this.#settling.set(namespace, own)
+  keepResolution(namespace: string, own: Resolution | null): void {
+    if (own === null) this.#resolution.delete(namespace)
+    else this.#resolution.set(namespace, own)
   }
 
   /** Return every draft with a name that the person recognises. */
   texts(): readonly { readonly name: string; readonly text: string }[] {
     return [
       ...[...this.#memories.values()].map(one => ({ name: one.draft.name || one.shown?.key || one.newKey || 'A new memory', text: one.draft.body })),
-      ...[...this.#settling.values()].map(one => ({ name: one.key, text: one.text }))
+      ...[...this.#resolution.values()].map(one => ({ name: one.key, text: one.text }))
     ]
   }
 }

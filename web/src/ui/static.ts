@@ -142,7 +142,7 @@ function ownOf(memory: RemoteMemory): Own {
       return `${location.origin}${location.pathname}#join=${textOfPointer({ ...(await memory.pointer()), at })}`
     },
     asked: request => memory.asked(request),
-    letIn: async (request, root) => (await memory.letIn(request, root)).notices.map(one => sentence(one.text)).join(' '),
+    admit: async (request, root) => (await memory.admit(request, root)).notices.map(one => sentence(one.text)).join(' '),
     passkey: 'PublicKeyCredential' in window ? newPasskey : null,
     passkeys: async () => passkeyIds(await withKeys(openersOf)),
     dropPasskey: id => withKeys(db => db.delete('keys', `passkey ${id}`))

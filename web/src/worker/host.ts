@@ -3,7 +3,7 @@
 import { theWorld } from '../device/device.ts'
 import type { Memory } from '../memory.ts'
 import { type Opened, type OpenHow, openWithPlaces, requestEntry, type Spec } from '../open.ts'
-import { type Check, checked, Helpers, type Open, openedAs } from './beside.ts'
+import { type Check, checked, Helpers, type Open, openedAs } from './offloading.ts'
 import { warmUp } from './warming.ts'
 
 /** A message from the page, and its answer. */
@@ -22,8 +22,8 @@ const failureOf = (error: Error & { kind?: string; hint?: string }): Failure => 
 
 /** Answer a page from this worker. `another`: starts one more. */
 export function serve(scope: Scope, another: () => Worker): void {
-  const beside = new Helpers(another)
-  const world = { ...theWorld, beside }
+  const offloading = new Helpers(another)
+  const world = { ...theWorld, offloading }
   let opened: Opened | null = null
   let listed = (): void => undefined
   const step = (name: string): void => scope.postMessage({ step: name })
@@ -45,13 +45,13 @@ export function serve(scope: Scope, another: () => Worker): void {
           setTimeout(done, MOST_WAIT)
         })
       }
-      if (how.root) beside.start()
+      if (how.root) offloading.start()
       openWithPlaces({ ...how, world }, { progress: step, shown })
         .then(
           one => (isShown ? undefined : show(one)),
           error => (isShown ? scope.postMessage({ failed: failureOf(error) }) : refuse(error))
         )
-        .finally(() => beside.stop())
+        .finally(() => offloading.stop())
     })
   const run = async (call: Call): Promise<unknown> => {
     if (call.do === 'open') {
@@ -59,7 +59,7 @@ export function serve(scope: Scope, another: () => Worker): void {
       return open(call.with[0] as OpenHow)
     }
     if (call.do === 'prepare') {
-      beside.start()
+      offloading.start()
       return warmUp()
     }
     if (call.do === 'check') return checked(call.with[0] as Check)

@@ -11,7 +11,7 @@ import { bodyHash } from '../core/views.ts'
 /** An opened object, and its SHA-256 in hex. */
 export type Opened = { readonly data: Bytes; readonly hash: string }
 
-export type Beside = {
+export type Offloading = {
   readonly checkAll: CheckAll
   /** Open each object, in order; null for one that does not open. */
   readonly openAll: (all: readonly SealedObject[]) => Promise<readonly (Opened | null)[]>
@@ -22,4 +22,4 @@ export function opened(sealed: SealedObject): Opened | null {
   return data && { data, hash: bodyHash(data) }
 }
 
-export const onThisThread: Beside = { checkAll, openAll: async all => all.map(opened) }
+export const onThisThread: Offloading = { checkAll, openAll: async all => all.map(opened) }

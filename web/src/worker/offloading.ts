@@ -6,7 +6,7 @@
 import type { Bytes } from '../core/bytes.ts'
 import { checkAll, type Signed } from '../core/curves.ts'
 import { EpochKey, type ObjectType, type SealedObject } from '../core/sealed.ts'
-import { type Beside, opened, type Opened } from '../device/beside.ts'
+import { type Offloading, opened, type Opened } from '../device/offloading.ts'
 import { type Port, wired } from './remote.ts'
 
 /** Fewer are done here, before another worker would have started. */
@@ -47,7 +47,7 @@ function turn(): Promise<void> {
 }
 
 /** Further workers, started before they are needed, since their program loads only while this thread is idle. */
-export class Helpers implements Beside {
+export class Helpers implements Offloading {
   #helpers: { readonly worker: Port; readonly ask: Ask }[] = []
 
   /** `make`: starts a worker that answers `check` and `unseal` (`host.ts`). */

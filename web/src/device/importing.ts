@@ -22,7 +22,7 @@ export function assigned(theirs: readonly string[], how: Assigning): Map<string,
   }
 }
 
-export class Taking {
+export class Importing {
   #added = 0
   #kept = 0
   #same = 0
@@ -91,7 +91,7 @@ export class Taking {
         this.#added++
       } else if (isHere) this.#same++
       else {
-        await change.keepBeside(name, body, of)
+        await change.writeAlternative(name, body, of)
         this.#kept++
       }
     } catch (error) {
