@@ -99,7 +99,7 @@ def _sync(call: Call) -> Synced:
 
 def not_found(what: str) -> NotFoundError:
     """Return the error for a namespace that is not served, or that the caller may not read."""
-    return NotFoundError(f"this server has no memory {what[:64]!a} for this token")
+    return NotFoundError(f"this server has no vault {what[:64]!a} for this token")
 
 
 _SCOPE: Final = "/v1/scopes/{name}"

@@ -45,7 +45,7 @@ def _show_totals(context: CommandContext, found: UsageTotals, asked: Asked) -> N
         (found.by, "uses", "tokens in", "tokens out", "USD"),
         [
             (
-                one.name or "(not said)",
+                one.name or "(not recorded)",
                 str(one.uses),
                 str(one.input_tokens),
                 str(one.output_tokens),

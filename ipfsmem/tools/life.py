@@ -221,7 +221,7 @@ def _find_path(desk: ToolContext, given: JSON) -> ToolResult:
 def _dream_status(desk: ToolContext, given: JSON) -> ToolResult:
     found = desk.there(given).dreams.status()
     said = [
-        f"Automatic: {'not now, ' + found.waits_for if found.waits_for else 'when it is time'}.",
+        f"Automatic: {'not now, ' + found.waits_for if found.waits_for else 'when it is due'}.",
         f"One is running ({found.phase or 'begun'})." if found.under_way else "",
         f"Last: {moment(found.worked) if found.worked else 'never'}.",
         f"Proposed, not applied: {count(found.changes, 'change')}; show_dream shows it."
@@ -346,7 +346,7 @@ def _undo_dream(desk: ToolContext, given: JSON) -> ToolResult:
 def _usage(desk: ToolContext, found: UsageTotals, given: JSON) -> RenderedAnswer:
     shown = replace(found, totals=tuple(replace(one, name=one_line(one.name)) for one in found))
     lines = [
-        f"{one.name or '(not said)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
+        f"{one.name or '(not recorded)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
         for one in shown
     ]
     said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing is recorded."
