@@ -32,7 +32,7 @@ def api(ctx: Context) -> None:
     holder = Holder(lambda: Memory.load(NAMESPACE, home=home, passphrase=False))
     served = ServedMemory(NAMESPACE, holder)
     doors = Doors({NAMESPACE: served})
-    doors.let_in(_TOKEN, Caller("admin"))
+    doors.accept_token(_TOKEN, Caller("admin"))
 
     async def measure() -> dict[str, float]:
         async with running(Api([served], doors).app()) as url:

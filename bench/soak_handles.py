@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import ipfsmem
-from ipfsmem.api.page import Files
+from ipfsmem.api.page import PageFiles
 from ipfsmem.cli import main as command_line
 from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.memory import Memory
@@ -610,7 +610,7 @@ def run(seed: int, count: int, seconds: float) -> int:
     warnings.simplefilter("ignore", WritingAdvice)
     missing = {
         "mcp --sync": "" if importlib.util.find_spec("mcp") else "the extra mcp is not installed",
-        "ui": "" if Files.built() else "the page is not built: npm run page, in web/",
+        "ui": "" if PageFiles.built() else "the page is not built: npm run page, in web/",
     }
     for name, why in missing.items():
         if why:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from ipfsmem.api.page import Files
+from ipfsmem.api.page import PageFiles
 from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.serving import Api
 from ipfsmem.api.who import Doors
@@ -203,7 +203,7 @@ async def take(names: list[str], looks: list[str], target: Path) -> None:
     """Take the pictures of these views."""
     from playwright.async_api import async_playwright
 
-    built = Files.built()
+    built = PageFiles.built()
     if built is None:
         raise SystemExit("the page is not built: npm ci && npm run page, in web/")
     with tempfile.TemporaryDirectory(prefix="stick-") as folder:

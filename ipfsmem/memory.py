@@ -19,7 +19,7 @@ from ipfsmem.memories.memories import MemoryStore, NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
-from ipfsmem.parts.opening import Connection, LoadRequest, OpenResult, Origin, open_here
+from ipfsmem.parts.opening import LoadRequest, OpenResult, Origin, ProviderConnection, open_here
 from ipfsmem.parts.part import validated
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.vault.home import Home, HomeChoice
@@ -528,9 +528,9 @@ class Memory(MemoryMethods):
         here = open_here(request)
         if here is None:
             from ipfsmem.in_thread import run_to_end
-            from ipfsmem.parts.making import bring_here, make_here
+            from ipfsmem.parts.making import make_here, restore_here
 
-            here = make_here(request) or run_to_end(bring_here(request))
+            here = make_here(request) or run_to_end(restore_here(request))
         return cls(here)
 
     @classmethod
@@ -549,10 +549,10 @@ class Memory(MemoryMethods):
         """Do `load` without blocking the event loop: keys are derived and files opened in a thread."""
         request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         from ipfsmem.in_thread import in_thread
-        from ipfsmem.parts.making import bring_here, make_here
+        from ipfsmem.parts.making import make_here, restore_here
 
         here = await in_thread(lambda: open_here(request) or make_here(request), _close)
-        return cls(here if here is not None else await bring_here(request))
+        return cls(here if here is not None else await restore_here(request))
 
     @classmethod
     def create(
@@ -678,7 +678,7 @@ class Memory(MemoryMethods):
         name = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         folder = configuration.namespace_folder(place.path(known), name)
         opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
-        return cls(OpenResult(opened, Connection(opened), Origin()))
+        return cls(OpenResult(opened, ProviderConnection(opened), Origin()))
 
     def fork(
         self,

@@ -19,7 +19,7 @@ import msgspec
 from ipfsmem.agents import config_files, connections, edits
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.config_files import ConfigFileState
-from ipfsmem.agents.connections import Connection, FileWritten
+from ipfsmem.agents.connections import FileWritten, ProgramConnection
 from ipfsmem.agents.differences import difference
 from ipfsmem.agents.edits import Wanted
 from ipfsmem.agents.programs import PROGRAMS
@@ -55,9 +55,9 @@ class ConnectionPlan(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     edits: tuple[_Edit, ...]
     #: The stored connection at the time of the plan.
-    remembered: Connection | None
+    remembered: ProgramConnection | None
     #: The connection to store; None: delete it.
-    connection: Connection | None
+    connection: ProgramConnection | None
     #: Bytes to keep, by SHA-256.
     copies: dict[str, bytes] = {}
     #: Contents to keep when the program is disconnected: files with others' changes that the plan removes.
@@ -190,7 +190,7 @@ def plan_connect(
         written += [one for one in remembered.files if one.path not in known]
     since = now if remembered is None else remembered.since
     replaced = () if remembered is None else (*remembered.files, *remembered.replaced)
-    connection = Connection(program=program.name, since=since, files=tuple(written), replaced=replaced)
+    connection = ProgramConnection(program=program.name, since=since, files=tuple(written), replaced=replaced)
     kept = [(one.edit.found.path, data) for one in planned for data in one.kept]
     kept += [(edit.found.path, data) for edit, gone in taken_out for data in gone]
     return ConnectionPlan(

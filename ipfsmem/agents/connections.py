@@ -41,7 +41,7 @@ class FileWritten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     others_gave_way: bool = False
 
 
-class Connection(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramConnection(msgspec.Struct, frozen=True, kw_only=True):
     """A connected program."""
 
     program: str
@@ -62,14 +62,14 @@ def folder(home: Path) -> Path:
     return home / _FOLDER
 
 
-def known(home: Path, program: str) -> Connection | None:
+def known(home: Path, program: str) -> ProgramConnection | None:
     """Return the connection of a program. Raises StorageError, FormatError if it is unreadable."""
     path = _record(home, program)
     data = read_file(path, LONGEST) if folder(home).is_dir() else None
     if data is None:
         return None
     try:
-        found = read_json(data, type=Connection)
+        found = read_json(data, type=ProgramConnection)
     except msgspec.DecodeError as error:
         raise FormatError(
             f"{path} cannot be read: {error}",
@@ -80,7 +80,7 @@ def known(home: Path, program: str) -> Connection | None:
     return found
 
 
-def keep(home: Path, connection: Connection, before: dict[str, bytes]) -> None:
+def keep(home: Path, connection: ProgramConnection, before: dict[str, bytes]) -> None:
     """Store a connection, and the old bytes of its files, by their SHA-256."""
     make_directory(home)
     make_directory(folder(home))

@@ -13,11 +13,11 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Final
 
-from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
+from ipfsmem.agents.json_text import JsonNode, Part, comments, read, value_of
 
 #: Replaces hidden text.
 _HIDDEN: Final = "..."
-_NOTHING: Final = Node("{", 0, 0, [])
+_NOTHING: Final = JsonNode("{", 0, 0, [])
 #: A TOML line that is a table header, empty, or one of our marks; and the name at the beginning of another line.
 _open_line = re.compile(r"\s*(\[[A-Za-z0-9_.-]+\]\s*|# (>>>|<<<) ipfsmem.*)?")
 #: An entry of YAML between braces or brackets.
@@ -48,7 +48,7 @@ class _JsonDifference:
     def __init__(self, old: str, new: str, ours: Collection[str]) -> None:
         self.old, self.new, self.ours = old, new, ours
 
-    def between(self, a: Node, b: Node, path: tuple[str, ...]) -> Iterator[str]:
+    def between(self, a: JsonNode, b: JsonNode, path: tuple[str, ...]) -> Iterator[str]:
         """Yield the difference of two objects or arrays, each part with its first line."""
         if a.kind == "{":
             gone, come = ({part.key: part for part in node.parts} for node in (a, b))

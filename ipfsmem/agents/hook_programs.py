@@ -39,7 +39,7 @@ _CURSOR: Final = "cursor"
 PROGRAMS: Final = (*_NAMES, _CURSOR)
 
 
-class Said(NamedTuple):
+class HookInput(NamedTuple):
     """The input of a hook."""
 
     #: The working folder of the agent, empty if unknown.
@@ -65,7 +65,7 @@ class Said(NamedTuple):
         return sha256(self.session_id.encode("utf-8", "replace")).hexdigest()[:16] if self.session_id else ""
 
 
-def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
+def read_said(data: bytes, environment: Mapping[str, str]) -> HookInput:
     """Parse the hook input of a program from standard input or its environment. Invalid input only sets `unreadable`."""
     given: Any = {}
     unreadable = ""
@@ -86,7 +86,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     ids = (given.get(name) for name in ("session_id", "sessionId", "conversation_id"))
     session = next((str(one) for one in ids if _is_id(one)), "")
     prompt, transcript = given.get("prompt"), given.get("transcript_path")
-    return Said(
+    return HookInput(
         folder=folder,
         session_id=session,
         prompt=without_given(prompt) if isinstance(prompt, str) else "",

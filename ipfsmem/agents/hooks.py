@@ -18,7 +18,7 @@ from ipfsmem.agents.hook_programs import (
     EVENTS,
     MAX_INPUT,
     WITHOUT_START,
-    Said,
+    HookInput,
     answer,
     is_whole,
     read_said,
@@ -99,7 +99,7 @@ class Hook:
                 self._start(folder)
         return printed
 
-    def _was_compacted(self, said: Said) -> bool:
+    def _was_compacted(self, said: HookInput) -> bool:
         """Tell whether a conversation may have been compacted since the last time: only after enough growth."""
         try:
             grown = Path(said.transcript).stat().st_size // _COMPACTED_FROM if said.transcript else 0
@@ -128,7 +128,7 @@ class Hook:
 
             note_hook(self._place, failed=self._now(), failure=type(error).__name__)
 
-    def _begin(self, said: Said, folder: str) -> bytes:
+    def _begin(self, said: HookInput, folder: str) -> bytes:
         from ipfsmem.device.agent_notes import note_hook
         from ipfsmem.device.shown_texts import forget_shown
 
@@ -152,7 +152,7 @@ class Hook:
         line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
         return answer(self._program, self._event, context=context, line=line)
 
-    def _after_a_pull(self, said: Said, folder: str) -> str:
+    def _after_a_pull(self, said: HookInput, folder: str) -> str:
         """Return the text after a pull with changes since this session was last given a text, if it differs from that. Opens no
         vault without such a pull."""
         from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
@@ -175,7 +175,7 @@ class Hook:
         )
         return "" if found.mark == notes.given.get(said.session) else found.text
 
-    def _fitting(self, said: Said, folder: str) -> str:
+    def _fitting(self, said: HookInput, folder: str) -> str:
         """Return memories for the prompt that this session was not given yet. Opens no vault if the program sends no prompt."""
         if not (said.session and said.prompt and takes_context(self._program, self._event)):
             return ""

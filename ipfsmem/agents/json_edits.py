@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
+from ipfsmem.agents.json_text import JsonNode, Part, comments, read, value_of
 from ipfsmem.errors import FormatError
 
 #: The path step that appends an item to an array.
@@ -98,12 +98,12 @@ def remove(text: str, added: Added) -> str:
     return left[: node.start] + "null" + left[node.end :]
 
 
-def is_null(node: Node) -> bool:
+def is_null(node: JsonNode) -> bool:
     """Tell whether a value is `null`."""
     return not node.kind and node.plain is None
 
 
-def _null_on(root: Node, path: tuple[str, ...]) -> tuple[int, Node] | None:
+def _null_on(root: JsonNode, path: tuple[str, ...]) -> tuple[int, JsonNode] | None:
     """Return the first `null` on a path before its last step, and the number of steps to it."""
     node = root
     for place, step in enumerate(path):
@@ -116,7 +116,7 @@ def _null_on(root: Node, path: tuple[str, ...]) -> tuple[int, Node] | None:
     return None
 
 
-def _at(text: str, path: tuple[str, ...]) -> Node | None:
+def _at(text: str, path: tuple[str, ...]) -> JsonNode | None:
     """Return the container at a path of names, None if it is missing."""
     node = read(text)
     for step in path:
@@ -125,7 +125,7 @@ def _at(text: str, path: tuple[str, ...]) -> Node | None:
     return node if node is not None and node.kind else None
 
 
-def _without(text: str, root: Node, added: Added, found: list[tuple[Node, int]]) -> str:
+def _without(text: str, root: JsonNode, added: Added, found: list[tuple[JsonNode, int]]) -> str:
     """Return the text without the entry at a path."""
     depth = _stays(text, found, added.there)
     if depth < 0:
@@ -157,7 +157,7 @@ def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
     return _take_out(text, root, found[: _stays(text, found, there) + 1], None, "")
 
 
-def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
+def _stays(text: str, way: list[tuple[JsonNode, int]], there: int) -> int:
     """Return the last path step whose container stays: later containers hold nothing else."""
     depth = len(way) - 1
     while depth > there and _holds_only_this(text, way[depth]):
@@ -165,7 +165,9 @@ def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
     return depth
 
 
-def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str | None, tail: str) -> str:
+def _take_out(
+    text: str, root: JsonNode, way: list[tuple[JsonNode, int]], written: str | None, tail: str
+) -> str:
     """Return the text without the last part of a path. `written`, `tail`: text that our edit wrote before and after it."""
     node, at = way[-1]
     expected = value_of(root)
@@ -185,23 +187,23 @@ def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str |
 # -- finding --------------------------------------------------------------------------------------------------------------
 
 
-def _expect(node: Node, step: str, so_far: tuple[str, ...]) -> None:
+def _expect(node: JsonNode, step: str, so_far: tuple[str, ...]) -> None:
     wanted = "[" if step == APPEND else "{"
     if node.kind != wanted:
         what = "an array" if step == APPEND else "an object"
         raise FormatError(f"{'.'.join(so_far) or 'what stands there'} is not {what}")
 
 
-def _member(node: Node, key: str) -> Part | None:
+def _member(node: JsonNode, key: str) -> Part | None:
     found = [part for part in node.parts if part.key == key]
     if len(found) > 1:
         raise FormatError(f"{key!r} is there twice")
     return found[0] if found else None
 
 
-def _way(root: Node, added: Added) -> list[tuple[Node, int]] | None:
+def _way(root: JsonNode, added: Added) -> list[tuple[JsonNode, int]] | None:
     """Return the containers on the path to the entry, each with the position in it; None if the entry is gone."""
-    way: list[tuple[Node, int]] = []
+    way: list[tuple[JsonNode, int]] = []
     node = root
     for step in added.path:
         if node.kind != ("[" if step == APPEND else "{"):
@@ -217,7 +219,7 @@ def _way(root: Node, added: Added) -> list[tuple[Node, int]] | None:
     return way
 
 
-def _holds_only_this(text: str, place: tuple[Node, int]) -> bool:
+def _holds_only_this(text: str, place: tuple[JsonNode, int]) -> bool:
     node, at = place
     part = node.parts[at]
     if len(node.parts) > 1:
@@ -244,7 +246,7 @@ def _put(target: Any, path: tuple[str, ...], value: Any) -> None:
         target[path[-1]] = value
 
 
-def _drop(target: Any, way: list[tuple[Node, int]]) -> None:
+def _drop(target: Any, way: list[tuple[JsonNode, int]]) -> None:
     for place, (node, at) in enumerate(way):
         step = node.parts[at].key if node.kind == "{" else at
         if place == len(way) - 1:
@@ -273,7 +275,7 @@ def _indent_at(text: str, at: int) -> str:
     return found[0][: at - begin]
 
 
-def _unit(text: str, root: Node) -> str:
+def _unit(text: str, root: JsonNode) -> str:
     """Return one level of indentation."""
     for part in root.parts:
         indent = _indent_at(text, part.start)
@@ -282,7 +284,7 @@ def _unit(text: str, root: Node) -> str:
     return "  "
 
 
-def _spread(text: str, root: Node, node: Node) -> bool:
+def _spread(text: str, root: JsonNode, node: JsonNode) -> bool:
     """Tell whether the parts of a container are on lines of their own."""
     if not node.parts:
         return node is root or "\n" in text[root.start : root.end] or "\n" in text[node.start : node.end]
@@ -294,7 +296,7 @@ def _spread(text: str, root: Node, node: Node) -> bool:
     return "\n" in text[begin : node.end]
 
 
-def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[str, str, str]:
+def _insert(text: str, root: JsonNode, node: JsonNode, step: str, value: Any) -> tuple[str, str, str]:
     """Insert a last part into a container. Return the text written before it, after it, and the whole text."""
     last = node.parts[-1] if node.parts else None
     close = node.end - 1
@@ -329,7 +331,7 @@ def _with_ends_of(text: str, written: str) -> str:
     return written.replace("\r\n", "\n").replace("\n", newline(text))
 
 
-def _lead(text: str, node: Node, at: int, written: str | None) -> int:
+def _lead(text: str, node: JsonNode, at: int, written: str | None) -> int:
     """Return the number of characters before a part that are removed with it: those written there; after a change of layout,
     the space back to the line start or the comma."""
     start = node.parts[at].start
@@ -344,7 +346,7 @@ def _lead(text: str, node: Node, at: int, written: str | None) -> int:
     return start - begin if text[begin - 1] == "," else 0
 
 
-def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
+def _cut(text: str, node: JsonNode, at: int, lead: int, tail: str) -> str:
     """Return the text without one part and one comma."""
     part = node.parts[at]
     cuts = [(part.start - lead, part.value.end)]
@@ -373,7 +375,7 @@ def _add_root(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]
     return text + lead + whole + end, Added(path=path, value=value, there=-1, lead=lead, tail=end)
 
 
-def _without_root(text: str, root: Node, added: Added) -> str:
+def _without_root(text: str, root: JsonNode, added: Added) -> str:
     start, end = root.start, root.end
     lead, tail = _with_ends_of(text, added.lead), _with_ends_of(text, added.tail)
     if text.endswith(lead, 0, start):

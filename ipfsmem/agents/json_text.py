@@ -23,7 +23,7 @@ _comment = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _plain = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-class Node(NamedTuple):
+class JsonNode(NamedTuple):
     """A value and its position. `parts`: the members of an object or the items of an array; `kind`: `{`, `[` or empty."""
 
     kind: str
@@ -39,12 +39,12 @@ class Part(NamedTuple):
 
     key: str
     start: int
-    value: Node
+    value: JsonNode
     comma: int | None
 
 
 @functools.lru_cache(maxsize=4)  # an edit reads one text several times, and some have several megabytes
-def read(text: str) -> Node | None:
+def read(text: str) -> JsonNode | None:
     """Return the value of a text, None for only space and comments. Raises FormatError with line and column."""
     at = _skip(text, 0)
     if at == len(text):
@@ -56,7 +56,7 @@ def read(text: str) -> Node | None:
     return node
 
 
-def value_of(node: Node) -> Any:
+def value_of(node: JsonNode) -> Any:
     """Return the value without positions; of duplicate keys the last one wins."""
     if node.kind == "{":
         return {part.key: value_of(part.value) for part in node.parts}
@@ -78,7 +78,7 @@ def _skip(text: str, at: int) -> int:
     return found.end()
 
 
-def _value(text: str, at: int, depth: int) -> Node:
+def _value(text: str, at: int, depth: int) -> JsonNode:
     sign = text[at : at + 1]
     if sign in ("{", "[") and sign:
         if depth >= _DEEPEST:
@@ -86,17 +86,17 @@ def _value(text: str, at: int, depth: int) -> Node:
         return _container(text, at, depth)
     if sign == '"':
         key, end = _text(text, at)
-        return Node("", at, end, [], key)
+        return JsonNode("", at, end, [], key)
     found = _plain.match(text, at)
     if found is None:
         raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} does not begin a value")
     try:
-        return Node("", at, found.end(), [], json.loads(found[0]))
+        return JsonNode("", at, found.end(), [], json.loads(found[0]))
     except ValueError:  # more digits than Python converts to a number
         raise _wrong(text, at, "a number has too many digits") from None
 
 
-def _container(text: str, start: int, depth: int) -> Node:
+def _container(text: str, start: int, depth: int) -> JsonNode:
     kind = text[start]
     closing = "}" if kind == "{" else "]"
     parts: list[Part] = []
@@ -119,7 +119,7 @@ def _container(text: str, start: int, depth: int) -> Node:
             at = _skip(text, at + 1)
         elif text[at : at + 1] != closing:
             raise _wrong(text, at, f"a comma or {closing} is missing")
-    return Node(kind, start, at + 1, parts)
+    return JsonNode(kind, start, at + 1, parts)
 
 
 def _text(text: str, at: int) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from ipfsmem.api.calls import Caller
 from ipfsmem.api.routes import reached
 from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat import agh_http, librefang_http
-from ipfsmem.compat.http import Answer, Call, HttpRoute
+from ipfsmem.compat.http import HttpAnswer, HttpCall, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 
@@ -21,7 +21,7 @@ class ProgramRoutes(NamedTuple):
     """The routes of a program and its error format."""
 
     routes: Sequence[HttpRoute]
-    problem: Callable[[IpfsmemError], Answer]
+    problem: Callable[[IpfsmemError], HttpAnswer]
     #: Path of a health check that needs no token; "" for none.
     health: str = ""
 
@@ -40,10 +40,10 @@ def worked(
     body: Any,
     caller: Caller,
     whole: Memory,
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer of a route on an open memory. Raises Refused, and errors not caused by the request."""
     caller.require(route.right)
-    call = Call(
+    call = HttpCall(
         whole,
         workspace,
         dict(request.match_info),
@@ -68,7 +68,7 @@ def body_of(data: bytes) -> Any:
         raise UsageError(f"the body is not JSON: {error}") from None
 
 
-def response(answer: Answer) -> web.Response:
+def response(answer: HttpAnswer) -> web.Response:
     """Return the HTTP response of an answer."""
     if answer.value is None:
         return web.Response(status=answer.status)

@@ -27,7 +27,7 @@ SAFE_HEADERS: Final = {
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
 
-class Files:
+class PageFiles:
     """The files of a build, read once."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -35,7 +35,7 @@ class Files:
         self._files = files
 
     @classmethod
-    def built(cls, folder: Path = BUILT) -> Files | None:
+    def built(cls, folder: Path = BUILT) -> PageFiles | None:
         """Return the files of this installation; None if the page was not built."""
         if not (folder / "index.html").is_file():
             return None

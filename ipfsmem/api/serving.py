@@ -44,7 +44,7 @@ from ipfsmem.api.document import document
 from ipfsmem.api.routes import Route
 from ipfsmem.api.served import ServedMemory, until
 from ipfsmem.api.turns import MOST, TooManyCalls
-from ipfsmem.api.who import Doors, Known
+from ipfsmem.api.who import Doors, KnownCaller
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat.http import HttpRoute
@@ -72,7 +72,7 @@ ROUTES: Final = (
 _MOST_OF_A_PROGRAM: Final = 4 * 1024 * 1024
 #: The kind of a refusal by status; only HTTP has these, no command ends with them.
 _REFUSALS: Final = {401: "TokenError", 403: "OriginError", 421: "HostError"}
-_KNOWN: Final = web.RequestKey("known", Known)
+_KNOWN: Final = web.RequestKey("known", KnownCaller)
 _EVENTS: Final = "text/event-stream"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -87,7 +87,7 @@ class Api:
         doors: Doors,
         *,
         read_only: bool = False,
-        files: page.Files | None = None,
+        files: page.PageFiles | None = None,
         told: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
         sync: bool = False,
         program: str = "",
@@ -207,7 +207,7 @@ class Api:
             raise vault_routes.not_found(name)
         return self._served[name]
 
-    def _caller(self, known: Known, served: ServedMemory, whole: Memory) -> Caller:
+    def _caller(self, known: KnownCaller, served: ServedMemory, whole: Memory) -> Caller:
         """Return the rights of a request's token, checked while the vault is open. Raises Refused for a token that opens
         nothing."""
         if known.caller is not None:
@@ -389,7 +389,7 @@ class Api:
             return await self._stream(request, known, served, cursor)
 
     @contextlib.contextmanager
-    def _one_more_listens(self, known: Known) -> Iterator[None]:
+    def _one_more_listens(self, known: KnownCaller) -> Iterator[None]:
         """Count one more stream, before anything is waited for. Raises Refused at a limit: a stored token has a low one, so
         that its program cannot use up the streams of all others."""
         of_token = self._streams[known.digest] if known.digest else 0
@@ -404,7 +404,7 @@ class Api:
             self._streams[known.digest] -= 1
 
     async def _stream(
-        self, request: web.Request, known: Known, served: ServedMemory, cursor: str
+        self, request: web.Request, known: KnownCaller, served: ServedMemory, cursor: str
     ) -> web.StreamResponse:
         caller = known.caller
         with contextlib.suppress(PassphraseError, TooManyCalls):

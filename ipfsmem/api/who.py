@@ -23,7 +23,7 @@ CODE_TRIES: Final = 5
 MAX_SESSIONS: Final = 64
 
 
-class Known(NamedTuple):
+class KnownCaller(NamedTuple):
     """A known caller: `caller` of a token of this run; else a kept token of that memory, by its hash."""
 
     caller: Caller | None
@@ -69,12 +69,12 @@ class Doors:
 
     # -- tokens ----------------------------------------------------------------------------------------------
 
-    def let_in(self, token: str, caller: Caller) -> None:
+    def accept_token(self, token: str, caller: Caller) -> None:
         """Accept this token while the server runs."""
         self._run.append((token.encode(), caller))
         del self._run[1 : max(1, len(self._run) - MAX_SESSIONS)]
 
-    def who(self, authorizations: Sequence[str]) -> Known | None:
+    def who(self, authorizations: Sequence[str]) -> KnownCaller | None:
         """Return the caller of a request by its token; None without a known one."""
         if len(authorizations) != 1:
             return None
@@ -85,13 +85,13 @@ class Doors:
         given = token.encode("utf-8", "surrogateescape")
         for known, caller in self._run:
             if hmac.compare_digest(known, given):
-                return Known(caller)
+                return KnownCaller(caller)
         for namespace, memory in self._served.items():
             if (digest := memory.tokens.find(token)) is not None:
-                return Known(None, namespace, digest)
+                return KnownCaller(None, namespace, digest)
         return None
 
-    def still(self, known: Known) -> bool:
+    def still(self, known: KnownCaller) -> bool:
         """Tell whether an accepted token is still valid."""
         return known.namespace is None or self._served[known.namespace].tokens.still(known.digest)
 
@@ -116,5 +116,5 @@ class Doors:
         if not right:
             return None
         token = secrets.token_urlsafe(32)
-        self.let_in(token, Caller("admin"))
+        self.accept_token(token, Caller("admin"))
         return token

@@ -194,7 +194,7 @@ def _join(
     return entry
 
 
-def limit_values(entry: Entry, let_in: Callable[[str], Admission], most: int) -> Entry:
+def limit_values(entry: Entry, admission_of: Callable[[str], Admission], most: int) -> Entry:
     """Trim an entry that a join grew beyond `most` values; return any other unchanged.
 
     First the newest value of each device admitted by a root stays. The rest is shared equally among the
@@ -213,7 +213,7 @@ def limit_values(entry: Entry, let_in: Callable[[str], Admission], most: int) ->
     for at, (dot, _) in enumerate(newest):
         device, before = dot[:16], written.get(dot[:16], 0)
         written[device] = before + 1
-        share = let_in(device)
+        share = admission_of(device)
         if before == 0 and share == BY_ROOT:
             first.append(dot)
         else:

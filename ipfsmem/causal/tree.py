@@ -52,7 +52,7 @@ def entry_size(name: str, text: bytes) -> int:
     return len(name) + 3 + len(text)
 
 
-class Node:
+class TreeNode:
     """One node: a leaf with the JSON text of each entry, or an inner node with its children's hashes."""
 
     __slots__ = ("children", "digest", "entries", "loaded", "prefix", "raw")
@@ -70,22 +70,22 @@ class Node:
         self.digest = digest
         self.entries = entries
         self.children = children
-        self.loaded: dict[str, Node] = {}
+        self.loaded: dict[str, TreeNode] = {}
 
 
-def _leaf(prefix: str, entries: dict[str, bytes]) -> Node:
+def _leaf(prefix: str, entries: dict[str, bytes]) -> TreeNode:
     body = b",".join([b'"%s":%s' % (name.encode(), entries[name]) for name in sorted(entries)])
     raw = b'{"e":{' + body + b"}}"
-    return Node(prefix, raw, sha256(raw).digest(), entries, None)
+    return TreeNode(prefix, raw, sha256(raw).digest(), entries, None)
 
 
-def _inner(prefix: str, children: dict[str, bytes]) -> Node:
+def _inner(prefix: str, children: dict[str, bytes]) -> TreeNode:
     body = ",".join(f'"{digit}":"{children[digit].hex()}"' for digit in sorted(children))
     raw = b'{"n":{' + body.encode() + b"}}"
-    return Node(prefix, raw, sha256(raw).digest(), None, children)
+    return TreeNode(prefix, raw, sha256(raw).digest(), None, children)
 
 
-def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
+def parse_node(prefix: str, raw: bytes, digest: bytes) -> TreeNode:
     """Parse and check a node: its hash, its form, that each entry is under the prefix, and the split rule.
 
     Raises DamagedError for another hash, FormatError for the rest.
@@ -126,7 +126,7 @@ class TreePatch(msgspec.Struct, frozen=True):
     """A changed tree, its new nodes by prefix, and the prefixes of removed nodes."""
 
     tree: StateTree
-    written: dict[str, Node]
+    written: dict[str, TreeNode]
     removed: set[str]
 
 
@@ -135,7 +135,7 @@ class StateTree:
 
     __slots__ = ("_load", "_top", "digest")
 
-    def __init__(self, top: Node | None, load: Load, digest: bytes = b"") -> None:
+    def __init__(self, top: TreeNode | None, load: Load, digest: bytes = b"") -> None:
         """Pass `digest` only when the top is to be loaded on first use."""
         self._top = top
         self._load = load
@@ -143,13 +143,13 @@ class StateTree:
         self.digest = digest if top is None else top.digest
 
     @property
-    def top(self) -> Node:
+    def top(self) -> TreeNode:
         """Return the top node."""
         if self._top is None:
             self._top = parse_node("", self._load("", self.digest), self.digest)
         return self._top
 
-    def child(self, node: Node, digit: str) -> Node:
+    def child(self, node: TreeNode, digit: str) -> TreeNode:
         """Return the child of an inner node, loading it on first use."""
         got = node.loaded.get(digit)
         if got is None:
@@ -172,7 +172,7 @@ class StateTree:
         assert node.entries is not None
         return node.entries.get(name)
 
-    def find(self, prefix: str) -> Node:
+    def find(self, prefix: str) -> TreeNode:
         """Return the node with exactly this prefix. Raises FormatError when absent."""
         node = self.top
         while node.prefix != prefix:
@@ -188,7 +188,7 @@ class StateTree:
             if node.entries is not None:
                 yield from node.entries.items()
 
-    def nodes(self, start: Node | None = None) -> Iterator[Node]:
+    def nodes(self, start: TreeNode | None = None) -> Iterator[TreeNode]:
         """Yield all nodes, parents first."""
         stack = [start or self.top]
         while stack:
@@ -197,7 +197,7 @@ class StateTree:
             if node.children is not None:
                 stack.extend(self.child(node, digit) for digit in sorted(node.children, reverse=True))
 
-    def readable(self, unread: list[tuple[str, bytes]]) -> Iterator[Node]:
+    def readable(self, unread: list[tuple[str, bytes]]) -> Iterator[TreeNode]:
         """Yield the nodes that load, parents first; append prefix and digest of the others, whose subtrees
         stay unknown, to `unread`."""
         try:
@@ -216,7 +216,7 @@ class StateTree:
 
     def patch(self, changes: Mapping[str, bytes | None]) -> TreePatch:
         """Replace the entries in `changes` (None removes one); nodes off their paths are shared."""
-        written: dict[str, Node] = {}
+        written: dict[str, TreeNode] = {}
         removed: set[str] = set()
         work = [(name_digits(name), name, text) for name, text in changes.items()]
         top = self._patched(self.top, "", work, written, removed) or _leaf("", {})
@@ -227,12 +227,12 @@ class StateTree:
 
     def _patched(
         self,
-        node: Node | None,
+        node: TreeNode | None,
         prefix: str,
         work: list[tuple[str, str, bytes | None]],
-        written: dict[str, Node],
+        written: dict[str, TreeNode],
         removed: set[str],
-    ) -> Node | None:
+    ) -> TreeNode | None:
         if node is None or node.entries is not None:
             entries = dict(node.entries) if node is not None and node.entries is not None else {}
             for _, name, text in work:
@@ -264,7 +264,7 @@ class StateTree:
         made.loaded = loaded
         return self._folded(made, written, removed)
 
-    def _folded(self, node: Node, written: dict[str, Node], removed: set[str]) -> Node | None:
+    def _folded(self, node: TreeNode, written: dict[str, TreeNode], removed: set[str]) -> TreeNode | None:
         """Turn an inner node that became too small into a leaf."""
         assert node.children is not None
         entries: dict[str, bytes] = {}
@@ -287,7 +287,7 @@ class StateTree:
         return _leaf(node.prefix, entries)
 
 
-def _build(prefix: str, entries: dict[str, bytes], written: dict[str, Node]) -> Node:
+def _build(prefix: str, entries: dict[str, bytes], written: dict[str, TreeNode]) -> TreeNode:
     size = sum([len(name) + 3 + len(text) for name, text in entries.items()])
     if is_leaf(len(entries), size, len(prefix)):
         return _leaf(prefix, entries)
@@ -296,7 +296,7 @@ def _build(prefix: str, entries: dict[str, bytes], written: dict[str, Node]) -> 
     for name, text in entries.items():
         groups.setdefault(name_digits(name)[depth], {})[name] = text
     children: dict[str, bytes] = {}
-    loaded: dict[str, Node] = {}
+    loaded: dict[str, TreeNode] = {}
     for digit, group in groups.items():
         node = _build(prefix + digit, group, written)
         written[node.prefix] = node
@@ -359,15 +359,15 @@ def diff_steps(
     node that breaks its hash or the split rule raises FormatError.
     """
     found: list[Difference] = []
-    read: dict[str, Node] = {}
-    frontier: list[tuple[str, bytes, list[Node]]] = []
+    read: dict[str, TreeNode] = {}
+    frontier: list[tuple[str, bytes, list[TreeNode]]] = []
     if theirs == _EMPTY:
         _compare(_entries_below(mine, [mine.top], ""), {}, found)  # every tree has a top node
     elif mine.digest != theirs:
         frontier.append(("", theirs, [mine.top]))
     while frontier:
         texts = yield [(prefix, digest) for prefix, digest, _ in frontier]
-        following: list[tuple[str, bytes, list[Node]]] = []
+        following: list[tuple[str, bytes, list[TreeNode]]] = []
         for (prefix, digest, ours), text in zip(frontier, texts, strict=True):
             if lost is not None and (text is None or sha256(text).digest() != digest):
                 lost.append(prefix)
@@ -397,7 +397,7 @@ def diff_steps(
     return found
 
 
-def _must_split(mine: StateTree, read: Mapping[str, Node], lost: Collection[str], node: Node) -> bool:
+def _must_split(mine: StateTree, read: Mapping[str, TreeNode], lost: Collection[str], node: TreeNode) -> bool:
     """Tell whether more lies below an inner node than a leaf may hold.
 
     Its children were read or equal ours, which obey the rule; an inner child exceeds a leaf or is refused on
@@ -418,9 +418,9 @@ def _must_split(mine: StateTree, read: Mapping[str, Node], lost: Collection[str]
     return False
 
 
-def _below(tree: StateTree, ours: list[Node], prefix: str) -> list[Node]:
+def _below(tree: StateTree, ours: list[TreeNode], prefix: str) -> list[TreeNode]:
     """Return our nodes that can hold entries under `prefix`, given those for its parent."""
-    result: list[Node] = []
+    result: list[TreeNode] = []
     for node in ours:
         if node.children is not None and len(node.prefix) < len(prefix):
             digit = prefix[len(node.prefix)]
@@ -431,7 +431,7 @@ def _below(tree: StateTree, ours: list[Node], prefix: str) -> list[Node]:
     return result
 
 
-def _entries_below(tree: StateTree, ours: list[Node], prefix: str) -> dict[str, bytes]:
+def _entries_below(tree: StateTree, ours: list[TreeNode], prefix: str) -> dict[str, bytes]:
     entries: dict[str, bytes] = {}
     for start in ours:
         for node in tree.nodes(start):

@@ -14,7 +14,7 @@ from ipfsmem.cli.context import CommandContext
 from ipfsmem.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.api.page import Files
+    from ipfsmem.api.page import PageFiles
     from ipfsmem.api.served import ServedMemory
     from ipfsmem.api.who import Doors
     from ipfsmem.memory import Memory
@@ -75,7 +75,7 @@ async def run(
     port: int,
     public: bool = False,
     read_only: bool = False,
-    files: Files | None = None,
+    files: PageFiles | None = None,
     sync: bool = False,
     program: str = "",
     workspace: str = "",

@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import clean, moment, to_json
 from ipfsmem.config import expanded
 
 if TYPE_CHECKING:
-    from ipfsmem.vault.sheet import Place, RecoverySheet
+    from ipfsmem.vault.sheet import RecoverySheet, SheetProvider
 
 _WIDTH = 78
 
@@ -107,7 +107,7 @@ def _places(sheet: RecoverySheet) -> list[str]:
     return [line for place in sheet.providers for line in _place(place, sheet)]
 
 
-def _place(place: Place, sheet: RecoverySheet) -> list[str]:
+def _place(place: SheetProvider, sheet: RecoverySheet) -> list[str]:
     lines = [f"- {clean(place.provider)}"]
     if place.hidden:
         lines.append("    (... replaces a part that may be a secret)")

@@ -115,7 +115,7 @@ async def _serve(
     doors = Doors({one.namespace: one for one in served}, names=names)
     made = None if given or any(one.tokens for one in served) else secrets.token_urlsafe(24)
     if token := given or made:
-        doors.let_in(token, Caller("admin"))
+        doors.accept_token(token, Caller("admin"))
 
     def say(url: str) -> None:
         if context.json:

@@ -19,7 +19,7 @@ from ipfsmem.errors import PassphraseError, StorageError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.api.page import Files
+    from ipfsmem.api.page import PageFiles
     from ipfsmem.api.served import ServedMemory
     from ipfsmem.api.who import Doors
 
@@ -77,11 +77,11 @@ def command(
     if folder is not None:
         _write_static(context, folder, places)
         return
-    from ipfsmem.api.page import Files
+    from ipfsmem.api.page import PageFiles
     from ipfsmem.cli.api_server import served_memories
     from ipfsmem.files.built_page import not_built_error
 
-    files = Files.built()
+    files = PageFiles.built()
     if files is None:
         raise not_built_error()
     with served_memories(context, also) as served:
@@ -110,7 +110,7 @@ def _write_static(context: CommandContext, folder: str, places: tuple[str, ...])
 async def _serve(
     context: CommandContext,
     served: list[ServedMemory],
-    files: Files,
+    files: PageFiles,
     port: int,
     read_only: bool,
     browser: bool,

@@ -68,7 +68,7 @@ class File(NamedTuple):
         return {**found, "content": clean_text(document(file))} if content else found
 
 
-class Files:
+class WorkspaceFiles:
     """The memory files of a vault: the global ones, and those of a workspace."""
 
     def __init__(self, memory: Memory, workspace: str) -> None:
@@ -287,8 +287,8 @@ def _snippet(body: str, query: str) -> str:
 # -- tools ---------------------------------------------------------------------------------------------------
 
 
-def _files(desk: ToolContext, given: JSON) -> Files:
-    return Files(desk.memory, desk.scope_of({}))
+def _files(desk: ToolContext, given: JSON) -> WorkspaceFiles:
+    return WorkspaceFiles(desk.memory, desk.scope_of({}))
 
 
 def _answer(said: str) -> ToolResult:

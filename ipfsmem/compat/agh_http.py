@@ -6,34 +6,34 @@ from typing import Any, Final
 
 from ipfsmem.bundle.keys import is_scope
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.compat.agh import ENTRIES, HITS, MOST_ENTRIES, MOST_HITS, Files
-from ipfsmem.compat.http import Answer, Call, HttpRoute
+from ipfsmem.compat.agh import ENTRIES, HITS, MOST_ENTRIES, MOST_HITS, WorkspaceFiles
+from ipfsmem.compat.http import HttpAnswer, HttpCall, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 
 #: Header fields that this program sets, and those of a memory that is not a file.
 _NOT_OF_A_FILE: Final = ("type", "origin_name", "session")
 
 
-def _files(call: Call) -> Files:
+def _files(call: HttpCall) -> WorkspaceFiles:
     workspace = call.query.get("workspace") or call.query.get("workspace_id") or call.workspace
     if workspace and not is_scope(workspace):
         raise UsageError(f"invalid workspace {workspace[:40]!a}")
     call.require("")
     if workspace:
         call.require(workspace)
-    return Files(call.memory, workspace)
+    return WorkspaceFiles(call.memory, workspace)
 
 
-def _list(call: Call) -> Answer:
-    return Answer({"memories": [one.values() for one in _files(call).files(call.query.get("scope", ""))]})
+def _list(call: HttpCall) -> HttpAnswer:
+    return HttpAnswer({"memories": [one.values() for one in _files(call).files(call.query.get("scope", ""))]})
 
 
-def _read(call: Call) -> Answer:
+def _read(call: HttpCall) -> HttpAnswer:
     found = _files(call).read(call.path["filename"], call.query.get("scope", ""))
-    return Answer({"memory": found.values(content=True)})
+    return HttpAnswer({"memory": found.values(content=True)})
 
 
-def _write(call: Call) -> Answer:
+def _write(call: HttpCall) -> HttpAnswer:
     given = call.object()
     content = given.get("content")
     if not isinstance(content, str):
@@ -46,38 +46,38 @@ def _write(call: Call) -> Answer:
     made, new = _files(call).write(
         call.path["filename"], str(said.get("type") or ""), file.body, fields, scope
     )
-    return Answer({"memory": made.values()}, 201 if new else 200)
+    return HttpAnswer({"memory": made.values()}, 201 if new else 200)
 
 
-def _delete(call: Call) -> Answer:
+def _delete(call: HttpCall) -> HttpAnswer:
     gone = _files(call).delete(call.path["filename"], call.query.get("scope", ""))
-    return Answer({"deleted": True, "filename": gone.filename, "scope": gone.scope})
+    return HttpAnswer({"deleted": True, "filename": gone.filename, "scope": gone.scope})
 
 
-def _search(call: Call) -> Answer:
+def _search(call: HttpCall) -> HttpAnswer:
     query = call.query.get("q") or call.query.get("query") or ""
     found = _files(call).search(query, call.query.get("scope", ""), call.number("limit", HITS, MOST_HITS))
     shown = [{**file.values(), "score": score, "snippet": snippet} for file, score, snippet in found]
-    return Answer({"results": shown})
+    return HttpAnswer({"results": shown})
 
 
-def _health(call: Call) -> Answer:
-    return Answer(_files(call).health())
+def _health(call: HttpCall) -> HttpAnswer:
+    return HttpAnswer(_files(call).health())
 
 
-def _history(call: Call) -> Answer:
+def _history(call: HttpCall) -> HttpAnswer:
     found = _files(call).history(
         call.query.get("operation", ""),
         call.query.get("since", ""),
         call.number("limit", ENTRIES, MOST_ENTRIES),
     )
-    return Answer({"operations": found})
+    return HttpAnswer({"operations": found})
 
 
-def _reindex(call: Call) -> Answer:
+def _reindex(call: HttpCall) -> HttpAnswer:
     files = _files(call)
     call.memory.maintenance.reindex()
-    return Answer({"indexed": len(files.files())})
+    return HttpAnswer({"indexed": len(files.files())})
 
 
 _MEMORY: Final = "/api/memory"
@@ -94,8 +94,8 @@ ROUTES: Final = (
 )
 
 
-def problem(error: IpfsmemError) -> Answer:
+def problem(error: IpfsmemError) -> HttpAnswer:
     """Return an error with a stable code."""
     missing = isinstance(error, NotFoundError)
     code = "memory.not_found" if missing else "memory.invalid"
-    return Answer({"error": {"code": code, "message": str(error)}}, 404 if missing else 400)
+    return HttpAnswer({"error": {"code": code, "message": str(error)}}, 404 if missing else 400)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 Right = Literal["read", "write"]
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """An answer; `value` None has no body."""
 
     value: Any = None
     status: int = 200
 
 
-class Call(NamedTuple):
+class HttpCall(NamedTuple):
     """A request. `memory`: the whole vault; `workspace`: the scope that the server was started with; `may`: whether the caller's
     token covers a scope, which raises if not."""
 
@@ -54,4 +54,4 @@ class HttpRoute(NamedTuple):
     method: str
     path: str
     right: Right
-    work: Callable[[Call], Answer]
+    work: Callable[[HttpCall], HttpAnswer]

@@ -16,7 +16,7 @@ from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.keys import is_scope
 from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, name_of, value_file
 from ipfsmem.compat.entries import created_at, instant, own_in, write_entry
-from ipfsmem.compat.http import Answer, Call, HttpRoute
+from ipfsmem.compat.http import HttpAnswer, HttpCall, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.values import is_past
@@ -79,7 +79,7 @@ def _time(at: datetime) -> str:
 # -- which memories ------------------------------------------------------------------------------------------
 
 
-def _agent(call: Call) -> str:
+def _agent(call: HttpCall) -> str:
     """Return the scope of the agent in a path, which the caller's token covers. Raises UsageError."""
     scope = call.path["id"].lower()
     if not is_scope(scope):
@@ -88,7 +88,7 @@ def _agent(call: Call) -> str:
     return scope
 
 
-def _there(call: Call) -> Memory:
+def _there(call: HttpCall) -> Memory:
     return call.memory.scope(_agent(call))
 
 
@@ -104,22 +104,22 @@ def _in_scope(memory: Memory, scope: str) -> list[Item]:
     ]
 
 
-def _scopes(call: Call) -> list[str]:
+def _scopes(call: HttpCall) -> list[str]:
     found = ["", *call.memory.scopes.names()]
     return [scope for scope in found if call.may(scope)]
 
 
-def _all(call: Call) -> list[Item]:
+def _all(call: HttpCall) -> list[Item]:
     found = [item for scope in _scopes(call) for item in _in_scope(call.memory, scope)]
     return sorted(found, key=lambda one: (created_at(one.reading), one.id), reverse=True)
 
 
-def _one(call: Call) -> Item:
+def _one(call: HttpCall) -> Item:
     """Return the memory of an ID. Raises NotFoundError."""
     return _by_id(call, call.path["memory_id"])
 
 
-def _by_id(call: Call, ident: str, places: Mapping[str, tuple[str, str]] | None = None) -> Item:
+def _by_id(call: HttpCall, ident: str, places: Mapping[str, tuple[str, str]] | None = None) -> Item:
     scope, key = (_places(call) if places is None else places).get(ident, ("", ""))
     reading = call.memory.scope(scope).read(key) if key else None
     if reading is None or not reading.own:
@@ -127,7 +127,7 @@ def _by_id(call: Call, ident: str, places: Mapping[str, tuple[str, str]] | None 
     return Item(scope, reading)
 
 
-def _places(call: Call) -> dict[str, tuple[str, str]]:
+def _places(call: HttpCall) -> dict[str, tuple[str, str]]:
     """Return scope and key of each memory that the caller may read, by ID."""
     return {
         str(uuid5(_IDS, f"{scope}/{item.key}")): (scope, item.key)
@@ -136,7 +136,7 @@ def _places(call: Call) -> dict[str, tuple[str, str]]:
     }
 
 
-def _chosen(call: Call, items: Iterable[Item]) -> list[Item]:
+def _chosen(call: HttpCall, items: Iterable[Item]) -> list[Item]:
     category, level = call.query.get("category", ""), _level(call.query.get("level", ""))
     return [one for one in items if category in ("", one.category) and level in ("", one.level)]
 
@@ -148,25 +148,25 @@ def _level(said: str) -> str:
     return level
 
 
-def _page(call: Call, items: list[Item], **more: Any) -> Answer:
+def _page(call: HttpCall, items: list[Item], **more: Any) -> HttpAnswer:
     offset, limit = call.number("offset", 0, 10**9), call.number("limit", LIMIT, MOST)
     found = _chosen(call, items)
     shown = [one.values() for one in found[offset : offset + limit]]
-    return Answer({"memories": shown, "total": len(found), "offset": offset, "limit": limit, **more})
+    return HttpAnswer({"memories": shown, "total": len(found), "offset": offset, "limit": limit, **more})
 
 
 # -- memories ------------------------------------------------------------------------------------------------
 
 
-def _list(call: Call) -> Answer:
+def _list(call: HttpCall) -> HttpAnswer:
     return _page(call, _all(call), proactive_enabled=True)
 
 
-def _list_agent(call: Call) -> Answer:
+def _list_agent(call: HttpCall) -> HttpAnswer:
     return _page(call, _in_scope(call.memory, _agent(call)))
 
 
-def _add(call: Call) -> Answer:
+def _add(call: HttpCall) -> HttpAnswer:
     given = call.object()
     agent = str(given.get("agent_id") or "").lower()
     if agent and not is_scope(agent):
@@ -184,11 +184,11 @@ def _add(call: Call) -> Answer:
     category = str(given.get("category") or metadata.get("category") or "")
     user = str(given.get("user_id") or "")
     made = [_write(call, text, agent, level, category, given.get("confidence"), user) for text in texts]
-    return Answer({"added": len(made), "memories": [one.values() for one in made]}, 201)
+    return HttpAnswer({"added": len(made), "memories": [one.values() for one in made]}, 201)
 
 
 def _write(
-    call: Call, text: str, agent: str, level: str, category: str, confidence: object, user: str = ""
+    call: HttpCall, text: str, agent: str, level: str, category: str, confidence: object, user: str = ""
 ) -> Item:
     scope = "" if level == "user" else agent
     call.require(scope)
@@ -211,11 +211,11 @@ def _write(
     return Item(scope, reading)
 
 
-def _get(call: Call) -> Answer:
-    return Answer(_one(call).values())
+def _get(call: HttpCall) -> HttpAnswer:
+    return HttpAnswer(_one(call).values())
 
 
-def _update(call: Call) -> Answer:
+def _update(call: HttpCall) -> HttpAnswer:
     content = call.object().get("content")
     if not isinstance(content, str) or not content.strip():
         raise UsageError("missing field `content`")
@@ -223,12 +223,12 @@ def _update(call: Call) -> Answer:
     there = call.memory.scope(item.scope)
     with there.facts.keeping(item.reading.key, seen=item.reading.seen):
         there.write(item.reading.key, content, seen=item.reading)
-    return Answer({"updated": True, "memory_id": item.id})
+    return HttpAnswer({"updated": True, "memory_id": item.id})
 
 
-def _delete(call: Call) -> Answer:
+def _delete(call: HttpCall) -> HttpAnswer:
     _take_away(call.memory, _one(call))
-    return Answer(None, 204)
+    return HttpAnswer(None, 204)
 
 
 def _take_away(memory: Memory, item: Item) -> None:
@@ -237,16 +237,16 @@ def _take_away(memory: Memory, item: Item) -> None:
     there.forget(item.reading.key, seen=item.reading, keep_earlier=True)
 
 
-def _history(call: Call) -> Answer:
+def _history(call: HttpCall) -> HttpAnswer:
     item = _one(call)
     versions = [
         {"content": clean_text(one.text), "replaced_at": instant(one.until).replace("Z", "+00:00")}
         for one in call.memory.scope(item.scope).facts.history(item.reading.key)
     ]
-    return Answer({"memory_id": item.id, "versions": versions, "version_count": len(versions)})
+    return HttpAnswer({"memory_id": item.id, "versions": versions, "version_count": len(versions)})
 
 
-def _bulk_delete(call: Call) -> Answer:
+def _bulk_delete(call: HttpCall) -> HttpAnswer:
     ids = call.object().get("ids")
     if not isinstance(ids, list):
         raise UsageError("missing 'ids' array")
@@ -257,18 +257,18 @@ def _bulk_delete(call: Call) -> Answer:
             deleted += 1
         except IpfsmemError:
             continue  # counted as failed
-    return Answer({"deleted": deleted, "failed": len(ids) - deleted, "total": len(ids)})
+    return HttpAnswer({"deleted": deleted, "failed": len(ids) - deleted, "total": len(ids)})
 
 
-def _search(call: Call) -> Answer:
+def _search(call: HttpCall) -> HttpAnswer:
     return _found(call, _all(call))
 
 
-def _search_agent(call: Call) -> Answer:
+def _search_agent(call: HttpCall) -> HttpAnswer:
     return _found(call, _in_scope(call.memory, _agent(call)))
 
 
-def _found(call: Call, items: list[Item]) -> Answer:
+def _found(call: HttpCall, items: list[Item]) -> HttpAnswer:
     query, limit = call.query.get("q"), call.number("limit", LIMIT, MOST)
     if query is None:
         raise UsageError("missing field `q`")
@@ -278,14 +278,14 @@ def _found(call: Call, items: list[Item]) -> Answer:
         try:
             hits = call.memory.stack(scope).recall(query, limit=min(200, max(1, limit))).hits
         except UsageError:  # the query has no word
-            return Answer({"memories": []})
+            return HttpAnswer({"memories": []})
         ranked += [
             (hit.score, known[scope, hit.key])
             for hit in hits
             if hit.scope == scope and (scope, hit.key) in known
         ]
     ranked.sort(key=lambda one: -one[0])
-    return Answer({"memories": [item.values() for _, item in ranked[:limit]]})
+    return HttpAnswer({"memories": [item.values() for _, item in ranked[:limit]]})
 
 
 def _stats_of(items: list[Item]) -> dict[str, Any]:
@@ -301,30 +301,30 @@ def _stats_of(items: list[Item]) -> dict[str, Any]:
     }
 
 
-def _stats(call: Call) -> Answer:
+def _stats(call: HttpCall) -> HttpAnswer:
     items = _all(call)
     agents = dict(Counter(one.scope for one in items if one.scope))
-    return Answer({**_stats_of(items), "proactive_enabled": True, "by_agent": agents})
+    return HttpAnswer({**_stats_of(items), "proactive_enabled": True, "by_agent": agents})
 
 
-def _stats_agent(call: Call) -> Answer:
-    return Answer(_stats_of(_in_scope(call.memory, _agent(call))))
+def _stats_agent(call: HttpCall) -> HttpAnswer:
+    return HttpAnswer(_stats_of(_in_scope(call.memory, _agent(call))))
 
 
-def _count(call: Call) -> Answer:
+def _count(call: HttpCall) -> HttpAnswer:
     level = _level(call.query.get("level", ""))
     agent = _agent(call)
     found = [one for one in _in_scope(call.memory, agent) if level in ("", one.level)]
-    return Answer({"agent_id": agent, "count": len(found), "level": level or None})
+    return HttpAnswer({"agent_id": agent, "count": len(found), "level": level or None})
 
 
-def _reset(call: Call) -> Answer:
+def _reset(call: HttpCall) -> HttpAnswer:
     for item in _in_scope(call.memory, _agent(call)):
         _take_away(call.memory, item)
-    return Answer(None, 204)
+    return HttpAnswer(None, 204)
 
 
-def _clear_level(call: Call) -> Answer:
+def _clear_level(call: HttpCall) -> HttpAnswer:
     said = call.path["level"].lower()
     level = next((one for one in LEVELS if one == said), None)
     if level is None:
@@ -334,10 +334,10 @@ def _clear_level(call: Call) -> Answer:
         if item.level == level:
             _take_away(call.memory, item)
     call.memory.scope(agent).values.clear(level=level)
-    return Answer(None, 204)
+    return HttpAnswer(None, 204)
 
 
-def _cleanup(call: Call) -> Answer:
+def _cleanup(call: HttpCall) -> HttpAnswer:
     deleted, now = 0, call.memory.replica.world.now()
     for scope in _scopes(call):
         there = call.memory.scope(scope)
@@ -347,10 +347,10 @@ def _cleanup(call: Call) -> Answer:
             if file.fields.get(LEVEL) == "session" and is_past(file.expires, now):
                 _take_away(call.memory, Item(scope, one))
                 deleted += 1
-    return Answer({"cleaned_up": True, "deleted_count": deleted, "session_ttl_hours": SESSION_TTL})
+    return HttpAnswer({"cleaned_up": True, "deleted_count": deleted, "session_ttl_hours": SESSION_TTL})
 
 
-def _duplicates(call: Call) -> Answer:
+def _duplicates(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
     known = {one.reading.key: one for one in _in_scope(call.memory, agent)}
     groups = [
@@ -358,20 +358,20 @@ def _duplicates(call: Call) -> Answer:
         for one in call.memory.scope(agent).duplicates()
         if one.key in known and one.other in known
     ]
-    return Answer({"duplicate_groups": len(groups), "groups": groups})
+    return HttpAnswer({"duplicate_groups": len(groups), "groups": groups})
 
 
-def _user(call: Call) -> Answer:
+def _user(call: HttpCall) -> HttpAnswer:
     user = call.path["user_id"]
     found = [
         one
         for one in _all(call)
         if one.level == "user" and one.reading.readable.fields.get("user_id", "") == user
     ]
-    return Answer({"memories": [one.values() for one in found]})
+    return HttpAnswer({"memories": [one.values() for one in found]})
 
 
-def _export(call: Call) -> Answer:
+def _export(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
     found = [
         {
@@ -385,10 +385,10 @@ def _export(call: Call) -> Answer:
         }
         for item in _in_scope(call.memory, agent)
     ]
-    return Answer({"agent_id": agent, "count": len(found), "memories": found})
+    return HttpAnswer({"agent_id": agent, "count": len(found), "memories": found})
 
 
-def _import(call: Call) -> Answer:
+def _import(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
     given = call.body.get("memories") if isinstance(call.body, dict) else call.body
     if not isinstance(given, list):
@@ -406,46 +406,46 @@ def _import(call: Call) -> Answer:
     ]
     for text, level, category, confidence in found:
         _write(call, text, agent, level, category, confidence)
-    return Answer({"agent_id": agent, "imported": len(found), "skipped": len(given) - len(found)})
+    return HttpAnswer({"agent_id": agent, "imported": len(found), "skipped": len(given) - len(found)})
 
 
 # -- keys and values -----------------------------------------------------------------------------------------
 
 
-def _kv(call: Call) -> Answer:
+def _kv(call: HttpCall) -> HttpAnswer:
     found = [one for one in _there(call).values.list() if one.own]
-    return Answer({"kv_pairs": [{"key": one.key, "value": one.value} for one in found]})
+    return HttpAnswer({"kv_pairs": [{"key": one.key, "value": one.value} for one in found]})
 
 
-def _kv_get(call: Call) -> Answer:
+def _kv_get(call: HttpCall) -> HttpAnswer:
     key = call.path["key"]
     found = _there(call).values.get(key)
     if found is None or not found.own:
         raise NotFoundError("api-error-kv-key-not-found")
-    return Answer({"key": key, "value": found.value})
+    return HttpAnswer({"key": key, "value": found.value})
 
 
-def _kv_set(call: Call) -> Answer:
+def _kv_set(call: HttpCall) -> HttpAnswer:
     key, body = call.path["key"], call.body
     value = body["value"] if isinstance(body, dict) and "value" in body else body
     _there(call).values.set(key, value)
-    return Answer({"status": "stored", "key": key})
+    return HttpAnswer({"status": "stored", "key": key})
 
 
-def _kv_delete(call: Call) -> Answer:
+def _kv_delete(call: HttpCall) -> HttpAnswer:
     there, key = _there(call), call.path["key"]
     if (found := there.values.get(key)) is not None and found.own:
         there.values.delete(key)
-    return Answer(None, 204)
+    return HttpAnswer(None, 204)
 
 
-def _kv_export(call: Call) -> Answer:
+def _kv_export(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
     found = {one.key: one.value for one in call.memory.scope(agent).values.list() if one.own}
-    return Answer({"agent_id": agent, "version": 1, "kv": found})
+    return HttpAnswer({"agent_id": agent, "version": 1, "kv": found})
 
 
-def _kv_import(call: Call) -> Answer:
+def _kv_import(call: HttpCall) -> HttpAnswer:
     given = call.body.get("kv") if isinstance(call.body, dict) else None
     if not isinstance(given, dict):
         raise UsageError("api-error-kv-missing-kv-object")
@@ -454,13 +454,13 @@ def _kv_import(call: Call) -> Answer:
         value_file(check_name(key), value, {})  # refused before anything is written
     for key, value in given.items():
         there.values.set(key, value)
-    return Answer({"status": "imported", "keys_imported": len(given)})
+    return HttpAnswer({"status": "imported", "keys_imported": len(given)})
 
 
 # -- the graph -----------------------------------------------------------------------------------------------
 
 
-def _relations(call: Call) -> Answer:
+def _relations(call: HttpCall) -> HttpAnswer:
     graph = _there(call).graph
     asked = {name: said for name in ("source", "relation", "target") if (said := call.query.get(name))}
     if not asked:
@@ -476,10 +476,10 @@ def _relations(call: Call) -> Answer:
         }
         for one in found
     ]
-    return Answer({"matches": shown, "count": len(shown)})
+    return HttpAnswer({"matches": shown, "count": len(shown)})
 
 
-def _relate(call: Call) -> Answer:
+def _relate(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
     given = call.body if isinstance(call.body, list) else None
     if given is None:
@@ -494,28 +494,28 @@ def _relate(call: Call) -> Answer:
         begin = graph.get(one["subject"]) or graph.add(one["subject"], str(one.get("subject_type") or ""))
         end = graph.get(one["object"]) or graph.add(one["object"], str(one.get("object_type") or ""))
         graph.relate(begin.key, one["relation"], end.key)
-    return Answer({"agent_id": agent, "triples_processed": len(given)})
+    return HttpAnswer({"agent_id": agent, "triples_processed": len(given)})
 
 
 # -- the rest ------------------------------------------------------------------------------------------------
 
 
-def _agents(call: Call) -> Answer:
+def _agents(call: HttpCall) -> HttpAnswer:
     found = [{"id": scope, "name": scope, "state": "Running"} for scope in _scopes(call) if scope]
-    return Answer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
+    return HttpAnswer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
 
 
-def _sessions(call: Call) -> Answer:
+def _sessions(call: HttpCall) -> HttpAnswer:
     found = [
         {"session_id": one.session, "agent_id": scope, "updated_at": instant(one.changed)}
         for scope in _scopes(call)
         for one in call.memory.scope(scope).sessions.known()
     ]
-    return Answer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
+    return HttpAnswer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
 
 
-def _decay(call: Call) -> Answer:
-    return Answer({"decayed": True, "decay_rate": 0.01})
+def _decay(call: HttpCall) -> HttpAnswer:
+    return HttpAnswer({"decayed": True, "decay_rate": 0.01})
 
 
 #: Requires no token, as its command line sends none; it reveals nothing of a vault.
@@ -560,10 +560,10 @@ ROUTES: Final = (
 )
 
 
-def problem(error: IpfsmemError) -> Answer:
+def problem(error: IpfsmemError) -> HttpAnswer:
     """Return an error in LibreFang's form."""
     status, code = (404, "not_found") if isinstance(error, NotFoundError) else (400, "bad_request")
     message = str(error)
-    return Answer(
+    return HttpAnswer(
         {"error": {"message": message, "code": code}, "message": message, "code": code, "type": code}, status
     )

@@ -37,7 +37,7 @@ class BlockLink(NamedTuple):
     tsize: int
 
 
-class Node(NamedTuple):
+class PbNode(NamedTuple):
     """A decoded dag-pb node."""
 
     links: tuple[BlockLink, ...]
@@ -87,7 +87,7 @@ def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
     return b"".join(parts)
 
 
-def decode_node(block: bytes) -> Node:
+def decode_node(block: bytes) -> PbNode:
     """Decode a dag-pb block, links in the order written. Raises FormatError or LimitError."""
     if len(block) > BLOCK_MAX:
         raise LimitError(f"a dag-pb block has {len(block)} bytes, {BLOCK_MAX} allowed")
@@ -113,7 +113,7 @@ def decode_node(block: bytes) -> Node:
             if closed:
                 raise FormatError("a dag-pb node has links on both sides of its data")
             links.append(_decode_link(block[start:position]))
-    return Node(tuple(links), data)
+    return PbNode(tuple(links), data)
 
 
 def link_fields(block: bytes) -> list[bytes]:

@@ -16,7 +16,7 @@ from ipfsmem.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ipfsmem.content.dagpb import Node
+    from ipfsmem.content.dagpb import PbNode
 
 FANOUT = 256
 #: Multihash code of murmur3-x64-64, named as the hash in shards.
@@ -126,7 +126,7 @@ class Shard(NamedTuple):
     bits: int
 
 
-def read_shard(node: Node, message: UnixFS, prefix: int, used: int) -> Shard:
+def read_shard(node: PbNode, message: UnixFS, prefix: int, used: int) -> Shard:
     """Decode and check one shard below the hash bits `prefix` (`used` of them, from the top).
 
     Raises FormatError when bitmap and links differ, or a name is not where its hash leads.

@@ -18,7 +18,7 @@ from ipfsmem.content.dagpb import (
     TYPE_RAW,
     TYPE_SYMLINK,
     BlockLink,
-    Node,
+    PbNode,
     UnixFS,
     count_links,
     decode_node,
@@ -51,7 +51,7 @@ class TreeEntry(NamedTuple):
 
 #: Part of a file being read: bytes, or a block to fetch and its required length.
 _Part = bytes | tuple[CID, int | None]
-_Nodes = dict[CID, tuple[Node, UnixFS]]
+_Nodes = dict[CID, tuple[PbNode, UnixFS]]
 
 
 class _Walk(NamedTuple):
@@ -353,7 +353,7 @@ def _links(cid: CID, block: bytes) -> int:
         raise FormatError(f"block {cid} is not UnixFS: {error}") from None
 
 
-def _decode(cid: CID, block: bytes) -> tuple[Node, UnixFS]:
+def _decode(cid: CID, block: bytes) -> tuple[PbNode, UnixFS]:
     if cid.codec != DAG_PB:
         raise FormatError(f"{cid} is neither a file nor a folder: codec {cid.codec:#x}")
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ipfsmem.content.unixfs import Block
 
 
-class Known(NamedTuple):
+class StoredTree(NamedTuple):
     """A file or folder whose blocks exist elsewhere: its CID and the size of all blocks below."""
 
     cid: CID
@@ -27,17 +27,17 @@ class Known(NamedTuple):
 class BuiltTree(NamedTuple):
     """A finished tree.
 
-    `blocks`: children before parents, each once, without those of Known parts; `folders`: each folder by path
-    (the root is ""), to be passed as Known next time if unchanged.
+    `blocks`: children before parents, each once, without those of stored parts; `folders`: each folder by path
+    (the root is ""), to be passed as StoredTree next time if unchanged.
     """
 
     cid: CID
     tsize: int
     blocks: list[Block]
-    folders: dict[str, Known]
+    folders: dict[str, StoredTree]
 
 
-def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] = ()) -> BuiltTree:
+def build_tree(files: Mapping[str, bytes | StoredTree], empty_folders: Iterable[str] = ()) -> BuiltTree:
     """Build the folder with these files by path (`a/b.md`; no leading slash), with folders on the way.
 
     Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a
@@ -52,19 +52,19 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
         if slash and not folder:
             raise FormatError(f"{path!r} is not a path: it starts with a slash")
         _make_folders(entries, folder)
-        root: FileRoot | Known
-        if isinstance(content, Known):
+        root: FileRoot | StoredTree
+        if isinstance(content, StoredTree):
             root = content
         else:
             root, parts = file_bytes(content)
             blocks.update(parts)
         entries[folder].append(BlockLink(name, root.cid, root.tsize))
-    folders: dict[str, Known] = {}
+    folders: dict[str, StoredTree] = {}
     # Deepest first; the root has no name and comes last.
     for path in sorted(entries, key=lambda path: path.count("/") + 1 if path else 0, reverse=True):
         made = directory(entries[path])
         blocks.update(made.blocks)
-        folders[path] = Known(made.cid, made.tsize)
+        folders[path] = StoredTree(made.cid, made.tsize)
         if path:
             above, _, name = path.rpartition("/")
             entries[above].append(BlockLink(name, made.cid, made.tsize))

@@ -45,7 +45,7 @@ class Proposed(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
 
 
-class Done(msgspec.Struct, frozen=True):
+class ChangedMemory(msgspec.Struct, frozen=True):
     """One memory that a dream changed: the values that it replaced, and the hash of the new text (None: it was removed)."""
 
     name: str
@@ -67,7 +67,7 @@ class Dreamt(msgspec.Struct, frozen=True):
     scope: str
     at: int
     by: str
-    done: tuple[Done, ...]
+    done: tuple[ChangedMemory, ...]
 
 
 class _DoneRow(msgspec.Struct, array_like=True):
@@ -134,7 +134,8 @@ def dreams(replica: Replica) -> list[Dreamt]:
             row.at,
             row.by,
             tuple(
-                Done(one.name, decode_entry(one.name, one.gone), one.body, one.together) for one in row.done
+                ChangedMemory(one.name, decode_entry(one.name, one.gone), one.body, one.together)
+                for one in row.done
             ),
         )
         for row in _rows(replica.store)

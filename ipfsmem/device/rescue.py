@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ipfsmem.causal.tree import Node, open_tree, parse_node
+from ipfsmem.causal.tree import TreeNode, open_tree, parse_node
 from ipfsmem.causal.value import Entry, check_entry, decode_entry
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import (
@@ -203,7 +203,7 @@ def _tree(
 ) -> dict[str, bytes]:
     """Return the texts of the tree. Nodes that the state does not reach may be outdated: they are used where nothing newer was
     found, and that is reported."""
-    found: dict[tuple[str, bytes], Node] = {}
+    found: dict[tuple[str, bytes], TreeNode] = {}
     unread: list[tuple[str, bytes]] = []
     for row in _until_damage(source, nodes.rows, lost):
         node = _node(source, codec, eks, row)
@@ -235,7 +235,7 @@ def _tree(
     return texts
 
 
-def _found(found: dict[tuple[str, bytes], Node], prefix: str, digest: bytes) -> bytes:
+def _found(found: dict[tuple[str, bytes], TreeNode], prefix: str, digest: bytes) -> bytes:
     """Return the JSON of a node. Raises DamagedError if it was not found."""
     node = found.get((prefix, digest))
     if node is None:
@@ -243,7 +243,7 @@ def _found(found: dict[tuple[str, bytes], Node], prefix: str, digest: bytes) -> 
     return node.raw
 
 
-def _node(source: Connection, codec: Codec, eks: list[str], row: NodeRow) -> Node | None:
+def _node(source: Connection, codec: Codec, eks: list[str], row: NodeRow) -> TreeNode | None:
     """Return a node of the tree if its stored bytes have the hash that its row names."""
     stored = _block(source, row.file)
     for ek in eks if stored is not None and isinstance(row.prefix, str) else ():

@@ -16,7 +16,7 @@ import msgspec
 
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import SEGMENT, SegmentName, memory_name, segment_name
-from ipfsmem.causal.tree import Node, StateTree, empty_tree, name_digits, open_tree
+from ipfsmem.causal.tree import StateTree, TreeNode, empty_tree, name_digits, open_tree
 from ipfsmem.causal.value import DeviceCounter, Entry, Loc, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import DAMAGED_HINT, DatabaseDamagedError, blob, damaged, not_found_again
@@ -541,7 +541,7 @@ class StateStore:
         self._journal = self._rows = self._bytes = 0
         return self._tree
 
-    def _write_nodes(self, written: Mapping[str, Node], removed: set[str]) -> None:
+    def _write_nodes(self, written: Mapping[str, TreeNode], removed: set[str]) -> None:
         nodes.forget(self.db.connection, removed)
         self._keep_nodes(
             (prefix, node.digest, self.codec.seal_node(prefix, node.raw)) for prefix, node in written.items()

@@ -35,7 +35,7 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
         held_texts.note_others(replica.db.connection, rows)
 
 
-def settle_persons(replica: Replica) -> None:
+def reassign_authors(replica: Replica) -> None:
     """Rebuild the rows after a ring was joined that assigns a device to another person than before (inside a transaction).
     Usually this compares a few ids."""
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))

@@ -15,7 +15,7 @@ from ipfsmem.bundle.fence import NOTICE, Quoted, fence_memory
 from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
-from ipfsmem.dream.chat import Call, Reply
+from ipfsmem.dream.chat import Reply, ToolCall
 from ipfsmem.dream.proposal import Change, Note, Proposal, Step
 from ipfsmem.errors import IpfsmemError, UsageError
 
@@ -140,7 +140,7 @@ class Asking:
         """Return the proposal of the model."""
         return Proposal(steps=tuple(self._steps.values()), looked_at=len(self._notes))
 
-    def _answer(self, call: Call) -> str:
+    def _answer(self, call: ToolCall) -> str:
         try:
             given = _arguments(call)
             match call.name:
@@ -243,7 +243,7 @@ def _why(given: Mapping[str, str]) -> str:
     return " ".join(given["reason"].split())[:300] or "the model gave no reason"
 
 
-def _arguments(call: Call) -> dict[str, str]:
+def _arguments(call: ToolCall) -> dict[str, str]:
     """Return the arguments of an allowed call. Raises UsageError."""
     tool = next((one for one in TOOLS if one["name"] == call.name), None)
     if tool is None:

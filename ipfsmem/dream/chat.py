@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 
-class Call(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True):
     """One call of a tool by the model. `arguments` is its text, JSON if it is valid."""
 
     id: str
@@ -20,7 +20,7 @@ class Reply(msgspec.Struct, frozen=True):
     """The answer of the model."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     #: Tokens of its input, and of its output, as the endpoint counts them; 0 if it does not.
     given: int = 0
     said: int = 0

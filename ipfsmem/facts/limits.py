@@ -26,7 +26,7 @@ class Ranked(NamedTuple):
     important: bool = False
 
 
-class Place(NamedTuple):
+class FactRank(NamedTuple):
     """The place of an entry in an order: the least is hidden first."""
 
     important: bool
@@ -36,17 +36,17 @@ class Place(NamedTuple):
     key: str
 
 
-def beyond(places: Collection[Place], most: int) -> list[Place]:
+def beyond(places: Collection[FactRank], most: int) -> list[FactRank]:
     """Return those beyond `most`, in the order in which they are hidden. 0: no limit."""
     return nsmallest(len(places) - most, places) if most else []
 
 
-def place_of(one: Ranked, order: Order) -> Place:
+def place_of(one: Ranked, order: Order) -> FactRank:
     """Return the place of an entry in an order."""
     if order == "first":
-        return Place(one.important, one.created, one.changed, one.key)
+        return FactRank(one.important, one.created, one.changed, one.key)
     if order == "confidence":
-        return Place(one.important, one.confidence, one.changed, one.key)
+        return FactRank(one.important, one.confidence, one.changed, one.key)
     if order == "salience":
-        return Place(one.important, one.salience, one.changed, one.key)
-    return Place(one.important, "", one.changed, one.key)
+        return FactRank(one.important, one.salience, one.changed, one.key)
+    return FactRank(one.important, "", one.changed, one.key)

@@ -31,7 +31,7 @@ _SYSTEM = tuple(
 )  # fmt: skip
 
 
-class Place(msgspec.Struct, frozen=True):
+class FolderCandidate(msgspec.Struct, frozen=True):
     """A folder that may be linked."""
 
     #: Absolute, as the person named it.
@@ -58,7 +58,7 @@ def examine_place(
     scope: str = "",
     take_over: bool = False,
     begun: bool = True,
-) -> Place:
+) -> FolderCandidate:
     """Check a folder that is to be linked to a scope. `copies`: the rows of this vault, with the paths of their folders.
 
     Raises UsageError for anything but a folder, for another vault's, and for one that is linked already; `take_over` allows
@@ -74,8 +74,8 @@ def examine_place(
             known = next((copy for copy, place in rows if place == path), None)
             if known is not None:
                 _refuse_other_scope(known, path, scope)
-            return Place(path, True, known)
-    return Place(path, False, _row_of(path, rows, scope, take_over, begun))
+            return FolderCandidate(path, True, known)
+    return FolderCandidate(path, False, _row_of(path, rows, scope, take_over, begun))
 
 
 def _is_usable(path: Path) -> bool:

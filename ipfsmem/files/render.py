@@ -100,8 +100,8 @@ class Rendering:
         self._timeline = timeline
         self._folder = folder
         self._copy = copy
-        self._renders = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
-        self._texts = BaseTexts(replica, self._renders)
+        self._tracked_files = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._texts = BaseTexts(replica, self._tracked_files)
         self._problems = problems
         self._held = held
         self._now = replica.world.now()
@@ -117,7 +117,7 @@ class Rendering:
     def everything(self) -> None:
         """Render all memories, the timeline, the index."""
         self._problems.clear()
-        rows = self._renders.texts()
+        rows = self._tracked_files.texts()
         mains = _foreign_mains(rows)
         plan = _Plan()
         shown, others = self._memories.overview.look(self._memories.scope, keep=True)
@@ -152,7 +152,7 @@ class Rendering:
             del self._problems[file]
         rows = {
             file: RenderedTexts(file, key, row.text or b"", " ".join(row.dots))
-            for file, row in self._renders.of_key(key).items()
+            for file, row in self._tracked_files.of_key(key).items()
         }
         plan = _Plan()
         entry = self._replica.store.entry(self._memories.name(key))
@@ -175,7 +175,7 @@ class Rendering:
         if (text := load()) is None or (file := rendered_name(key, text)) == own:
             return own
         folded = fold(file)
-        met = folded in plan.folded or self._renders.meeting(file) is not None
+        met = folded in plan.folded or self._tracked_files.meeting(file) is not None
         met = met or (
             is_key(folded[:-3]) and bool(self._replica.store.entry(self._memories.name(folded[:-3])))
         )
@@ -232,9 +232,9 @@ class Rendering:
             row = rows.get(file)
             if row is not None and row.text == want.text and row.dots == " ".join(want.dots):
                 continue
-            known = None if row is None else self._renders.get(file)
+            known = None if row is None else self._tracked_files.get(file)
             if known is None or known.text != want.text:
-                if known is None and (other := self._renders.meeting(file)) is not None:
+                if known is None and (other := self._tracked_files.meeting(file)) is not None:
                     self._problems[file] = (
                         f"{file} was not written: on many disks it is one file with {other}; rename that one, or forget "
                         f"the memory {want.key}"
@@ -242,7 +242,7 @@ class Rendering:
                     continue
                 todo.append((file, want, known))
             elif known.dots != want.dots:
-                self._renders.put(replace(known, dots=want.dots, shows=Shows.VALUES))
+                self._tracked_files.put(replace(known, dots=want.dots, shows=Shows.VALUES))
         self._durable = not is_flushed_together(len(todo))
         if not self._durable:
             # `create` detects names that appear from now on.
@@ -265,7 +265,7 @@ class Rendering:
             # A second file with a foreign name stays while its memory does; a copy is removed when it is resolved.
             if row.key in plan.shown and split_conflict_name(file) is None:
                 continue
-            if (known := self._renders.get(file)) is not None:
+            if (known := self._tracked_files.get(file)) is not None:
                 self._guarded(file, partial(self._remove, known))
 
     def _guarded(self, file: str, action: Callable[[], None]) -> None:
@@ -307,7 +307,7 @@ class Rendering:
             # Already up to date: rendered just before a crash.
             self._keep(file, want, text)
             before = before_replaced(row, self._now)
-            self._renders.put(
+            self._tracked_files.put(
                 FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat, before=before)
             )
         else:
@@ -342,11 +342,11 @@ class Rendering:
         body = sha256(work.data).digest()
         self._keep(file, want, work.text)
         made = FileRow(file, want.key, body, want.text, want.dots, before=before_replaced(row, self._now))
-        self._renders.put(made, new=row is None)
+        self._tracked_files.put(made, new=row is None)
 
     def _note_aside(self, old: str, row: FileRow) -> None:
         """Keep the replaced content; if it is not what was seen, it was written at that moment."""
-        self._renders.put_aside(ReplacedFile(old, row.file, row.body, row.text, -1, self._now))
+        self._tracked_files.put_aside(ReplacedFile(old, row.file, row.body, row.text, -1, self._now))
         found = self._folder.read_aside(old, longest(row.file))
         if found is None or found.sha != row.body:
             self.needs_look = True
@@ -361,7 +361,7 @@ class Rendering:
             self._touched = True
             if old is not None:
                 self._note_aside(old, row)
-        self._renders.drop(row.file)
+        self._tracked_files.drop(row.file)
 
     # -- the index ---------------------------------------------------------------------------------------------
 
@@ -372,12 +372,12 @@ class Rendering:
     def _index(self) -> None:
         data = assemble_index(*self._memories.index_lines()).encode()
         text = sha256(data).digest()
-        row = self._renders.get(INDEX_FILE)
+        row = self._tracked_files.get(INDEX_FILE)
         if row is not None and row.text == text and row.is_unchanged(self._folder.stat(INDEX_FILE)):
             return
         found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
         if found is not None and found.sha == text:
-            self._renders.put(FileRow(INDEX_FILE, None, text, text, stat=found.stat))
+            self._tracked_files.put(FileRow(INDEX_FILE, None, text, text, stat=found.stat))
             return
         if found is not None and (row is None or row.body != found.sha):
             self._keep_edited_index(found.data)
@@ -391,7 +391,7 @@ class Rendering:
                 self._drop_index(old, found.sha)
         if placed:
             self._touched = True
-            self._renders.put(FileRow(INDEX_FILE, None, text, text))
+            self._tracked_files.put(FileRow(INDEX_FILE, None, text, text))
         else:
             self._folder.drop_aside(staged)
 
@@ -416,8 +416,10 @@ class Rendering:
         state = found_here or b""
         theirs = without_origin(state, INDEX_FILE)
         text = sha256(state).digest() if found_here is not None else None
-        names = {key: file for key, file in _foreign_mains(self._renders.texts()).items() if key != INDEX_KEY}
-        row = self._renders.get(INDEX_FILE)
+        names = {
+            key: file for key, file in _foreign_mains(self._tracked_files.texts()).items() if key != INDEX_KEY
+        }
+        row = self._tracked_files.get(INDEX_FILE)
         as_it_is = row is not None and row.text == text and INDEX_KEY in self._held
         held = held_lines(
             self._copy.lines.split(b"\n"),
@@ -445,7 +447,7 @@ class Rendering:
         if found is not None and data == found.data:
             self._keep(INDEX_FILE, want, state)
             known = None if row is None else row.before
-            self._renders.put(
+            self._tracked_files.put(
                 FileRow(INDEX_FILE, INDEX_KEY, found.sha, text, want.dots, stat=found.stat, before=known)
             )
         elif not data:
@@ -483,13 +485,13 @@ class Rendering:
         for day, parts_of_day in made_from.items():
             text = sha256(" ".join(sorted(parts_of_day)).encode()).digest()
             file = f"{TIMELINE}/{day}.jsonl"
-            row = self._renders.get(file)
+            row = self._tracked_files.get(file)
             if row is None or row.text != text:
                 self._guarded(file, lambda d=day, f=file, r=row, t=text: self._day(d, f, r, t))  # type: ignore[misc]
 
     def _remove_trimmed_days(self, made_from: Mapping[str, object]) -> None:
         """Remove files of days of which the state has nothing left."""
-        for file, row in self._renders.below(TIMELINE).items():
+        for file, row in self._tracked_files.below(TIMELINE).items():
             if file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
                 self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
 
@@ -505,7 +507,7 @@ class Rendering:
                 self.needs_look = True
                 return
             self._touched = True
-            self._renders.put(FileRow(file, None, sha256(data).digest(), text))
+            self._tracked_files.put(FileRow(file, None, sha256(data).digest(), text))
         elif row is None or found.sha != row.body:
             self.needs_look = True
             # A young one could be another program's line being written.
@@ -526,7 +528,7 @@ class Rendering:
                 return
             self._note_aside(old, row)
             self._touched = True
-            self._renders.put(FileRow(file, None, sha256(made).digest(), text))
+            self._tracked_files.put(FileRow(file, None, sha256(made).digest(), text))
             return
         new = b"".join(line + b"\n" for line, id in wanted.items() if id not in ids)
         if new:
@@ -534,7 +536,7 @@ class Rendering:
                 new = b"\n" + new
             self._folder.append(file, new)
             stat = None
-        self._renders.put(FileRow(file, None, sha256(data + new).digest(), text, stat=stat))
+        self._tracked_files.put(FileRow(file, None, sha256(data + new).digest(), text, stat=stat))
 
     def _complete_line(self, file: str, data: bytes, wanted: Iterable[bytes]) -> None:
         """Complete a last line that is the beginning of one of ours: a crash truncated it."""

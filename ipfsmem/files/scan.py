@@ -70,9 +70,9 @@ class Scan:
         self._folder = folder
         self._copy = copy
         self._change = change
-        self._renders = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._tracked_files = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
         self._copies = Copies(replica.db.connection, replica.codec.cover)
-        self._texts = BaseTexts(replica, self._renders)
+        self._texts = BaseTexts(replica, self._tracked_files)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
         #: Files whose texts could not be read in.
@@ -84,7 +84,7 @@ class Scan:
         #: The replaced files that were set aside.
         self.set_aside = SetAside(
             folder,
-            self._renders,
+            self._tracked_files,
             copy,
             problems,
             self._now,
@@ -116,20 +116,20 @@ class Scan:
         found = self._folder.read(file, longest(file))
         if found is None:
             return  # removed meanwhile: the next scan misses it
-        row, body = self._renders.get(file), found.sha
+        row, body = self._tracked_files.get(file), found.sha
         if row is not None and body == row.body:
             if row.stat != found.stat or row.missing_since is not None:
-                self._renders.put(replace(row, stat=found.stat, missing_since=None))
+                self._tracked_files.put(replace(row, stat=found.stat, missing_since=None))
         elif file.startswith(TIMELINE + "/"):
             if self._timeline.ingest_lines(found.data, file, self._is_young(file)):
-                self._renders.put(FileRow(file, None, body, None, stat=found.stat))
+                self._tracked_files.put(FileRow(file, None, body, None, stat=found.stat))
             elif row is not None:
-                self._renders.put(replace(row, text=None))
+                self._tracked_files.put(replace(row, text=None))
         else:
             data = self._without_own_lines(file, found.data)
             if not data and file == INDEX_FILE and not (row is not None and row.has_values):
                 # Only ever our own lines.
-                self._renders.put(FileRow(file, INDEX_KEY, body, None, stat=found.stat))
+                self._tracked_files.put(FileRow(file, INDEX_KEY, body, None, stat=found.stat))
             elif data or row is None or not self._is_young(file):
                 self._put_text(file, data, body, found.stat, row)
             # otherwise somebody has just truncated it for a rewrite
@@ -143,19 +143,19 @@ class Scan:
     def find_returns(self, files: list[str]) -> tuple[set[str], bool]:
         """Return which of these changed files hold an earlier text again and are not accepted yet, and whether something restored
         the whole folder: there were that many such returns within a minute."""
-        known = self._renders.returns()
+        known = self._tracked_files.returns()
         waiting: set[str] = set()
         for file in files:
             body = self._is_return(file)
             before = known.get(file)
             if body is None:
                 if before is not None:
-                    self._renders.drop_return(file)
+                    self._tracked_files.drop_return(file)
                     del known[file]
                 continue
             if before is None or before.body != body or before.at > self._now:
                 known[file] = before = Return(file, body, self._now)
-                self._renders.put_return(before)
+                self._tracked_files.put_return(before)
             if self._now - before.at < RETURNED_FOR:
                 waiting.add(file)
                 self._problems[file] = (
@@ -167,16 +167,16 @@ class Scan:
     def _is_return(self, file: str) -> bytes | None:
         """Return the SHA-256 of a file that holds an earlier text, not its current one, and not the live text of any value."""
         try:
-            if file.startswith(TIMELINE + "/") or not self._renders.had(file):
+            if file.startswith(TIMELINE + "/") or not self._tracked_files.had(file):
                 return None
             found = self._folder.read(file, longest(file))
         except (NotPlainError, IpfsmemError):
             return None
         if found is None:
             return None
-        row, body = self._renders.get(file), found.sha
+        row, body = self._tracked_files.get(file), found.sha
         key, _ = self._name_of(file, row)
-        if (row is not None and row.body == body) or not self._renders.held(file, body):
+        if (row is not None and row.body == body) or not self._tracked_files.held(file, body):
             return None
         entry = self._change.entry(self._memories.name(key))
         # Copying a conflict copy over the memory is a choice between current texts.
@@ -190,11 +190,11 @@ class Scan:
             try:
                 name_of(file)
                 data = None if file.startswith(TIMELINE + "/") else self._folder.read(file, longest(file))
-                row = self._renders.get(file)
+                row = self._tracked_files.get(file)
             except (NotPlainError, IpfsmemError):
                 continue
             if data is not None and (
-                data.sha != row.body if row is not None else self._renders.held(file, data.sha)
+                data.sha != row.body if row is not None else self._tracked_files.held(file, data.sha)
             ):
                 found.append(file)
         return found
@@ -206,12 +206,12 @@ class Scan:
 
     def _put_back(self, file: str) -> None:
         found = self._folder.read(file, longest(file))
-        row = self._renders.get(file)
+        row = self._tracked_files.get(file)
         key, origin = self._name_of(file, row)
         if found is None or file.startswith(TIMELINE + "/"):
             return
         body = found.sha
-        held = self._renders.held(file, body)
+        held = self._tracked_files.held(file, body)
         if row is None and not held:
             return  # a new file: nothing to restore, and it is read in as any other
         if row is not None and row.body == body:
@@ -224,8 +224,8 @@ class Scan:
             if all(value.body != digest for value in self._change.entry(name).values()):
                 self._change.write_alternative(name, text)
         dots, shows = ((), Shows.VALUES) if row is None else (row.dots, row.shows)
-        self._renders.put(FileRow(file, key, body, None, dots, shows, found.stat))
-        self._renders.drop_return(file)
+        self._tracked_files.put(FileRow(file, key, body, None, dots, shows, found.stat))
+        self._tracked_files.drop_return(file)
 
     @staticmethod
     def _name_of(file: str, row: FileRow | None) -> tuple[str, str | None]:
@@ -254,7 +254,7 @@ class Scan:
         digest = sha256(text)
         if row is not None and row.text == digest.digest() and row.has_values:
             # MEMORY.md with changes only in our own lines; or a line of the header that the file does not show.
-            self._renders.put(replace(row, body=body, stat=stat, missing_since=None))
+            self._tracked_files.put(replace(row, body=body, stat=stat, missing_since=None))
             return
         view = self._view(key)
         shows, before = Shows.VALUES, None
@@ -269,8 +269,8 @@ class Scan:
                 dots, shows = self._edit(row, name, text, view)
         self._texts.keep(file, digest.digest(), text, in_state=True)
         made = FileRow(file, key, body, digest.digest(), dots, shows, stat, before=before)
-        self._renders.put(made, new=row is None)
-        self._renders.drop_return(file)
+        self._tracked_files.put(made, new=row is None)
+        self._tracked_files.drop_return(file)
 
     def _refuse_twin(self, file: str, key: str, stat: Stat | None) -> None:
         """Raise UsageError for a second file of one memory, with its name in another form of Unicode. Both would be overwritten
@@ -278,7 +278,7 @@ class Scan:
         if file.isascii():
             return
         same = unicodedata.normalize("NFC", file)
-        for other in self._renders.of_key(key):
+        for other in self._tracked_files.of_key(key):
             known = self._folder.stat(other) if other != file else None
             # A disk that does not tell the two names apart shows one file under both.
             if known is None or (stat is not None and known.inode == stat.inode):
@@ -359,12 +359,12 @@ class Scan:
         vanish; then nothing is deleted and the reason is returned."""
         ready: list[tuple[str, FileRow]] = []
         for missed in files:
-            row = self._renders.get(missed.file)
+            row = self._tracked_files.get(missed.file)
             if row is None or row.key is None:
                 # A damaged row proves no deletion; a missing timeline or index is not a deletion.
-                self._renders.drop(missed.file)
+                self._tracked_files.drop(missed.file)
             elif row.missing_since is None or row.missing_since > self._now:
-                self._renders.put(replace(row, missing_since=self._now))
+                self._tracked_files.put(replace(row, missing_since=self._now))
             elif self._now - row.missing_since >= MISSING_FOR:
                 ready.append((row.key, row))
         if not ready:
@@ -380,7 +380,7 @@ class Scan:
             name = self._memories.name(key)
             if set(row.dots) & self._change.entry(name).keys():
                 self._change.remove(name, row.dots)
-            self._renders.drop(row.file)
+            self._tracked_files.drop(row.file)
         recent.append((self._now, len(ready)))
         self._copies.change(self._copy.id, vanished=msgspec.json.encode(recent))
         return None
@@ -395,11 +395,11 @@ class Scan:
 
     def _is_known(self, file: str, body: bytes) -> bool:
         """Return whether bytes of a file (their SHA-256) are in the state, or were in the file before."""
-        if self._renders.held(file, body) or self._texts.has(file, body):
+        if self._tracked_files.held(file, body) or self._texts.has(file, body):
             return True
         if file.startswith(TIMELINE + "/"):
             return False
-        key = self._name_of(file, self._renders.get(file))[0]
+        key = self._name_of(file, self._tracked_files.get(file))[0]
         entry = self._change.entry(self._memories.name(key))
         return any(value.body == body.hex() for value in entry.values())
 
@@ -411,7 +411,7 @@ class Scan:
             return None
         if file == INDEX_FILE and not self._copy.shared_index:
             return None
-        row = self._renders.get(file)
+        row = self._tracked_files.get(file)
         key, origin = self._name_of(file, row)
         data = self._without_own_lines(file, data)
         if not data and file == INDEX_FILE:
@@ -428,7 +428,9 @@ class Scan:
             # Its writer has this text, and may rewrite the whole file from it.
             self._texts.keep(file, sha, text)
             shows = Shows.EDIT if row.shows is Shows.OLD_TEXT else row.shows  # now it has a new text
-            self._renders.put(replace(row, before=PreviousTexts.of(sha, row.before, self._now), shows=shows))
+            self._tracked_files.put(
+                replace(row, before=PreviousTexts.of(sha, row.before, self._now), shows=shows)
+            )
             older = self._base_for(row, base, text)
         merged = None
         if view.data is not None and view.own and older is not None:

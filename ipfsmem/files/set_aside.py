@@ -38,7 +38,7 @@ class SetAside:
         text that it stands for now, or raises IpfsmemError. `is_known`: whether bytes of a file (their SHA-256) are in the
         state, or were in the file before."""
         self._folder = folder
-        self._renders = renders
+        self._tracked_files = renders
         self._copy = copy
         self._problems = problems
         self._now = now
@@ -47,7 +47,7 @@ class SetAside:
 
     def check_replaced(self) -> None:
         """Check the replaced files: somebody may have written into one at that moment, or after."""
-        known = {row.name: row for row in self._renders.asides()}
+        known = {row.name: row for row in self._tracked_files.asides()}
         self._after_crash([name for name in self._folder.asides() if name not in known])
         for row in known.values():
             self._check_aside(row)
@@ -69,10 +69,10 @@ class SetAside:
                     self._say_late(row.file, error)
                     return False
                 row = replace(row, body=found.sha, text=text, since=self._now)
-            self._renders.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
+            self._tracked_files.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
         if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
             self._folder.drop_aside(row.name)
-            self._renders.drop_aside(row.name)
+            self._tracked_files.drop_aside(row.name)
         return True
 
     def let_go_of(self, key: str | None) -> None:
@@ -86,11 +86,11 @@ class SetAside:
 
     def let_go_of_forgotten(self, forgotten: Callable[[ReplacedFile], bool]) -> None:
         """Delete the files set aside of which `forgotten` says so, and with them those of the index."""
-        if any(map(forgotten, self._renders.asides())):
+        if any(map(forgotten, self._tracked_files.asides())):
             self._delete(forgotten)
 
     def _delete(self, wanted: Callable[[ReplacedFile], bool]) -> None:
-        for row in list(self._renders.asides()):
+        for row in list(self._tracked_files.asides()):
             if row.file == INDEX_FILE or wanted(row):
                 if not self._check_aside(row):
                     if row.file == INDEX_FILE and self._copy.shared_index:
@@ -99,15 +99,15 @@ class SetAside:
                         f"a late change of {row.file} could not be taken in, and went with the memory that was forgotten"
                     )
                 self._folder.drop_aside(row.name)
-                self._renders.drop_aside(row.name)
+                self._tracked_files.drop_aside(row.name)
 
-    def bring_out(self) -> list[str]:
+    def move_out(self) -> list[str]:
         """Move texts set aside that were never read in into the folder, as conflict copies; delete those that were.
 
         Raises StorageError for one that cannot be read.
         """
-        rows = {row.name: row for row in self._renders.asides()}
-        files, damaged = self._renders.files()
+        rows = {row.name: row for row in self._tracked_files.asides()}
+        files, damaged = self._tracked_files.files()
         brought: list[str] = []
         for name in list(self._folder.asides()):
             if self._folder.drop_staged(name):
@@ -147,7 +147,7 @@ class SetAside:
     def _after_crash(self, names: list[str]) -> None:
         """Process files aside without a row: staged or replaced by an interrupted run. Files that this device did not make stay."""
         names = [name for name in names if not self._folder.drop_staged(name)]
-        files, damaged = self._renders.files() if names else ([], 0)
+        files, damaged = self._tracked_files.files() if names else ([], 0)
         for name in names:
             file = self._folder.file_of(name, [*files, INDEX_FILE])
             if file is None:
@@ -156,7 +156,7 @@ class SetAside:
                         f"{self._unknown(name)}. Look at it, and move it to where it belongs"
                     )
                 continue
-            row = self._renders.get(file)
+            row = self._tracked_files.get(file)
             found = self._folder.read_aside(name, longest(file))
             if found is None:
                 self._problems[name] = (
@@ -168,7 +168,7 @@ class SetAside:
             if known or self._take_of_crash(name, file, found.data):
                 # A program may still have it open, and write into it.
                 texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
-                self._renders.put_aside(
+                self._tracked_files.put_aside(
                     ReplacedFile(name, file, body, body if body in texts else None, -1, self._now)
                 )
 

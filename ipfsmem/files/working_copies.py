@@ -27,7 +27,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.device.tables.tracked_files import TrackedFiles
-    from ipfsmem.files.attaching import Place
+    from ipfsmem.files.attaching import FolderCandidate
     from ipfsmem.files.working_copy import WorkingCopy
 
 #: Seconds for which a full scan is fresh enough for a list.
@@ -81,7 +81,7 @@ class Detached(NamedTuple):
     left_alone: list[str]
 
 
-def preview_of(place: Place, scope: str = "", keys: Collection[str] = ()) -> FolderPreview:
+def preview_of(place: FolderCandidate, scope: str = "", keys: Collection[str] = ()) -> FolderPreview:
     """Return what `attach` would do with a folder; `keys`: of the memories of the scope."""
     import os
 
@@ -202,13 +202,13 @@ class WorkingCopies:
         if chosen is None and not self._replica.config.mode.own_folder:
             self._begun = True
             return
-        from ipfsmem.files.attaching import Place, examine_place
+        from ipfsmem.files.attaching import FolderCandidate, examine_place
 
         with self._replica.transaction():
             self._begun = True
             if self._replica.db.get_meta(meta.WORKING_COPIES) is not None:
                 return
-            place = Place(self.own, True) if chosen is None else examine_place(chosen)
+            place = FolderCandidate(self.own, True) if chosen is None else examine_place(chosen)
             row = self._row(place, "", place.new)
             self._rows.put(row)
             self._replica.db.set_meta(meta.WORKING_COPIES, b"1")
@@ -240,7 +240,7 @@ class WorkingCopies:
         self.render()
         return self._facts(copy)
 
-    def examine(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> Place:
+    def examine(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> FolderCandidate:
         """Check a folder that is to be linked. Raises UsageError, KeyNameError, StorageError."""
         from ipfsmem.files.attaching import examine_place
 
@@ -255,7 +255,7 @@ class WorkingCopies:
         place = self.examine(folder, scope=scope, take_over=take_over)
         return preview_of(place, scope, {one.key for one in self._memories.in_scope(scope).listing()})
 
-    def _row(self, place: Place, scope: str, timeline: bool) -> LinkedFolder:
+    def _row(self, place: FolderCandidate, scope: str, timeline: bool) -> LinkedFolder:
         path = "" if place.path == self.own else str(place.path)
         if place.known is not None:
             return msgspec.structs.replace(place.known, path=path, timeline=place.known.timeline or timeline)
@@ -278,7 +278,7 @@ class WorkingCopies:
                 copy.scan()
                 left = copy.left_alone()
             try:
-                brought = copy.bring_out()
+                brought = copy.move_out()
             except StorageError as error:
                 import shlex
 
@@ -423,21 +423,21 @@ class WorkingCopies:
         """Return which texts in the folders are not in the vault, and why, as of the last scan."""
         return [text for copy in self.all() for text in copy.not_taken_in()]
 
-    def miss_anew(self, before: int | None = None) -> None:
+    def restart_missing(self, before: int | None = None) -> None:
         """Restart the wait for files missing now, or first missed before a time (in milliseconds): they count as deleted only if
         two further scans miss them, as nobody scans while keys are locked."""
         with self._replica.transaction():
-            for renders in self._renders():
+            for renders in self._tracked_files():
                 renders.reset_missing(before)
 
-    def _miss_since_unlocked(self) -> None:
-        """Apply `miss_anew` to files missed before the keys were unlocked, however they were locked: by a command, the time or a
+    def _restart_missing_since_unlock(self) -> None:
+        """Apply `restart_missing` to files missed before the keys were unlocked, however they were locked: by a command, the time or a
         restart."""
         watch = self._replica.lock_watch
         if watch is not None and not self._missed_anew:
             begins = watch.begins
-            if any(renders.missing_before(begins) for renders in self._renders()):
-                self.miss_anew(begins)
+            if any(renders.missing_before(begins) for renders in self._tracked_files()):
+                self.restart_missing(begins)
         self._missed_anew = True
 
     def _pause_replaced(self) -> None:
@@ -457,7 +457,7 @@ class WorkingCopies:
                 for copy in copies:
                     copy.pause(REPLACED)
 
-    def _renders(self) -> list[TrackedFiles]:
+    def _tracked_files(self) -> list[TrackedFiles]:
         rows = self._rows.all()
         if not rows:
             return []
@@ -472,7 +472,7 @@ class WorkingCopies:
         """Read in all edits everywhere. True if something was written."""
         self._looked = time.monotonic()
         self.begin()
-        self._miss_since_unlocked()
+        self._restart_missing_since_unlock()
         self._pause_replaced()
         wrote = [copy.scan() for copy in self.all()]
         return any(wrote)

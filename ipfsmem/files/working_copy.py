@@ -60,7 +60,7 @@ class WorkingCopy:
         self._replica = replica
         self._memories = memories
         self._copies = Copies(replica.db.connection, replica.codec.cover)
-        self._renders = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._tracked_files = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
         #: Its row, as of the last use of the folder.
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)
@@ -78,7 +78,7 @@ class WorkingCopy:
 
     def shown(self) -> dict[str, bytes]:
         """Return the SHA-256 of each file that shows the state, as it was last written or read, by its name."""
-        return {row.file: row.body for row in self._renders.all().values() if row.text is not None}
+        return {row.file: row.body for row in self._tracked_files.all().values() if row.text is not None}
 
     @cached_property
     def _timeline(self) -> Timeline:
@@ -188,7 +188,7 @@ class WorkingCopy:
             return False
         self._say("disk", None)
         self._leave_alone(found)
-        seen = self._renders.differences(found.files)
+        seen = self._tracked_files.differences(found.files)
         now = self._replica.world.now()
         covered = {
             row.file: row.key
@@ -230,7 +230,7 @@ class WorkingCopy:
         for file in scan.left_alone:
             # A name that is not Unicode text has no row, and the table takes none.
             is_text = file.encode(errors="replace").decode() == file
-            if is_text and (row := self._renders.get(file)) is not None:
+            if is_text and (row := self._tracked_files.get(file)) is not None:
                 self._older[file] = row.key or ""
 
     def _note_taken(self, scan: Scan) -> None:
@@ -297,8 +297,8 @@ class WorkingCopy:
         self._say_paused()
 
     def _resume(self, head: bytes) -> None:
-        for file in self._renders.returns():
-            self._renders.drop_return(file)
+        for file in self._tracked_files.returns():
+            self._tracked_files.drop_return(file)
         self._change(paused="", head=head)
         self._standing.pop("paused", None)
 
@@ -318,7 +318,7 @@ class WorkingCopy:
                 return None  # reported by the next scan
 
     def _take_key(self, key: str) -> tuple[str, ...] | None:
-        rows = self._renders.of_key(key)
+        rows = self._tracked_files.of_key(key)
         files = sorted({f"{key}.md", *rows})
         changed = [
             file
@@ -366,7 +366,7 @@ class WorkingCopy:
                 if not self._is_ready() or self.copy.paused:
                     return
                 with self._replica.reading():
-                    if not any(map(self._is_forgotten, self._renders.asides())):
+                    if not any(map(self._is_forgotten, self._tracked_files.asides())):
                         return
                 with writing(self._replica) as change:
                     self._scanner(change).set_aside.let_go_of_forgotten(self._is_forgotten)
@@ -521,9 +521,9 @@ class WorkingCopy:
         with self._using(), self._replica.transaction():
             if not self._is_ready(gone=True):
                 return 0
-            for row in self._renders.all().values():
+            for row in self._tracked_files.all().values():
                 if self.folder.stat(row.file) is None:
-                    self._renders.drop(row.file)
+                    self._tracked_files.drop(row.file)
                     count += 1
         self._standing.pop("missing", None)
         return count
@@ -541,7 +541,7 @@ class WorkingCopy:
                     return []
                 found = self.folder.list_files()
                 self._leave_alone(found)
-                changed = self._renders.differences(found.files).changed
+                changed = self._tracked_files.differences(found.files).changed
                 texts = [file for file in changed if self._is_unseen(file)]
             except StorageError as error:
                 return [f"{self.folder.path}: the plain files could not be read: {error}"]
@@ -551,7 +551,7 @@ class WorkingCopy:
 
     def _is_unseen(self, file: str) -> bool:
         """Return whether a file holds something else than what this device last saw in it."""
-        row = self._renders.get(file)
+        row = self._tracked_files.get(file)
         try:
             found = self.folder.read(file, longest(file))
         except NotPlainError:
@@ -576,7 +576,7 @@ class WorkingCopy:
                 self._resume(head)
         return len(differing) + self.restore_files()
 
-    def bring_out(self) -> list[str]:
+    def move_out(self) -> list[str]:
         """Before the folder is unlinked, move texts set aside that the state lacks into it as files; returns their names.
 
         Call it after `scan`. Raises StorageError if one can be neither read in nor moved out, or the folder is missing.
@@ -586,7 +586,7 @@ class WorkingCopy:
                 raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
             with writing(self._replica) as change:
                 scan = self._scanner(change)
-                return scan.set_aside.bring_out()
+                return scan.set_aside.move_out()
 
     def claim(self) -> None:
         """Claim this folder at a person's request, whatever its marker says: it gets ours. Raises StorageError.
@@ -599,7 +599,7 @@ class WorkingCopy:
             inode = self.folder.root.inode
             with self._replica.transaction():
                 self._forget_absent()
-                self._renders.reset_missing()
+                self._tracked_files.reset_missing()
                 self._change(inode=inode, head=git_head(self.folder.path))
             # The row is on the disk before the marker: after a crash in between the folder can be claimed again.
             self.folder.put_marker(self.copy.id)
@@ -641,7 +641,7 @@ class WorkingCopy:
         typed = shlex.quote(str(path))
         if not self.folder.exists() and (own or copy.inode is None):
             with self._replica.transaction():
-                self._renders.drop_all()
+                self._tracked_files.drop_all()
             self.folder.make()
         elif not self.folder.exists():
             self._say("folder", f"{path} is not there (is it mounted?); nothing was deleted")
@@ -661,7 +661,13 @@ class WorkingCopy:
                 f"{path} is not the folder that was linked (is it mounted?); nothing was deleted. If it replaced the other permanently: {take_over_command(path, copy.scope)}",
             )
             return False
-        if here is None and not moved and not gone and self._renders.any() and not self._is_recognised():
+        if (
+            here is None
+            and not moved
+            and not gone
+            and self._tracked_files.any()
+            and not self._is_recognised()
+        ):
             if not own:
                 self._say(
                     "folder",
@@ -672,21 +678,21 @@ class WorkingCopy:
         with self._replica.transaction():
             if moved:
                 self._forget_absent()
-            self._renders.reset_missing()
+            self._tracked_files.reset_missing()
             self._change(inode=inode)
             self.folder.put_marker(copy.id)
         return True
 
     def _is_recognised(self) -> bool:
         """Return whether a file is as we know it: then only the marker was lost."""
-        rows = self._renders.all().values()
+        rows = self._tracked_files.all().values()
         return any(row.stat is not None and row.is_unchanged(self.folder.stat(row.file)) for row in rows)
 
     def _forget_absent(self) -> None:
         """Forget missing files: the folder is another one than before, a restored backup for instance, so they are not deletes."""
-        for row in self._renders.all().values():
+        for row in self._tracked_files.all().values():
             if self.folder.stat(row.file) is None:
-                self._renders.drop(row.file)
+                self._tracked_files.drop(row.file)
 
     def _say_paused(self) -> None:
         import shlex

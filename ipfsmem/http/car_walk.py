@@ -15,7 +15,7 @@ from ipfsmem.content.dagpb import (
     TYPE_FILE,
     TYPE_HAMT,
     TYPE_RAW,
-    Node,
+    PbNode,
     UnixFS,
     decode_node,
     decode_unixfs,
@@ -157,7 +157,7 @@ def _below(step: _Step, data: bytes) -> list[_Step]:
     return found
 
 
-def _decoded(data: bytes) -> tuple[Node, UnixFS | None]:
+def _decoded(data: bytes) -> tuple[PbNode, UnixFS | None]:
     """Return a node, and its UnixFS message if it has one."""
     node = decode_node(data)
     try:

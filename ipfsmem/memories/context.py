@@ -613,13 +613,13 @@ def _by_worth(
 
     places: dict[PriorityFactors, float] = {}  # most were never used, and many are alike
 
-    def place(merits: PriorityFactors, scope: str, key: str) -> float:
+    def place(factors: PriorityFactors, scope: str, key: str) -> float:
         use = used.get((scope, key))
         if use is not None:
-            return merits.place(today, used=use.day, uses=use.times, fading=fading)
-        known = places.get(merits)
+            return factors.place(today, used=use.day, uses=use.times, fading=fading)
+        known = places.get(factors)
         if known is None:
-            known = places[merits] = merits.place(today, fading=fading)
+            known = places[factors] = factors.place(today, fading=fading)
         return known
 
     index = index_at_hand(parts)
@@ -632,18 +632,18 @@ def _by_worth(
             groups, moved = index.standing()
             apart = moved | {key for of in (used, exclude, hidden) for _, key in of}
             found = [
-                (-merits.place(today, fading=fading), [key for key in keys if key not in apart])
-                for merits, keys in groups
-                if not merits.expired(today)
+                (-factors.place(today, fading=fading), [key for key in keys if key not in apart])
+                for factors, keys in groups
+                if not factors.expired(today)
             ]
             found += [
-                (-place(one.merits, one.scope, key), [key])
+                (-place(one.factors, one.scope, key), [key])
                 for key in apart
                 if (one := held.get(key)) is not None
                 and one.own
                 and one.section
                 and (one.scope, key) not in exclude
-                and not one.merits.expired(today)
+                and not one.factors.expired(today)
                 and not is_hidden(hidden, one.scope, key, one.hlc)
             ]
             return sorted(found, key=itemgetter(0))
@@ -688,7 +688,7 @@ def _by_worth(
     found.sort(key=itemgetter(0, 1))
     first, rest = found[:_HEADS], found[_HEADS:]
     lines = [
-        (-place(line.merits, part.scope, key), key, part, line)
+        (-place(line.factors, part.scope, key), key, part, line)
         for _, key, part, entry in first
         if (line := _line(part, key, entry, today)) is not None
     ]
@@ -733,7 +733,7 @@ def _line(part: MemoryStore, key: str, entry: Entry, today: date) -> IndexLine |
         view = part.view(key, entry)
         if view.data is not None and view.dot is not None:
             line = line_of(key, head_of(view.data), entry[view.dot])
-    return line if line is not None and line.section and not line.merits.expired(today) else None
+    return line if line is not None and line.section and not line.factors.expired(today) else None
 
 
 def _left_out(number: int) -> str:

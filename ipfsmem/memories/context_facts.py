@@ -17,7 +17,7 @@ from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import FormatError
 from ipfsmem.facts.categories import MAX_FACT, category_of, kind_of
 from ipfsmem.graph.entity import TAG as ENTITY
-from ipfsmem.memories.priority import merits_of
+from ipfsmem.memories.priority import priority_factors
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class FactText(NamedTuple):
 
     text: str
     category: str
-    merits: PriorityFactors
+    factors: PriorityFactors
 
 
 class FactsShown(msgspec.Struct, frozen=True):
@@ -130,12 +130,12 @@ def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
     def lines(candidates: Iterable[tuple[MemoryStore, str, str, FactText | None]]) -> ContextFacts:
         found = []
         for part, key, hlc, fact in candidates:
-            if fact is None or fact.merits.expired(today):
+            if fact is None or fact.factors.expired(today):
                 continue
-            text, category, merits = fact
+            text, category, factors = fact
             use = uses.get((part.scope, key))
             used, times = (0, 0) if use is None else (use.day, use.times)
-            worth = merits.priority(today, used=used, uses=times, fading=fading[part.scope])
+            worth = factors.priority(today, used=used, uses=times, fading=fading[part.scope])
             line = f"- [{category}] {text}\n"
             found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
         return ContextFacts(found, [part.scope for part in parts])
@@ -248,4 +248,4 @@ def _fact(data: bytes, hlc: str) -> FactText | None:
     text = " ".join(clean_text(file.body).split())
     if not text or len(text) > MAX_FACT:
         return None
-    return FactText(text, category_of(category), merits_of(file, hlc_ms(hlc)))
+    return FactText(text, category_of(category), priority_factors(file, hlc_ms(hlc)))

@@ -30,7 +30,7 @@ from ipfsmem.causal.value import LIVE
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.dreams import (
-    Done,
+    ChangedMemory,
     Dreamt,
     Proposed,
     dreams,
@@ -49,7 +49,7 @@ from ipfsmem.dream.tidying import Progress, tidy
 from ipfsmem.errors import FormatError, IncompleteError, NotFoundError
 from ipfsmem.memories.duplicates import pairs_by_meaning
 from ipfsmem.memories.memories import MemoryStore, check_body
-from ipfsmem.memories.priority import day_of, merits_of
+from ipfsmem.memories.priority import day_of, priority_factors
 from ipfsmem.wording import count
 
 #: The author of a proposal when no model makes it.
@@ -187,8 +187,8 @@ class Dreams:
                     file = parse_memory(view.data)
                     if is_part(view.key, file):
                         continue
-                    merits = merits_of(file, hlc_ms(entry[view.dot].h))
-                    value, expired = merits.priority(today, fading=fading), merits.expired(today)
+                    factors = priority_factors(file, hlc_ms(entry[view.dot].h))
+                    value, expired = factors.priority(today, fading=fading), factors.expired(today)
                     notes.append(Note(key=view.key, file=file, priority=value, expired=expired))
                     seen[view.key] = view.dots
             if any(note.expired for note in notes):
@@ -218,7 +218,7 @@ class Dreams:
         Raises NotFoundError for a forgotten scope, LimitError, StorageError: then nothing is changed.
         """
         replica, scope = self._replica, self._memories.scope
-        done: list[Done] = []
+        done: list[ChangedMemory] = []
         skipped: list[str] = []
         waiting = tuple(step for step in proposed.steps if step.asks and not asked)
         with writing(replica) as change:
@@ -274,7 +274,7 @@ class Dreams:
 
     def _do(
         self, change: Writing, step: Step, seen: dict[str, tuple[str, ...]], bodies: dict[str, bytes]
-    ) -> list[Done]:
+    ) -> list[ChangedMemory]:
         done = []
         for one in step.changes:
             name, body = self._memories.checked_name(one.key), None
@@ -286,7 +286,9 @@ class Dreams:
                 check_body(one.key, body)
                 change.put(name, body, seen[one.key])
             gone = {dot: value for dot, value in before.items() if dot not in change.entry(name)}
-            done.append(Done(name, gone, None if body is None else sha256(body).hexdigest(), step.keys))
+            done.append(
+                ChangedMemory(name, gone, None if body is None else sha256(body).hexdigest(), step.keys)
+            )
         for key in {*step.reads} - {one.key for one in step.changes}:
             self._write_again(change, key, seen[key])
         return done
@@ -345,7 +347,7 @@ class Dreams:
             exit_code=IncompleteError.exit_code if changed or lost else 0,
         )
 
-    def _put_back(self, change: Writing, done: Done) -> bool:
+    def _put_back(self, change: Writing, done: ChangedMemory) -> bool:
         """Restore the texts before a change; False if one is no longer kept."""
         store, mine = self._replica.store, self._replica.is_mine
         here = tuple(change.entry(done.name))

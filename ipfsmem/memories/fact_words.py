@@ -18,7 +18,7 @@ from ipfsmem.device.hidden import KnownHidden, is_hidden, known_hidden
 from ipfsmem.device.state import StateMark
 from ipfsmem.facts.categories import Kind, kind_of
 from ipfsmem.facts.decision import LEAST_WORDS, stems, words_of
-from ipfsmem.facts.limits import Place
+from ipfsmem.facts.limits import FactRank
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.memory_records import readable_file
 
@@ -68,8 +68,8 @@ class FactWords:
         self._unsure: dict[str, Kind] = {}
         #: The ranks of the visible entries, all in order and each by its key; the keys to rank again; and the day and settings
         #: they are based on.
-        self._ranked: dict[Kind, list[Place]] = {}
-        self._places: dict[Kind, dict[str, Place]] = {}
+        self._ranked: dict[Kind, list[FactRank]] = {}
+        self._places: dict[Kind, dict[str, FactRank]] = {}
         self._moved: dict[Kind, set[str]] = {}
         self._ranked_as_of: object = None
 
@@ -143,7 +143,9 @@ class FactWords:
         if not self._lengths[len(one.words)]:
             del self._lengths[len(one.words)]
 
-    def ranked(self, kind: Kind, as_of: object, place: Callable[[str], Place | None]) -> Sequence[Place]:
+    def ranked(
+        self, kind: Kind, as_of: object, place: Callable[[str], FactRank | None]
+    ) -> Sequence[FactRank]:
         """Return the ranks of the entries of a kind that are not hidden, in order (inside `reading`, after `refresh`). `place` is
         called for those that changed since the same day and settings, and returns None if the rank is not known yet."""
         there = self.in_sight(kind)

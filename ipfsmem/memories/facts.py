@@ -40,13 +40,13 @@ from ipfsmem.facts.decision import (
     meaning_matters,
     says_a_change,
 )
-from ipfsmem.facts.limits import Order, Place, Ranked, beyond, place_of
+from ipfsmem.facts.limits import FactRank, Order, Ranked, beyond, place_of
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.fact_history import earlier, keep_in
 from ipfsmem.memories.memories import MemoryStore, NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.memories.overview import head_of
-from ipfsmem.memories.priority import expired_on, merits_of
+from ipfsmem.memories.priority import expired_on, priority_factors
 from ipfsmem.memories.query_embedding import QueryEmbedding
 from ipfsmem.memories.query_words import MAX_QUERY
 from ipfsmem.memories.recall import Question, search
@@ -166,7 +166,7 @@ class Facts:
             and (known := kind_of(one.type, one.category)) is not None
             and kind in (None, known)
             and (one.own or not own)
-            and (own or not one.merits.expired(today))
+            and (own or not one.factors.expired(today))
         ]
         return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)
 
@@ -175,11 +175,11 @@ class Facts:
         fact = None if reading is None else fact_of(reading)
         if fact is None or reading is None or fact.confidence is None:
             return fact
-        merits = merits_of(reading.readable, fact.changed)
+        factors = priority_factors(reading.readable, fact.changed)
         use = None if self._memories.uses is None else self._memories.uses().of((fact.scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
         today, fading = self._replica.world.today(), self._memories.fading
-        left = merits.confidence_on(today, used=used, uses=times, fading=fading)
+        left = factors.confidence_on(today, used=used, uses=times, fading=fading)
         return msgspec.structs.replace(fact, confidence_now=None if left is None else round(left, 6))
 
     def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
@@ -469,24 +469,24 @@ class Facts:
                 hide(self._replica, [Hidden(scope, one.key, one.changed, now, why) for one in over])
         return tuple(one.key for one in over)
 
-    def _ranked(self, kind: Kind, words: FactWords) -> Sequence[Place]:
+    def _ranked(self, kind: Kind, words: FactWords) -> Sequence[FactRank]:
         """Return the ranks of the visible entries of a kind, in order; a header is read only for its creation date. Parts of
         sessions have no rank."""
         rows = index_of((self._memories,)).held.whole()
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
 
-        def place(key: str) -> Place | None:
+        def place(key: str) -> FactRank | None:
             one = rows.get(key)
             return None if one is None or one.part else self._place(key, one, today, fading, order)
 
         return words.ranked(kind, (today, fading, order), place)
 
-    def _place(self, key: str, one: IndexedEntry, today: date, fading: float, order: Order) -> Place:
+    def _place(self, key: str, one: IndexedEntry, today: date, fading: float, order: Order) -> FactRank:
         created = self._head(key).created if order == "first" else ""
-        sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
-        value = one.merits.priority(today, fading=fading) if order == "salience" else 0.0
+        sure = one.factors.confidence_on(today, fading=fading) if order == "confidence" else None
+        value = one.factors.priority(today, fading=fading) if order == "salience" else 0.0
         sure = 1.0 if sure is None else sure
-        ranked = Ranked(key, created or today.isoformat(), one.hlc, sure, value, one.merits.important)
+        ranked = Ranked(key, created or today.isoformat(), one.hlc, sure, value, one.factors.important)
         return place_of(ranked, order)
 
     def _head(self, key: str) -> MemoryFile:

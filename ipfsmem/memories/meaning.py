@@ -291,7 +291,7 @@ class Meaning:
         try:
             embedder, todo = self._opener(False), _Todo()
             if embedder is not None:
-                self._start_anew_if_other(embedder)
+                self._reset_if_other_model(embedder)
             while embedder is not None and not self._dropped:
                 with self._alone:
                     if not self._make(embedder, todo):
@@ -313,7 +313,7 @@ class Meaning:
             self._say_whole(embedder)
         return bool(batch)
 
-    def _start_anew_if_other(self, embedder: Embedder) -> None:
+    def _reset_if_other_model(self, embedder: Embedder) -> None:
         """Discard the vectors if the model of that name now answers with another dimension. Errors of the model are reported by
         the batch that fails."""
         with self._alone:

@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
-from ipfsmem.causal.tree import Node, StateTree
+from ipfsmem.causal.tree import StateTree, TreeNode
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
@@ -50,7 +50,7 @@ class IndexLine(NamedTuple):
     section: str
     text: str
     #: Decide whether it is listed if there is no room for all.
-    merits: PriorityFactors
+    factors: PriorityFactors
 
 
 #: One scope: its memories with one text that is on this device, and its other entries by name.
@@ -137,7 +137,7 @@ class SummaryCache:
     def _walk(self, tree: StateTree, keep: bool) -> Iterator[_Leaf]:
         """Yield every leaf of a tree. The node of a cached leaf is not loaded."""
         leaves: dict[str, tuple[bytes, _Leaf]] = {}
-        stack: list[tuple[str, bytes, Node | None, str]] = [("", tree.digest, None, "")]
+        stack: list[tuple[str, bytes, TreeNode | None, str]] = [("", tree.digest, None, "")]
         while stack:
             prefix, digest, parent, digit = stack.pop()
             leaf = self._cached_leaf(prefix, digest)
@@ -176,7 +176,7 @@ class SummaryCache:
             self._lines[name, value.body, value.h] = line
         return line
 
-    def _read_leaf(self, node: Node) -> tuple[_Leaf, bool]:
+    def _read_leaf(self, node: TreeNode) -> tuple[_Leaf, bool]:
         """Return what a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be
         cached."""
         from ipfsmem.content.hamt import name_hash
@@ -234,9 +234,9 @@ class SummaryCache:
 def line_of(key: str, file: MemoryFile, value: Value) -> IndexLine:
     """Return the line of a memory with this header, as it was written."""
     from ipfsmem.bundle.index import index_line, item_of
-    from ipfsmem.memories.priority import merits_of
+    from ipfsmem.memories.priority import priority_factors
 
-    return IndexLine(*index_line(item_of(key, file)), merits_of(file, hlc_ms(value.h)))
+    return IndexLine(*index_line(item_of(key, file)), priority_factors(file, hlc_ms(value.h)))
 
 
 def _key(name: str) -> str:

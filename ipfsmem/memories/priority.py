@@ -1,4 +1,4 @@
-"""The merits of a memory file from its header, for `recall/priority`."""
+"""The priority factors of a memory file from its header, for `recall/priority`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import local_day
 
 
-def merits_of(file: MemoryFile, written: int) -> PriorityFactors:
-    """Return the merits in the header of a memory written here at `written`, in ms since 1970 UTC; 0 if unknown."""
+def priority_factors(file: MemoryFile, written: int) -> PriorityFactors:
+    """Return the priority factors in the header of a memory written here at `written`, in ms since 1970 UTC; 0 if unknown."""
     at, until = _last_change(file, written), day_of(file.expires)
     return PriorityFactors(
         file.type,

@@ -34,7 +34,7 @@ from ipfsmem.memories.decoded_later import DecodedLater, damaged_index
 from ipfsmem.memories.event_entries import Group, Kind, Moment, vector_keys
 from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memories.parts_read import PartsRead
-from ipfsmem.memories.priority import merits_of
+from ipfsmem.memories.priority import priority_factors
 from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import ALWAYS, FOREVER
 
@@ -122,7 +122,7 @@ class IndexedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     #: Its section in the index of memories, and its line there; both empty if it has none.
     section: str
     line: str
-    merits: PriorityFactors
+    factors: PriorityFactors
 
     @property
     def written(self) -> int:
@@ -130,7 +130,7 @@ class IndexedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return hlc_ms(self.hlc) if self.hlc else 0
 
 
-#: Own memories that have a line, grouped by merits; in each group newest first.
+#: Own memories that have a line, grouped by priority factors; in each group newest first.
 Standing = list[tuple[PriorityFactors, list[str]]]
 #: The result of `make` in `SearchIndex.made_of`.
 Made = TypeVar("Made")
@@ -218,7 +218,7 @@ class SearchIndex:
         self._ending: set[str] | None = None
         #: The keys of own memories with a category; None until needed.
         self._categorized: set[str] | None = None
-        #: The memories by merits, as of some state, and the keys that changed since; None until needed.
+        #: The memories by priority factors, as of some state, and the keys that changed since; None until needed.
         self._standing: Standing | None = None
         self._standing_kept: msgspec.Raw | None = None
         self._moved: set[str] = set()
@@ -602,7 +602,7 @@ class SearchIndex:
         one = self.held[key] = _held(key, part.scope, found, file, hides)
         self._note_whose(key, own=one.own)
         if self._ending is not None:
-            (self._ending.add if one.merits.until else self._ending.discard)(key)
+            (self._ending.add if one.factors.until else self._ending.discard)(key)
         if self._categorized is not None:
             (self._categorized.add if _may_be_fact(one) else self._categorized.discard)(key)
         for filter, index in self._indexes.items():
@@ -632,11 +632,11 @@ class SearchIndex:
 
     def expired(self, today: date) -> frozenset[str]:
         """Return the keys of expired memories."""
-        return frozenset(key for key in self._with_an_end() if self.held[key].merits.expired(today))
+        return frozenset(key for key in self._with_an_end() if self.held[key].factors.expired(today))
 
     def _with_an_end(self) -> set[str]:
         if self._ending is None:
-            self._ending = {key for key, one in self.held.items() if one.merits.until}
+            self._ending = {key for key, one in self.held.items() if one.factors.until}
         return self._ending
 
     def categorized(self) -> list[str]:
@@ -650,12 +650,12 @@ class SearchIndex:
         return self._categorized
 
     def standing(self) -> tuple[Standing, Set[str]]:
-        """Return the own memories that have a line, by merits, in each group newest first; and the keys for which this is
+        """Return the own memories that have a line, by priority factors, in each group newest first; and the keys for which this is
         outdated. Finds the best without examining all."""
         if self._standing is None or len(self._moved) > _STALE:
             keys, kept, self._standing_kept = list(self.held), self._standing_kept, None
             numbered = self._numbered() if kept is None else _decoded(_standing, kept)
-            self._standing = [(merits, [keys[at] for at in numbers]) for merits, numbers in numbered]
+            self._standing = [(factors, [keys[at] for at in numbers]) for factors, numbers in numbered]
             self._moved = set()
         return self._standing, self._moved
 
@@ -664,11 +664,11 @@ class SearchIndex:
         groups: dict[PriorityFactors, list[tuple[str, str, int]]] = {}
         for at, (key, one) in enumerate(self.held.items()):
             if one.own and one.section:
-                groups.setdefault(one.merits, []).append((one.hlc, key, at))
+                groups.setdefault(one.factors, []).append((one.hlc, key, at))
         for group in groups.values():
             group.sort(key=itemgetter(1))
             group.sort(key=itemgetter(0), reverse=True)  # all clocks have one length
-        return [(merits, [at for _, _, at in group]) for merits, group in groups.items()]
+        return [(factors, [at for _, _, at in group]) for factors, group in groups.items()]
 
     @property
     def vectors(self) -> dict[str, bytes]:
@@ -1001,7 +1001,7 @@ def unlike_the_texts(parts: Sequence[MemoryStore]) -> list[str] | None:
     )
 
 
-def made_anew(parts: Sequence[MemoryStore]) -> SearchIndex:
+def rebuilt_index(parts: Sequence[MemoryStore]) -> SearchIndex:
     """Make the index of a stack of scopes from the texts; removes stored indexes."""
     replica, indexes = parts[0].replica, parts[0].indexes
     remove_images(replica, begun=False)  # another process may be making one too
@@ -1062,7 +1062,7 @@ def _held(key: str, scope: str, found: _ScopeText, file: MemoryFile, hides: tupl
         file.tags,
         hides,
         *(("", "") if is_list else index_line(item_of(key, file))),
-        merits_of(file, hlc_ms(found.hlc) if found.hlc else 0),
+        priority_factors(file, hlc_ms(found.hlc) if found.hlc else 0),
     )
 
 
@@ -1074,8 +1074,8 @@ def searched_header(key: str, file: MemoryFile) -> str:
 def _document(key: str, one: IndexedEntry, file: MemoryFile, today: date, fading: float) -> Document:
     from ipfsmem.recall.ranking import Document
 
-    at = date.fromordinal(one.merits.changed) if one.merits.changed else None
+    at = date.fromordinal(one.factors.changed) if one.factors.changed else None
     header = "" if key == INDEX_KEY else searched_header(key, file)
     return Document(
-        key, file.body, header, at=at, memory=True, salience=one.merits.priority(today, fading=fading)
+        key, file.body, header, at=at, memory=True, salience=one.factors.priority(today, fading=fading)
     )

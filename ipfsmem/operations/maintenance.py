@@ -76,9 +76,9 @@ def reindex(
 
     This is rarely needed: each recall updates the index and rebuilds a damaged one.
     """
-    from ipfsmem.memories.search_index import made_anew
+    from ipfsmem.memories.search_index import rebuilt_index
 
-    made_anew((view.opened.memories,))
+    rebuilt_index((view.opened.memories,))
     problem = view.opened.meaning().complete(progress or (lambda *_: None))
     found = index_status.work(view)
     return replace(found, problem=found.problem or problem)

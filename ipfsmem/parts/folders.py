@@ -36,7 +36,7 @@ class MemoryFolders(MemoryPart):
         paused one is skipped, as ever."""
         self._open.scan()
         if self._open.files is not None:
-            self._open.files.miss_anew()
+            self._open.files.restart_missing()
         if gone := [facts.path for facts in self.list() if facts.state == "not there"]:
             raise StorageError(
                 f"edits in {', '.join(gone)} could not be read: the folder does not exist",

@@ -24,7 +24,7 @@ from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.opening import Connection, LoadRequest, OpenResult, Origin
+from ipfsmem.parts.opening import LoadRequest, OpenResult, Origin, ProviderConnection
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.provider.choice import ProviderChoice, each_of, specs_of
 from ipfsmem.provider.contract import Provider
@@ -347,7 +347,7 @@ async def _first_found(
     return await look(last)
 
 
-async def bring_here(request: LoadRequest) -> OpenResult:
+async def restore_here(request: LoadRequest) -> OpenResult:
     """Bring back the vault of a `request` from its provider; else create one, if agreed."""
     known = configuration.settings()
     name, where, mode = request.name(known), request.provider or known.provider, request.known_mode
@@ -391,7 +391,7 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
 
 
 def _made(opened: VaultHandle) -> OpenResult:
-    return OpenResult(opened, Connection(opened), Origin())
+    return OpenResult(opened, ProviderConnection(opened), Origin())
 
 
 def _take_back(made: OpenResult) -> None:

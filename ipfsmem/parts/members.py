@@ -111,7 +111,7 @@ class MemoryMembers(MemoryPart):
             # It is in this command's own report; other devices say it at their next sync.
             target = grown.view.family_of(member)
             self._replica.note_shown(removal_key(target, member_id(root.admin_public)))
-        enrolled = operations.members_let_in_by(ring, member)
+        enrolled = operations.members_admitted_by(ring, member)
         report = await self._brought_out("the revoke", progress, before)
         if failed is not None:
             report.say(

@@ -67,7 +67,7 @@ class LoadRequest(msgspec.Struct, frozen=True):
         return self.namespace or known.namespace or configuration.DEFAULT_NAMESPACE
 
 
-class Connection:
+class ProviderConnection:
     """The providers of an open vault, opened on first use. All scopes share it."""
 
     def __init__(self, opened: VaultHandle, providers: Sequence[str | Provider] = ()) -> None:
@@ -100,7 +100,7 @@ class OpenResult(msgspec.Struct):
     """A vault that was just opened, created or brought back."""
 
     opened: VaultHandle
-    connection: Connection
+    connection: ProviderConnection
     origin: Origin
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ def open_here(request: LoadRequest) -> OpenResult | None:
     opened = VaultHandle(name, open_replica(folder, request.passphrase or None, home.world))
     usual = (known.provider,) if known.provider else ()
     providers = () if request.provider else opened.replica.config.providers or usual
-    made = OpenResult(opened, Connection(opened, providers), Origin())
+    made = OpenResult(opened, ProviderConnection(opened, providers), Origin())
     try:
         if mode not in (None, opened.mode):
             raise ConfigError(f"the vault {name} is in mode {opened.mode}, not {mode}")

@@ -1,6 +1,6 @@
 """The sums of the shares of a question's terms: for all entries at once within bounds, exactly on request.
 
-The share of each term is rounded to a few bits, in lanes of sixteen bits per entry in one big integer: adding two takes the time
+The share of each term is rounded to a few bits, packed with sixteen bits per entry in one big integer: adding two takes the time
 of a loop over a hundredth of the entries. The bounds rule out entries that cannot be among the best, the exact sums decide among
 the others: the best are those of the whole computation.
 """
@@ -111,16 +111,16 @@ class ScoreBounds:
 
     def _added(self, rows: Sequence[Shares]) -> array[int]:
         """Return the rounded sum of each entry."""
-        lanes, size, rare = 0, self._size, list[tuple[int, Shares]]()
+        packed, size, rare = 0, self._size, list[tuple[int, Shares]]()
         for row in rows:
             shift = row.exponent - self._unit
             if not is_common(len(row.numbers), size):
                 rare.append((shift, row))
             elif shift >= 0:
-                lanes += row.packed_scores(size) << shift
+                packed += row.packed_scores(size) << shift
             elif shift > -_BITS - 1:
-                lanes += row.packed_scores(size) >> -shift & _mask(-shift, size)
-        sums = array("H", lanes.to_bytes(2 * size, sys.byteorder) if lanes else bytes(2 * size))
+                packed += row.packed_scores(size) >> -shift & _mask(-shift, size)
+        sums = array("H", packed.to_bytes(2 * size, sys.byteorder) if packed else bytes(2 * size))
         for shift, row in rare:
             for number, value in zip(row.numbers, row.rounded, strict=True):
                 sums[number] += _shifted(value, shift)
@@ -238,7 +238,7 @@ def _shifted(value: int, shift: int) -> int:
 
 @lru_cache(maxsize=2 * _BITS)
 def _mask(shift: int, size: int) -> int:
-    """Return the mask of the own bits of `size` lanes after a shift down."""
+    """Return the mask of the own bits of `size` scores after a shift down."""
     return int.from_bytes(array("H", [0xFFFF >> shift]) * size, sys.byteorder)
 
 

@@ -88,7 +88,7 @@ class Authority(msgspec.Struct, frozen=True):
     #: family -> rank (see `rank_of`), if somebody admitted it or a root revoked it
     ranks: Mapping[str, int]
     #: family -> space-separated ids of the admitting admins, if only admins admitted it
-    let_in_by: Mapping[str, str]
+    admitted_by: Mapping[str, str]
     #: anchors of removed admins, by enrolled id
     old_anchors: Mapping[str, bytes]
     #: ids abandoned by their own device: a successor in the same family names them
@@ -128,7 +128,7 @@ class Authority(msgspec.Struct, frozen=True):
         """
         return self.ranks.get(self.family_of(member), 2)
 
-    def let_in(self, member: str) -> Admission:
+    def admission_of(self, member: str) -> Admission:
         """Return who admitted the family of this id. Families with equal results share one part of an entry's
         room (format section 5).
 
@@ -136,7 +136,7 @@ class Authority(msgspec.Struct, frozen=True):
         enrolling it again.
         """
         rank = self.rank_of(member)
-        return Admission(rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
+        return Admission(rank, self.admitted_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
 
     def sign_key(self, member: str) -> bytes | None:
         """Return the signing key of an id, revoked ones included: values joined long ago must still verify."""
@@ -199,8 +199,8 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     # slots could go to excluded devices. Not about roots, or an admin could lock out those who can stop it;
     # nor an admin about admins, whom it cannot revoke: every later epoch, a root's too, would repeat and so
     # perpetuate it. A root's revoke of an admin comes with a root's epoch that says the same.
-    for_good, put_out_by = _asked(revokes, epochs, rights)
-    asked = for_good | put_out_by.keys()
+    for_good, revoked_by = _asked(revokes, epochs, rights)
+    asked = for_good | revoked_by.keys()
     # Without a bound an admin could exhaust the numbers, and a root's next epoch would make that permanent.
     reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in rights.roots), default=0)
     seals, holders = _sealing(epochs, asked, rights, reach)
@@ -213,13 +213,13 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         out=out,
         revoked=frozenset(revoked - members.keys()),
         asked=asked,
-        revoked_by=put_out_by,
+        revoked_by=revoked_by,
         cutoffs=_cutoffs(revokes, families, members),
         keys_of=_keys_of(statements, rights, members),
         families=families,
         owners=_owners(members, enrolled, families, rights, claimed, final_persons),
         ranks=_ranks(statements, rights),
-        let_in_by=_let_in_by(enrolled),
+        admitted_by=_admitted_by(enrolled),
         old_anchors=_old_anchors(enrolled, revokes, rights),
         left=_left(claims, families),
         seals=seals,
@@ -439,7 +439,7 @@ def _ranks(statements: Iterable[Statement], rights: Rights) -> dict[str, int]:
     return ranks
 
 
-def _let_in_by(enrolled: Iterable[Statement]) -> dict[str, str]:
+def _admitted_by(enrolled: Iterable[Statement]) -> dict[str, str]:
     admins: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
         admins[as_member(st).id].add(id_of_hex(st.body.by))

@@ -266,7 +266,7 @@ def revoke(
     return grown if ek is None else rotate(grown, signer, ek, box=box)
 
 
-def members_let_in_by(ring: Ring, member: str) -> dict[str, str]:
+def members_admitted_by(ring: Ring, member: str) -> dict[str, str]:
     """Return ids and labels of the members whose enrolment `member` signed, their successors excluded."""
     target = ring.view.family_of(member)
     return {
@@ -332,11 +332,11 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
     _require_admin(view, signer)
     if view.sealing is None:
         return rotate(ring, signer, ek, box=box)
-    lacking = lacking_key(view)
+    lacking = members_without_key(view)
     return _give_sealing_key(ring, signer, lacking, box, whole=False) if lacking else ring
 
 
-def lacking_key(view: Authority) -> list[RingMember]:
+def members_without_key(view: Authority) -> list[RingMember]:
     """Return the enrolled members that no statement gives the sealing key. One box key needs one slot."""
     served = {view.members[one].box for one in view.holders if one in view.members}
     return [
@@ -496,11 +496,11 @@ def _add_epochs(
         if root not in view.members:
             raise MembershipError(f"the ring does not contain the box key of the root {root}")
         roots[root] = view.members[root]
-    said = _put_out(ring)
+    said = _removals(ring)
     # The roots' own statement is always included: it keeps the names of the keys.
     given: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
     for member in members:
-        of = tuple(view.let_in(member.id).admins.split())
+        of = tuple(view.admission_of(member.id).admins.split())
         given.setdefault(of, dict(roots))[member.id] = member
     text = slot_text(key, ring.vault)
     old = _older_names(ring, signer.public.hex()) - {key.id}
@@ -533,7 +533,7 @@ def _add_epochs(
     return grown
 
 
-def _put_out(ring: Ring) -> dict[str, list[str]]:
+def _removals(ring: Ring) -> dict[str, list[str]]:
     """Return the removals of each admin for a new epoch.
 
     An admin that only repeats removals whose authors state them here is left out: else removals by a stolen

@@ -169,7 +169,7 @@ def further_anchors(run: SyncContext) -> list[bytes]:
     return sorted(found - {run.anchor})
 
 
-async def bring_out_anchor_pins(run: SyncContext) -> None:
+async def publish_anchor_pins(run: SyncContext) -> None:
     """Pin the records of further anchors at every provider with a list and no names.
 
     Pins known to be there cost no request; a provider that fails gets them at the next sync.
@@ -184,7 +184,7 @@ async def bring_out_anchor_pins(run: SyncContext) -> None:
             if _pinned_roots(run).get(provider.name, {}).get(anchor.hex()) == str(wanted.tree().cid):
                 continue
             try:
-                await _bring_to(run, provider, anchor)
+                await _publish_to(run, provider, anchor)
             except ProviderError as error:
                 run.notices.failed(
                     f"the start version for new devices was not pinned at {provider.name}",
@@ -218,7 +218,7 @@ def _ring_bytes(run: SyncContext, root: CID) -> bytes | None:
     return keyring if keyring is not None and ring_tree(keyring).cid == root else None
 
 
-async def _bring_to(run: SyncContext, provider: Provider, anchor: bytes) -> None:
+async def _publish_to(run: SyncContext, provider: Provider, anchor: bytes) -> None:
     """Pin the greatest records there unless present, and only then unpin lesser ones."""
     there = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
     wanted = _anchor_root(run, anchor)

@@ -27,7 +27,7 @@ from ipfsmem.sync.deletion_holds import (
     holds_at,
     meant,
 )
-from ipfsmem.sync.lost_objects import counting_anew
+from ipfsmem.sync.lost_objects import recounting
 from ipfsmem.sync.mass_delete import roots_before_deletes
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.report import Notices
@@ -187,7 +187,7 @@ async def whole_at(run: SyncContext, provider: Provider, pinned: Set[CID]) -> bo
     db = run.replica.db.connection
     row = placed.get(db, provider.name, root.decode()) if root is not None else None
     there = row is not None and parse_cid(row.answered) in pinned
-    if counting_anew(run.replica.db):
+    if recounting(run.replica.db):
         return False  # damaged rows are gone, and with them what they named
     digests = objects.digests(db)
     if not there or not all(run.replica.db.has_block(digest) for digest in digests):

@@ -104,8 +104,8 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
     note_whole(replica.db, root)
     if not roots or (own and last is not None and last.c == commit.commit.c):
         _keep_commit(replica, commit, root)
-    rivals = () if root in roots else tuple(sorted(roots, key=str))
-    return Prepared(root, commit, not roots, own, rivals if equal else ())
+    equivalent_roots = () if root in roots else tuple(sorted(roots, key=str))
+    return Prepared(root, commit, not roots, own, equivalent_roots if equal else ())
 
 
 def next_number(replica: Replica) -> int:

@@ -119,7 +119,7 @@ class Company:
         self._replica, self._progress = replica, progress
         told_of_pauses.set(self.say)
         self._pauses = kept_pauses(replica)
-        self.members = [Member(self, provider) for provider in providers]
+        self.members = [CompanyMember(self, provider) for provider in providers]
         #: Providers between which waits are bounded. One that is only read, like a file, is not among them.
         self._others = [one for one in self.members if one.is_place]
         self.hurried = False
@@ -141,16 +141,16 @@ class Company:
         return len(self._others) > 1
 
     @property
-    def late(self) -> list[Member]:
+    def late(self) -> list[CompanyMember]:
         """Return those left out by the hurried run."""
         return [one for one in self.members if one.late]
 
     @property
-    def absent(self) -> list[Member]:
+    def absent(self) -> list[CompanyMember]:
         """Return those that did not take part to the end."""
         return [one for one in self.members if one.late or one.gone is not None]
 
-    def in_order(self) -> list[Member]:
+    def in_order(self) -> list[CompanyMember]:
         """Return all, those that answered in time first."""
         return sorted(self.members, key=lambda one: one.was_late)
 
@@ -180,7 +180,7 @@ class Company:
                 look.cancel()
             await asyncio.gather(*looks, return_exceptions=True)
 
-    def somebody_waits(self, but: Member) -> bool:
+    def somebody_waits(self, but: CompanyMember) -> bool:
         """Tell whether another provider is idle while this one works."""
         return any(one is not but and one.is_idle for one in self._others)
 
@@ -188,7 +188,7 @@ class Company:
         """Report progress at once."""
         self._progress(text, 0, 0)
 
-    def pause(self, member: Member, error: ProviderError, seconds: float) -> None:
+    def pause(self, member: CompanyMember, error: ProviderError, seconds: float) -> None:
         """Honour a provider's request for a pause, in this sync and later ones until it ends."""
         until = self._replica.world.now() + int(min(max(seconds, 1.0), LONGEST) * 1000)
         text = f"{member.name} accepts no requests until {clock_time(until)}"
@@ -205,7 +205,7 @@ class Company:
                 self._replica.db.set_meta(meta.PAUSES, msgspec.json.encode(wanted))
 
 
-class Member:
+class CompanyMember:
     """One provider of a sync: the same contract, with time limits when there are others."""
 
     def __init__(self, company: Company, provider: Provider) -> None:

@@ -93,8 +93,8 @@ def add_hold(replica: Replica, found: MassDelete) -> None:
 
 
 def _share_of(replica: Replica, family: str) -> str:
-    let_in = replica.ring.view.let_in(family) if replica.ring is not None else BY_ROOT
-    return f"{let_in.rank} {family if let_in == BY_ROOT else let_in.admins}"
+    admission = replica.ring.view.admission_of(family) if replica.ring is not None else BY_ROOT
+    return f"{admission.rank} {family if admission == BY_ROOT else admission.admins}"
 
 
 def guarded(db: Database) -> dict[str, DeletionHold]:

@@ -41,7 +41,7 @@ from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
 from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
-from ipfsmem.sync.company import Company, Member, clock_time
+from ipfsmem.sync.company import Company, CompanyMember, clock_time
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.deletion_holds import publish_holds
@@ -211,7 +211,7 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
             report.say("provider-down", f"{one.gone}: {left}; the next sync tries again", provider=one.name)
 
 
-def _join_refusals(report: SyncReport, member: Member) -> None:
+def _join_refusals(report: SyncReport, member: CompanyMember) -> None:
     """Report a provider that refused to read and to publish only once, as refused."""
     unpublished = f"not published at {member.name}: "
     reads = [

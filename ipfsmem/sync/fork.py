@@ -173,13 +173,13 @@ def adopt(
     if taken or segments:
         note_others(replica, taken)
         store.apply(taken | segments, StateHeader(after.ctx, frame.seen, frame.hlc))
-    beside, without, untouched = _put_beside(replica, crowded)
+    beside, without, untouched = _write_under_own_keys(replica, crowded)
     left += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     was = {**untouched, **{name: mine[name] for name in taken}}
     return AdoptionResult(left, lines, was, beside, sorted({*lost, *without}))
 
 
-def _put_beside(
+def _write_under_own_keys(
     replica: Replica, crowded: dict[str, list[Value]]
 ) -> tuple[list[str], list[str], dict[str, Entry]]:
     """Write texts without room in an entry under their own, deterministic keys.

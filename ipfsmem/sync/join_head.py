@@ -176,10 +176,14 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
         return location_chooser(_passes(replica, name), epoch_of)
 
     assert replica.ring is not None
-    let_in = replica.ring.view.let_in
+    admission_of = replica.ring.view.admission_of
     # With an unsealable part of the state nobody could publish or join any more.
     outcome = join_changes(
-        now_here, store.frame.ctx, theirs_ctx, choose, lambda entry: limit_values(entry, let_in, MAX_VALUES)
+        now_here,
+        store.frame.ctx,
+        theirs_ctx,
+        choose,
+        lambda entry: limit_values(entry, admission_of, MAX_VALUES),
     )
     if outcome.clashes:
         dots = ", ".join(clash.dot for clash in outcome.clashes)

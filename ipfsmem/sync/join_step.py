@@ -16,7 +16,7 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.device.tables import heads, reports
 from ipfsmem.device.tables.reports import ReportRow
-from ipfsmem.device.texts_of_others import settle_persons
+from ipfsmem.device.texts_of_others import reassign_authors
 from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync.changes import combine_kinds, kinds_between
 from ipfsmem.sync.context import SyncContext
@@ -53,7 +53,7 @@ async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
     with run.replica.transaction():
         run.fetcher.keep()
         run.names.keep()
-        settle_persons(run.replica)
+        reassign_authors(run.replica)
         _tell_of_refused_blocks(work)
         _tell_of_damaged(work)
         later = work.found.later.intersection(not_whole(run.replica))

@@ -53,6 +53,6 @@ def recount_now(db: Database) -> None:
     db.set_meta(meta.COUNTED, b"0")
 
 
-def counting_anew(db: Database) -> bool:
+def recounting(db: Database) -> bool:
     """Tell whether rows of objects were lost and not yet recounted: unnamed objects may still be needed."""
     return db.get_meta(meta.COUNTED) == b"0"

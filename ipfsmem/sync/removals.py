@@ -64,7 +64,7 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
 
     def theirs_alone(removal: Removal) -> bool:
         """Tell whether only its removers admitted it: any number of these could be listed before another."""
-        return set(view.let_in_by.get(removal.id, "").split()) <= {*removal.by}
+        return set(view.admitted_by.get(removal.id, "").split()) <= {*removal.by}
 
     return sorted(found, key=lambda removal: (not removal.trusted, theirs_alone(removal), removal.id))
 

@@ -58,7 +58,7 @@ def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -
     return f"{out} It keeps everything it could read so far, and may still read what others write before their next sync, but nothing later. Its access to the provider stays: rotate the tokens and passwords that it knows."
 
 
-def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
+def words_of_label(was: RingMember, now: RingMember, admitted_by: str) -> str:
     """Describe a change of label. It also makes a member admitted by a recovery phrase or wallet one admitted
     by a root."""
     if was.label == now.label:
@@ -66,18 +66,18 @@ def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
     said = f"{was.label} ({now.id}) is now labelled {now.label}, on each device after its next sync"
     if was.by == now.by or now.rank != RANK_ROOT or was.rank == RANK_ROOT:
         return said
-    return f"{said}. It was added by {let_in}; now it stays a member even if that one is revoked"
+    return f"{said}. It was added by {admitted_by}; now it stays a member even if that one is revoked"
 
 
-def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
+def words_of_what_stands(admitted: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
     """Describe the statements of a revoked recovery phrase or wallet that still stand.
 
     These mostly admitted honest devices and removed lost ones, but a thief of the phrase could do either.
     """
     sentences = []
-    if let_in:
+    if admitted:
         sentences.append(
-            f"still members, added by it: {called(let_in)}. Revoke one that is not yours like any other"
+            f"still members, added by it: {called(admitted)}. Revoke one that is not yours like any other"
         )
     if removed:
         sentences.append(f"still removed, by it: {called(removed)}")

@@ -6,7 +6,7 @@ Statements of admins about others stay theirs: they become a root's only when th
 
 from __future__ import annotations
 
-from ipfsmem.device.texts_of_others import settle_persons
+from ipfsmem.device.texts_of_others import reassign_authors
 from ipfsmem.errors import LimitError, MembershipError
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
@@ -44,7 +44,7 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
         replica.set_ring(ring)
         move_anchor(run, joined, root)
         run.names.keep()
-        settle_persons(replica)
+        reassign_authors(replica)
     return replica.ring
 
 

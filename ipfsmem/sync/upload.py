@@ -23,7 +23,7 @@ from ipfsmem.errors import (
     ProviderUnavailable,
 )
 from ipfsmem.provider.contract import Connecting, Fetching, GroupCommit, Provider
-from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
+from ipfsmem.sync.anchor_pins import publish_anchor_pins
 from ipfsmem.sync.company import side_by_side
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
@@ -53,7 +53,7 @@ async def publish_anchors(run: SyncContext, joined: Joined) -> None:
         if isinstance(leads, CID) and run.replica.db.has_block(leads.digest):
             await upload(run, joined, leads, check=False)
     await run.names.put(names, without=run.sending.without)
-    await bring_out_anchor_pins(run)
+    await publish_anchor_pins(run)
 
 
 async def upload(
@@ -73,8 +73,8 @@ async def upload(
     only. Raises the first failure when none accepted it, or the error of one that could not be opened when no
     open one accepts uploads.
     """
-    placing = _RootUpload(run, joined, root, check=check, every=every, lead=lead)
-    return await placing.at_all()
+    upload = _RootUpload(run, joined, root, check=check, every=every, lead=lead)
+    return await upload.at_all()
 
 
 class _RootUpload:
@@ -165,7 +165,7 @@ class _RootUpload:
         """
         run, root = self._run, self._root
         async with self._grouped(provider, group):
-            brought = await _bring_root(run, self._joined, provider, root)
+            brought = await _upload_root(run, self._joined, provider, root)
             record = await self._look(provider, brought.answered) if self._check else _nothing
             if record is not None and brought.answered == root:
                 await self._lead_there(provider)
@@ -258,10 +258,10 @@ class _Brought(msgspec.Struct, frozen=True):
 
 async def upload_to(run: SyncContext, joined: Joined, provider: Provider, root: CID) -> CID:
     """Upload and pin a root unless known to be there; return the provider's root."""
-    return _note_brought(run, provider, root, await _bring_root(run, joined, provider, root))
+    return _note_brought(run, provider, root, await _upload_root(run, joined, provider, root))
 
 
-async def _bring_root(run: SyncContext, joined: Joined, provider: Provider, root: CID) -> _Brought:
+async def _upload_root(run: SyncContext, joined: Joined, provider: Provider, root: CID) -> _Brought:
     row = placed.under_either_name(run.replica.db.connection, provider.name, str(root))
     if row is not None and await _serves_root(run, provider, row):
         return _Brought(parse_cid(row.answered))

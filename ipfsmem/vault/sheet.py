@@ -50,7 +50,7 @@ _PREFIX: Final[Mapping[str, tuple[str, ...]]] = {
 _SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|JWT|AUTH|PROOF|PRINCIPAL|PASS")
 
 
-class Place(msgspec.Struct, frozen=True):
+class SheetProvider(msgspec.Struct, frozen=True):
     """A provider: its spec without secrets (`hidden` when a part was omitted), and the names of required settings.
 
     `root`: its own root for the newest version, if different; `at`: time of the last publish.
@@ -84,7 +84,7 @@ class RecoverySheet(msgspec.Struct, frozen=True):
     published_at: int | None
     made_at: int
     device: str
-    providers: list[Place]
+    providers: list[SheetProvider]
     words: list[Words]
     with_words: str
     with_wallet: str
@@ -175,12 +175,12 @@ def _place(
     at: int | None,
     root: str | None,
     settings_of: Mapping[str, Mapping[str, Any]],
-) -> Place:
+) -> SheetProvider:
     settings = _settings_of_kind(spec, settings_of)
     names = {*NEEDS.get(_kind(spec), ()), *settings}
     without = public_spec(spec, settings_of)
     other = placed if root is not None and placed != root else None
-    return Place(without, sorted(names), without != spec, other, at)
+    return SheetProvider(without, sorted(names), without != spec, other, at)
 
 
 def _settings_of_kind(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.dream.chat import Call, Reply
+from ipfsmem.dream.chat import Reply, ToolCall
 from ipfsmem.errors import ProviderRefused
 from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.policy import Retry
@@ -98,7 +98,7 @@ class ChatEndpoint:
             ) from None
         usage = found.usage or _Usage()
         calls = tuple(
-            Call(one.id, one.function.name, one.function.arguments) for one in message.tool_calls or ()
+            ToolCall(one.id, one.function.name, one.function.arguments) for one in message.tool_calls or ()
         )
         return Reply(
             message.content or "", calls, max(0, usage.prompt_tokens), max(0, usage.completion_tokens)

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from ipfsmem.api.calls import Caller
-from ipfsmem.api.page import Files
+from ipfsmem.api.page import PageFiles
 from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.serving import Api
 from ipfsmem.api.who import Doors
@@ -49,7 +49,7 @@ class Lab:
             for name in names or ("m",)
         ]
         self.doors = Doors({one.namespace: one for one in self.served}, names=options.pop("hosts", ()))
-        self.doors.let_in(TOKEN, Caller("admin"))
+        self.doors.accept_token(TOKEN, Caller("admin"))
         self.api = Api(self.served, self.doors, **options)
 
     def run(self, ask: Callable[[Client], Awaitable[None]]) -> None:
@@ -74,8 +74,8 @@ def asked(home: Path, ask: Callable[[Client], Awaitable[None]], **options: Any) 
     Lab(home, **options).run(ask)
 
 
-def a_page() -> Files:
-    return Files({"index.html": b"<!doctype html><title>x</title>", "assets/app-1.js": b"0"})
+def a_page() -> PageFiles:
+    return PageFiles({"index.html": b"<!doctype html><title>x</title>", "assets/app-1.js": b"0"})
 
 
 async def told(answer: Any, status: int, kind: str) -> dict[str, Any]:

@@ -539,20 +539,20 @@ def model_that_is_down(place: Place) -> None:
 
 def page_served(place: Place) -> None:
     """A page that ends as soon as it is served."""
-    from ipfsmem.api.page import Files
+    from ipfsmem.api.page import PageFiles
     from ipfsmem.cli import ui_cmd
 
     async def soon(*given: object) -> None:
         raise KeyboardInterrupt
 
     place.patch.setattr(ui_cmd, "_serve", soon)
-    place.patch.setattr(Files, "built", lambda: Files({"index.html": b""}))
+    place.patch.setattr(PageFiles, "built", lambda: PageFiles({"index.html": b""}))
 
 
 def page_not_built(place: Place) -> None:
-    from ipfsmem.api.page import Files
+    from ipfsmem.api.page import PageFiles
 
-    place.patch.setattr(Files, "built", lambda: None)
+    place.patch.setattr(PageFiles, "built", lambda: None)
 
 
 def shell_there(place: Place) -> None:

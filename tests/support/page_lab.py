@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ipfsmem.api.page import Files
+from ipfsmem.api.page import PageFiles
 from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page, missing, of_web_packages
 from tests.support.api_lab import Client, Lab
@@ -75,7 +75,7 @@ def looked_at(
     throw. `arguments`: of Chromium; `shape`: of its context, as Playwright calls it."""
     api = need_extra("counterparts", "playwright.async_api")
     chromium = shutil.which("chromium") or missing("chromium is not installed")
-    files = Files.built(built_page())
+    files = PageFiles.built(built_page())
     assert files is not None
     lab = Lab(home, *names, files=files, open_memory=open_memory)
 

@@ -14,7 +14,7 @@ import pytest
 
 from ipfsmem.api.bodies import Right
 from ipfsmem.api.calls import Caller
-from ipfsmem.api.page import Files
+from ipfsmem.api.page import PageFiles
 from ipfsmem.api.serving import MAX_LISTENERS, MAX_OF_A_TOKEN, ROUTES
 from ipfsmem.api.tokens import TOKENS_FILE, make_token, revoke_token, tokens_of
 from ipfsmem.api.turns import MOST
@@ -616,7 +616,7 @@ def test_a_refused_token_is_told_how_to_make_one_that_is_enough(
 
 
 def test_a_page_that_is_not_built_is_not_there(tmp_path: Path) -> None:
-    assert Files.built(tmp_path) is None
+    assert PageFiles.built(tmp_path) is None
 
 
 def test_a_name_of_ones_own_counts_and_no_other(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
 
     async def ask() -> None:
         lab = Lab(home, NAME, open_memory=lambda: Memory.load(NAME, home=home))
-        lab.doors.let_in(TOKEN, Caller(right, frozenset([own])))
+        lab.doors.accept_token(TOKEN, Caller(right, frozenset([own])))
         try:
             async with (
                 running(lab.api.app()) as url,

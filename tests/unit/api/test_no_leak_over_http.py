@@ -97,7 +97,7 @@ def test_a_token_of_some_scopes_is_shown_nothing_of_another(
             if leads is not None:
                 memory.scopes.redirect(*leads)
         lab = Lab(tmp_path, open_memory=lambda: memory)
-        lab.doors.let_in(TOKEN, Caller("admin", frozenset(tokens)))
+        lab.doors.accept_token(TOKEN, Caller("admin", frozenset(tokens)))
 
         async def ask(client: Client) -> None:
             for name, shown in (await asked_all(client, TOKEN, [one for one in tokens if one])).items():
@@ -117,7 +117,7 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:
         lab = Lab(tmp_path, open_memory=lambda: memory)
-        lab.doors.let_in(TOKEN, Caller("admin", None if scopes is None else frozenset(scopes)))
+        lab.doors.accept_token(TOKEN, Caller("admin", None if scopes is None else frozenset(scopes)))
 
         async def ask(client: Client) -> None:
             shown = await asked_all(client, TOKEN, ["work"])

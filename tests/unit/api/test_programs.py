@@ -192,8 +192,8 @@ def test_librefangs_graph_and_imports_are_answered(tmp_path: Path) -> None:
 
 def test_a_token_of_one_agent_reaches_no_other(tmp_path: Path) -> None:
     lab = Lab(tmp_path, program="librefang")
-    lab.doors.let_in("only", Caller("write", frozenset([AGENT])))
-    lab.doors.let_in("reads", Caller("read"))
+    lab.doors.accept_token("only", Caller("write", frozenset([AGENT])))
+    lab.doors.accept_token("reads", Caller("read"))
 
     async def ask(client: Client) -> None:
         await answered(client, "PUT", "/api/memory/agents/other/kv/secret", {"value": "x"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.compat.agh import Files
+from ipfsmem.compat.agh import WorkspaceFiles
 from ipfsmem.compat.programs import program_tools
 from ipfsmem.errors import LimitError
 from ipfsmem.memory import Memory
@@ -61,7 +61,7 @@ def test_a_write_that_is_refused_leaves_nothing_in_the_history(tmp_path: Path) -
     with Memory.create("alex", "local", home=tmp_path) as memory:
         said(memory, "memory_write", **STYLE)
         with pytest.raises(LimitError):
-            Files(memory, "").write("review-style.md", "user", "x" * 1_000_000, {})
+            WorkspaceFiles(memory, "").write("review-style.md", "user", "x" * 1_000_000, {})
         assert not memory.facts.history("review-style")
         said(memory, "memory_write", **{**STYLE, "content": "Shorter."})
         assert [one.text.strip() for one in memory.facts.history("review-style")] == [STYLE["content"]]

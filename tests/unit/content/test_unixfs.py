@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.content.dagpb import decode_node, decode_unixfs
 from ipfsmem.content.reader import verify_block
-from ipfsmem.content.tree import Known, build_tree
+from ipfsmem.content.tree import StoredTree, build_tree
 from ipfsmem.content.unixfs import (
     CHUNK,
     SHARD_ABOVE,
@@ -144,7 +144,7 @@ def test_a_path_cannot_be_file_and_folder() -> None:
 
 
 def test_known_parts_give_the_same_root_without_their_blocks() -> None:
-    files: dict[str, bytes | Known] = {"a/1": b"one", "a/2": b"two", "b/3": b"three"}
+    files: dict[str, bytes | StoredTree] = {"a/1": b"one", "a/2": b"two", "b/3": b"three"}
     whole = build_tree(files)
     again = build_tree({"a": whole.folders["a"], "b/3": b"three"})
     assert (again.cid, again.tsize) == (whole.cid, whole.tsize)

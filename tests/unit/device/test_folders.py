@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.causal.value import encode_entry
 from ipfsmem.content.cid import raw_cid
-from ipfsmem.content.tree import Known, build_tree
+from ipfsmem.content.tree import StoredTree, build_tree
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import (
@@ -35,14 +35,14 @@ def leaf(count: int, size: int, depth: int) -> bool:
     return count == 1 or (count <= 64 and size <= 48 * 1024) or depth == 16
 
 
-def plain_objects(objects: Mapping[str, int]) -> dict[str, Known]:
+def plain_objects(objects: Mapping[str, int]) -> dict[str, StoredTree]:
     """Path below `o/` -> object, for names of 40 hex digits; each counts one byte."""
-    paths: dict[str, Known] = {}
+    paths: dict[str, StoredTree] = {}
 
     def place(names: list[str], prefix: str) -> None:
         if leaf(len(names), len(names), len(prefix)):
             for name in names:
-                paths["/".join([*prefix, name])] = Known(raw_cid(digest_of(name)), objects[name])
+                paths["/".join([*prefix, name])] = StoredTree(raw_cid(digest_of(name)), objects[name])
             return
         for digit in "0123456789abcdef":
             below = [name for name in names if name[len(prefix)] == digit]
@@ -167,7 +167,7 @@ def test_folders_of_a_memory(mode: str, seed: int) -> None:
                 paths = plain_objects({sha[:40]: size for sha, size in found.items()})
                 full = {sha[:40]: bytes.fromhex(sha) for sha in found}
                 shape = {
-                    path: Known(raw_cid(full[path.rsplit("/", 1)[-1]]), known.tsize)
+                    path: StoredTree(raw_cid(full[path.rsplit("/", 1)[-1]]), known.tsize)
                     for path, known in paths.items()
                 }
                 tree_o = build_tree(shape)

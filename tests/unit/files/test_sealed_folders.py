@@ -206,7 +206,7 @@ def test_texts_that_edits_are_merged_with_go_with_their_file(tmp_path: Path) -> 
     """They are kept beside the state, sealed: none stays when its memory is forgotten, none piles up."""
     lab = Lab(tmp_path, mode=MODE)
     lab.start()
-    renders = lab.copy._renders
+    renders = lab.copy._tracked_files
     assert isinstance(renders, SealedTrackedFiles)
 
     def kept() -> int:
@@ -235,7 +235,7 @@ def test_a_row_of_another_file_or_of_another_folder_counts_as_none(tmp_path: Pat
     lab.memory.close()
     lab.reopen()
     db = lab.memory.replica.db.connection
-    renders = lab.copy._renders
+    renders = lab.copy._tracked_files
     assert isinstance(renders, SealedTrackedFiles)
     name = {file: renders._file(file) for file in ("one.md", "two.md")}
     (one,) = db.execute("SELECT text FROM renders WHERE file=?", (name["one.md"],)).fetchone()

@@ -172,7 +172,7 @@ def test_a_text_that_is_written_again_is_dated_as_of_then(lab: Lab) -> None:
             (value,) = part.entry("tone").values()
             line = part.overview.line(part.name("tone"), value)
         assert line is not None
-        return line.merits.changed
+        return line.factors.changed
 
     memory.write_text("tone", b"calm\n")
     first = changed()

@@ -15,8 +15,8 @@ from ipfsmem.ring.operations import (
     enrol,
     enrolment_request,
     give_key,
-    lacking_key,
-    members_let_in_by,
+    members_admitted_by,
+    members_without_key,
     read_enrolment_request,
     relabel,
     revoke,
@@ -193,7 +193,7 @@ def test_successor() -> None:
     assert LAPTOP.id in after.view.members
     assert after.view.given_up(LAPTOP.id) and not after.view.given_up(heir.id)
     # It needs no slot of its own, now or after a rotation.
-    assert not lacking_key(after.view)
+    assert not members_without_key(after.view)
     assert heir.opens(after.serialise()) == after
     rotated = rotate(after, ROOT.signer, ek(1), box=fixed_box)
     assert heir.opens(rotated.serialise()) == rotated
@@ -397,7 +397,7 @@ def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:
     phone = enrolled(base, ROOT, PHONE)
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
     met = rotated.join(phone)
-    assert [one.id for one in lacking_key(met.view)] == [PHONE.id]
+    assert [one.id for one in members_without_key(met.view)] == [PHONE.id]
     given = give_key(met, ROOT.signer, ek(2), box=fixed_box)
     assert given.view.sealing == rotated.view.sealing
     assert PHONE.opens(given.serialise()) == given
@@ -484,7 +484,10 @@ def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
     """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ADMIN, PHONE)
-    assert members_let_in_by(ring, ADMIN.id).keys() == {PHONE.id} and members_let_in_by(ring, LAPTOP.id) == {}
+    assert (
+        members_admitted_by(ring, ADMIN.id).keys() == {PHONE.id}
+        and members_admitted_by(ring, LAPTOP.id) == {}
+    )
     more = {"at": hlc(8), "counters": {}, "ek": ek(8), "box": fixed_box}
     kept = revoke(ring, ROOT.signer, ADMIN.id, **more)  # type: ignore[arg-type]
     assert PHONE.id in kept.view.members

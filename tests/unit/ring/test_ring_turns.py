@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ipfsmem.errors import LimitError, OpenError
 from ipfsmem.ring.keyring import Ring
-from ipfsmem.ring.operations import MAX_OTHER_KEYS, enrol, give_key, lacking_key, revoke, rotate
+from ipfsmem.ring.operations import MAX_OTHER_KEYS, enrol, give_key, members_without_key, revoke, rotate
 from ipfsmem.ring.statements import Epoch, Statement, id_of_hex, sign_statement
 from ipfsmem.seal.objects import EpochKey
 from tests.support.ring_lab import (
@@ -189,7 +189,7 @@ def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
     names = ring.view.names
     # By default the phone stays and has the new key at once; what served it still rests on its admin, and follows it.
     gone = _ended(ring, ADMIN, 5, stands=True)
-    assert PHONE.opens(gone.serialise()) == gone and not lacking_key(gone.view)
+    assert PHONE.opens(gone.serialise()) == gone and not members_without_key(gone.view)
     assert {epoch.of for epoch in _epochs(gone)} == {(), (ADMIN.id,)} and gone.view.names > names
     # Another root lets nothing of it stand: the phone is out, and no statement serves it any more.
     ended = _ended(gone, ADMIN, 6, by=RECOVERY)
@@ -200,7 +200,7 @@ def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
     twin = _ended(ring, ADMIN, 7, by=RECOVERY)
     met = gone.join(twin)
     assert met == twin.join(gone) and not any(epoch.of for epoch in _epochs(met))
-    assert _unlocked(met, 8).view.sealing is not None and not lacking_key(_unlocked(met, 8).view)
+    assert _unlocked(met, 8).view.sealing is not None and not members_without_key(_unlocked(met, 8).view)
 
 
 def test_who_was_let_in_by_two_stays_when_one_goes() -> None:
@@ -272,7 +272,7 @@ def test_what_fills_the_ring_keeps_no_root_from_its_key(monkeypatch: pytest.Monk
         LAPTOP.id,
         ADMIN.id,
     }
-    assert unlocked.filled < most and PHONE.id in [one.id for one in lacking_key(unlocked.view)]
+    assert unlocked.filled < most and PHONE.id in [one.id for one in members_without_key(unlocked.view)]
     assert _unlocked(unlocked, 4) == unlocked
     with pytest.raises(LimitError):
         enrolled(unlocked, ADMIN, TABLET)

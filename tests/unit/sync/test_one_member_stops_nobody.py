@@ -43,7 +43,7 @@ def found_words(a: Memory) -> tuple[NewWords, RootKeys]:
     return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
 
 
-def let_in(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
+def admit(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
     """The words let in devices that were never there, and a member publishes that."""
     ring = memory.replica.ring
     assert ring is not None
@@ -95,7 +95,7 @@ def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> 
     lab.settle(a, b, m)
     random = SeededRandom("puppets")
     puppets = [random(32) for _ in range(60)]
-    let_in(m, words, puppets)
+    admit(m, words, puppets)
     target = parse_record(lab.cloud.names[ipns_name(m.replica.device.sign_public)][-1]).value
     for seed in puppets:
         chain = [seed, *(random(32) for _ in range(8))]
@@ -126,7 +126,7 @@ def test_devices_that_a_root_let_in_are_asked_before_those_of_an_admin(
     _, words = found_words(a)
     lab.settle(a, b, m)
     random = SeededRandom("puppets")
-    let_in(m, words, [random(32) for _ in range(5)])
+    admit(m, words, [random(32) for _ in range(5)])
     b.write("honest", "by B")
     lab.sync(b)
     report = lab.sync(a)
@@ -167,7 +167,7 @@ def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab
     made, words = found_words(a)
     lab.settle(a, b, m)
     random = SeededRandom("families")
-    let_in(m, words, [random(32) for _ in range(64)])
+    admit(m, words, [random(32) for _ in range(64)])
     b.write("honest", "by B")
     lab.sync(b)
     fresh = lab.restore("fresh", hold=True)
@@ -329,7 +329,7 @@ def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
     lab.settle(a, b, m)
     random = SeededRandom("crowd")
     seeds = [random(32) for _ in range(20)]
-    let_in(m, words, seeds)
+    admit(m, words, seeds)
     forger = Forger(m)
     with m.replica.reading():
         honest = m.replica.store.entry("m/k")
