@@ -88,7 +88,7 @@ def test_usage_errors_are_one_line(bare: Cli) -> None:
 
 @pytest.mark.parametrize("group", [[], ["member"], ["provider"]])
 def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
-    """Finding U10: it came as one line. Nothing was asked, so nothing was done: exit code 2."""
+    """It came as one line. Nothing was asked, so nothing was done: exit code 2."""
     alone = bare(*group)
     assert (alone.code, alone.err) == (2, "")
     assert alone.out == bare.ok(*group, "--help").out and len(alone.out.splitlines()) > 10
@@ -99,7 +99,7 @@ def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
 
 
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
-    """Finding U19: `python -m ipfsmem` is the same program."""
+    """`python -m ipfsmem` is the same program."""
     for module in ("ipfsmem", "ipfsmem.cli"):
         done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, check=True)
         assert done.stdout.startswith(b"ipfsmem ")
@@ -265,8 +265,8 @@ def test_old_roots_are_kept_as_long_everywhere() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("read", "snow")])
-def test_u17_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[str, ...]) -> None:
-    """Finding U17: on Windows, where pipes are cp1252, any other letter ended a command with a UnicodeEncodeError."""
+def test_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[str, ...]) -> None:
+    """On Windows, where pipes are cp1252, any other letter ended a command with a UnicodeEncodeError."""
     cli.ok("write", "snow", "--name", "☃ ✓", "--body", "日本")
     done = subprocess.run(
         [sys.executable, "-m", "ipfsmem.cli", *arguments],
@@ -278,8 +278,8 @@ def test_u17_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[
     assert "☃ ✓" in done.stdout.decode("utf-8")
 
 
-def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
-    """Finding S15's relative: comparing each of many lines with each takes minutes."""
+def test_a_diff_of_very_many_lines_is_shown_in_time() -> None:
+    """Comparing each of many lines with each takes minutes."""
     from ipfsmem.cli.vault_diff_cmd import differences
 
     old = [str(n * 7 % 9973) for n in range(60_000)]
@@ -294,7 +294,7 @@ def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
     assert list(differences(["a", "b", "c"], ["a", "x", "c"]))[-4:] == [" a", "-b", "+x", " c"]
 
 
-def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative of S15: `conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
     shown_here, there = (MemoryRecord.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
@@ -312,8 +312,8 @@ def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.
 UNSEEN = "\x7f\x80\x9b\u061c\u200b\u200e\u202e\u2028\u2066\u2069\ufeff\xad\U000e0041\U000e007f"
 
 
-def test_s15_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
-    """Finding S15: `--json` on a terminal printed C1, DEL and bidi marks as they are."""
+def test_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
+    """`--json` on a terminal printed C1, DEL and bidi marks as they are."""
     text = f"a{UNSEEN}\x1b[31mb\u00e9\u65e5\U0001f600"
     cli.ok("timeline", "add", "said", "--json", f"text={text}")
     result = cli.ok("timeline", "show", "--json")
@@ -333,8 +333,8 @@ def test_s15_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
         "https://user:secret-word@[x/", "https://xn--/", "https://" + "a" * 300 + "/", "file:///etc/passwd",
     ],
 )  # fmt: skip
-def test_s15_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) -> None:
-    """Finding S15: `open 'https://[x'` ended with an unexpected ValueError."""
+def test_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) -> None:
+    """`open 'https://[x'` ended with an unexpected ValueError."""
     result = bare("open", source, "--provider", "gateway:https://127.0.0.1:9")
     assert result.code not in (0, 70) and "unexpected" not in result.err and "Traceback" not in result.err
     assert "secret-word" not in result.err

@@ -127,8 +127,8 @@ def test_restore_files(cli: Cli) -> None:
     assert (cli.home / "default" / "memory" / "tone.md").exists()
 
 
-def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
-    """Finding L16 on the command line."""
+def test_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
+    """On the command line."""
     from ipfsmem.causal.clock import hlc
     from ipfsmem.device.state import StateHeader
     from ipfsmem.memory import Memory

@@ -52,8 +52,8 @@ def test_refusals(clash: tuple[Cli, Cli]) -> None:
     assert first.ok("conflicts").out != ""
 
 
-def test_l6_what_came_after_looking_is_not_replaced(clash: tuple[Cli, Cli]) -> None:
-    """Finding L6: the command line hands back what was looked at."""
+def test_what_came_after_looking_is_not_replaced(clash: tuple[Cli, Cli]) -> None:
+    """The command line hands back what was looked at."""
     first, second = clash
     looked = settling(first)
     second.ok("write", "tone", "--body", "newer, from the second")
@@ -65,8 +65,8 @@ def test_l6_what_came_after_looking_is_not_replaced(clash: tuple[Cli, Cli]) -> N
 
 
 @pytest.mark.slow
-def test_u12_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash: tuple[Cli, Cli]) -> None:
-    """Finding U12: what `conflicts` advises is what settles it, also where there is no text to keep."""
+def test_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash: tuple[Cli, Cli]) -> None:
+    """What `conflicts` advises is what settles it, also where there is no text to keep."""
     first, second = clash
     first.ok(*settling(first), "--keep")
     first.ok("sync")

@@ -36,7 +36,7 @@ def test_every_claim_holds_on_the_sample(bare: Cli) -> None:
     roots = [line.split()[2] for line in lines if line.startswith(("   A has  ", "   B has  "))]
     assert len(roots) == 2 and roots[0] == roots[1] and roots[0].startswith("bafy") and len(roots[0]) == 59
     assert "claims held." in lines[-1] and "204 memories, 510 events" in result.out
-    assert max(map(len, lines)) <= 80, "finding U19: every row wrapped"
+    assert max(map(len, lines)) <= 80, "every row wrapped"
     assert not bare.home.exists()
 
 

@@ -41,8 +41,8 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     assert cli("folder", "detach", str(place)).code == 4
 
 
-def test_u15_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
-    """Finding U15: `status` never showed where the files are."""
+def test_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
+    """`status` never showed where the files are."""
     own = cli.home / "default" / "memory"
     assert f"files     {own}\n" in cli.ok("status").out
     cli.ok("folder", "attach", str(tmp_path / "work"), "--scope", "work", "--json")
@@ -54,8 +54,8 @@ def test_u15_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
     assert "you asked for it" in cli.ok("folder", "list").out
 
 
-def test_u15_diff_in_a_memory_that_publishes_nothing(cli: Cli) -> None:
-    """Finding U15: in mode `local` `diff` said "publish with sync", which publishes nothing there."""
+def test_diff_in_a_memory_that_publishes_nothing(cli: Cli) -> None:
+    """In mode `local` `diff` said "publish with sync", which publishes nothing there."""
     cli.ok("write", "tone", "--body", "direct")
     failed = cli("vault", "diff")
     assert failed.code != 0 and "is never published" in failed.err and "sync" not in failed.err

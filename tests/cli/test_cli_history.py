@@ -15,8 +15,8 @@ def _versions(cli: Cli) -> list[dict[str, object]]:
     return found
 
 
-def test_u9_an_older_text_is_found_read_and_brought_back(sealed: Cli) -> None:
-    """Finding U9: the way back on the command line."""
+def test_an_older_text_is_found_read_and_brought_back(sealed: Cli) -> None:
+    """The way back on the command line."""
     sealed.ok("write", "tone", "--body", "first")
     sealed.ok("sync")
     before = sealed.ok("read", "tone").out_bytes
@@ -35,7 +35,7 @@ def test_u9_an_older_text_is_found_read_and_brought_back(sealed: Cli) -> None:
     assert sealed.ok("read", "tone").out_bytes == before
 
 
-def test_u9_forgetting_is_undone(sealed: Cli) -> None:
+def test_forgetting_is_undone(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "first")
     sealed.ok("forget", "tone")
     assert "forgotten" in sealed.ok("history", "tone").out

@@ -481,7 +481,7 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
         os.write(ours, (text + "\n").encode())
 
     until("Passphrase for this device: ")
-    answer("secret")  # finding U16: it is too short
+    answer("secret")  # it is too short
     until("of 8 characters")
     until("Passphrase for this device: ")
     answer("no secret")
@@ -656,10 +656,10 @@ def test_nothing_is_made_and_it_is_said(
 
 
 @pytest.mark.parametrize("command", ["init", "recover"])
-def test_l9_a_place_that_takes_nothing_is_enough_to_bring_it_back(
+def test_a_place_that_takes_nothing_is_enough_to_bring_it_back(
     bare: Cli, peer: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """Finding L9: reading is enough; what waits is said, and goes out with the next sync that works."""
+    """Reading is enough; what waits is said, and goes out with the next sync that works."""
     words = _init(bare, KEY, "--json").json["recovery_words"]
     other = Cli(tmp_path / "other", monkeypatch)
     monkeypatch.setenv("PEER_TOKEN", "a token of somebody else")
@@ -677,10 +677,10 @@ def test_l9_a_place_that_takes_nothing_is_enough_to_bring_it_back(
 
 
 @pytest.mark.parametrize("owner", ["--no-wallet", "--new-wallet"])
-def test_u5_a_provider_that_is_not_there_leaves_nothing_behind(
+def test_a_provider_that_is_not_there_leaves_nothing_behind(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
-    """Finding U5: neither memory nor wallet is made where the words could not be shown for a mistyped provider."""
+    """Neither memory nor wallet is made where the words could not be shown for a mistyped provider."""
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     given = [owner] if owner == "--no-wallet" else [owner, str(tmp_path / "wallet.json")]
     with socket.socket() as one:
@@ -703,14 +703,14 @@ def test_u5_a_provider_that_is_not_there_leaves_nothing_behind(
     assert bare.ok("status", "--json").json["providers"] == [str(tmp_path / "typo")], "kept by its whole path"
 
 
-def test_u6_recover_never_makes_a_memory(bare: Cli, stick: Path, tmp_path: Path) -> None:
-    """Finding U6."""
+def test_recover_never_makes_a_memory(bare: Cli, stick: Path, tmp_path: Path) -> None:
+    """It refuses, and leaves the home empty."""
     bare.fails(43, "recover", "--unprotected-keys", key=KEY)
     assert not bare.home.exists() or not list(bare.home.iterdir())
     bare.fails(2, "recover", "--unprotected-keys", "--words-fd", str(pipe("x")), key=KEY)
 
 
-def test_u6_recover_with_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recover_with_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
@@ -718,10 +718,10 @@ def test_u6_recover_with_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: py
     assert other.ok("read", "tone").out == sealed.ok("read", "tone").out
 
 
-def test_u6_where_it_is_not_certain_a_new_memory_takes_a_word(
+def test_where_it_is_not_certain_a_new_memory_takes_a_word(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding U6: names lost and packs unreadable, so the pin list alone speaks; `init` needs --create, and what comes of
+    """Names lost and packs unreadable, so the pin list alone speaks; `init` needs --create, and what comes of
     that is mended by one unlock."""
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
@@ -748,10 +748,10 @@ def test_u6_where_it_is_not_certain_a_new_memory_takes_a_word(
         assert device.ok("read", "role", "--body").out == "pilot\n"
 
 
-def test_s1_a_public_memory_is_brought_back_as_one_only_when_that_is_said(
+def test_a_public_memory_is_brought_back_as_one_only_when_that_is_said(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding S1 on the command line: the error shows both kinds, and a restored public memory asks before it publishes."""
+    """On the command line: the error shows both kinds, and a restored public memory asks before it publishes."""
     words = bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY).json["recovery_words"]
     other = Cli(tmp_path / "other", monkeypatch)
     for command in (("init",), ("recover",)):

@@ -1,4 +1,4 @@
-"""`ipfsmem key passphrase` and `member rename`. Finding U16."""
+"""`ipfsmem key passphrase` and `member rename`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def new(text: str) -> list[str]:
     return ["--new-passphrase-fd", str(pipe(text))]
 
 
-def test_u16_a_weak_passphrase_is_refused_wherever_it_comes_from(
+def test_a_weak_passphrase_is_refused_wherever_it_comes_from(
     bare: Cli, stick: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a descriptor, from the environment, for the device, for a new wallet, for the vault itself."""
@@ -35,7 +35,7 @@ def test_u16_a_weak_passphrase_is_refused_wherever_it_comes_from(
     assert not (bare.home / "default").exists() and not (bare.home / "wallet.json").exists()
 
 
-def test_u16_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """From none to one, to another, and to none again; each time the old one no longer opens, and every text is there."""
     sealed.ok("write", "tone", "--body", "direct")
     key_file = sealed.home / "default" / KEY_FILE
@@ -64,7 +64,7 @@ def test_u16_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pyt
     sealed.ok("sync")
 
 
-def test_u16_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.device import identity
     from ipfsmem.errors import StorageError
 
@@ -77,15 +77,15 @@ def test_u16_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pyt
     sealed.ok("list")
 
 
-def test_u16_a_local_memory_has_nothing_to_protect(cli: Cli) -> None:
+def test_a_local_memory_has_nothing_to_protect(cli: Cli) -> None:
     cli.fails(2, "key", "passphrase", *new("open sesame"))
 
 
-def test_u16_nobody_is_asked_where_nobody_is(sealed: Cli) -> None:
+def test_nobody_is_asked_where_nobody_is(sealed: Cli) -> None:
     assert "there is no terminal" in sealed.fails(22, "key", "passphrase").err
 
 
-def test_u16_a_device_is_called_something_else_everywhere(sealed: Cli, second: Cli) -> None:
+def test_a_device_is_called_something_else_everywhere(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     second.ok("write", "tone", "--body", "direct")
     second.ok("sync")
@@ -103,7 +103,7 @@ def test_u16_a_device_is_called_something_else_everywhere(sealed: Cli, second: C
     assert sealed.ok("member", "list", "--json").json["seals"]["epoch"] == 1
 
 
-def test_u16_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, second: Cli) -> None:
+def test_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, second: Cli) -> None:
     """A copied home becomes a successor, whose statement carries the label of before."""
     import shutil
 
@@ -120,7 +120,7 @@ def test_u16_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, se
     assert "second" not in {m["label"] for m in members}
 
 
-def test_u16_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli) -> None:
+def test_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli) -> None:
     before = sealed.ok("member", "list", "--json").json
     sealed.ok("member", "rename", "wallet", "the grey one", key=KEY)
     after = sealed.ok("member", "list", "--json").json
@@ -133,7 +133,7 @@ def test_u16_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli
     sealed.fails(26, "member", "rename", "recovery words", "x", key=KEY)
 
 
-def test_u16_wrong_input(sealed: Cli) -> None:
+def test_wrong_input(sealed: Cli) -> None:
     sealed.fails(2, "member", "rename", "nobody", "x", key=KEY)
     sealed.fails(2, "member", "rename", "first", "x")
     sealed.fails(24, "member", "rename", "first", "x", key=OTHER_KEY)

@@ -115,10 +115,10 @@ def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
     assert main is not None
 
 
-def test_l7_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
+def test_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
     clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding L7; format-next A.10: conflict copies are counted and named, and leaving them out is agreed to."""
+    """Conflict copies are counted and named, and leaving them out is agreed to."""
     first, _ = clash
     out = tmp_path / "out.json"
     done = first("export", "--out", str(out))
@@ -139,8 +139,8 @@ def test_l7_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
     )
 
 
-def test_l12_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
-    """Finding L12: an import that changes nothing that can be seen says so, and how to see it."""
+def test_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
+    """An import that changes nothing that can be seen says so, and how to see it."""
     cli.ok("write", "s", "--body", "the text")
     backup = cli.ok("export").out_bytes
     cli.ok("forget", "s")

@@ -139,10 +139,10 @@ def test_an_encrypted_memory_only_says_so(sealed: Cli) -> None:
     assert "secret:" not in sealed.ok("sync").out
 
 
-def test_u14_a_public_memory_shows_the_address_to_hand_out_and_how_a_friend_opens_it(
+def test_a_public_memory_shows_the_address_to_hand_out_and_how_a_friend_opens_it(
     public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding U14. The command is run as printed, by somebody who has nothing of the memory but the folder."""
+    """The command is run as printed, by somebody who has nothing of the memory but the folder."""
     public.ok("write", "hello", "--body", "Hello, world.")
     said = public.ok("sync").out
     root = public.ok("status", "--json").json["root"]
@@ -157,14 +157,14 @@ def test_u14_a_public_memory_shows_the_address_to_hand_out_and_how_a_friend_open
     assert "ipfs://" not in local.ok("status").out
 
 
-def test_u14_what_was_published_stays_public_when_it_is_forgotten(public: Cli, bare: Cli) -> None:
+def test_what_was_published_stays_public_when_it_is_forgotten(public: Cli, bare: Cli) -> None:
     public.ok("write", "hello", "--body", "Hello, world.")
     public.ok("sync")
     assert "stays public" in public.ok("forget", "hello").err
 
 
-def test_u14_a_folder_an_export_and_a_car_file_are_opened(public: Cli, stick: Path, tmp_path: Path) -> None:
-    """Finding U14: they failed with words about multibase."""
+def test_a_folder_an_export_and_a_car_file_are_opened(public: Cli, stick: Path, tmp_path: Path) -> None:
+    """They failed with words about multibase."""
     public.ok("write", "hello", "--body", "Hello, world.")
     public.ok("sync")
     for arguments in (("--car", "page.car"), ("--dir", "page"), ("--out", "page.json")):
@@ -178,9 +178,7 @@ def test_u14_a_folder_an_export_and_a_car_file_are_opened(public: Cli, stick: Pa
     assert "encrypted" in public.fails(10, "open", "s.car").err
 
 
-def test_u14_what_cannot_be_opened_is_refused_in_plain_words(
-    public: Cli, stick: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_opened_is_refused_in_plain_words(public: Cli, stick: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "torn.car").write_bytes(b"no CAR")
     for code, source, said in (

@@ -183,7 +183,7 @@ def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
 
 
 def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) -> None:
-    """Finding L2: `provider check`, with and without --repair, and its exit code."""
+    """`provider check`, with and without --repair, and its exit code."""
     for n in range(3):
         sealed.ok("write", f"k{n}", "--body", f"text {n}")
         sealed.ok("sync")
@@ -208,7 +208,7 @@ def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) 
 
 
 def test_what_nobody_here_has_is_said_by_each_sync(sealed: Cli, second: Cli, stick: Path) -> None:
-    """Finding L2: exit code 44 of `sync`, until a device that has it comes."""
+    """Exit code 44 of `sync`, until a device that has it comes."""
     from ipfsmem.content.cid import raw_cid
     from ipfsmem.memory import Memory
 
@@ -232,10 +232,10 @@ def test_what_nobody_here_has_is_said_by_each_sync(sealed: Cli, second: Cli, sti
     assert sealed.ok("sync", "--json").json["missing"] == 0
 
 
-def test_l14_a_move_is_followed_when_a_person_says_so(
+def test_a_move_is_followed_when_a_person_says_so(
     sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding L14 on the command line."""
+    """On the command line."""
     usb = tmp_path / "usb"
     usb.mkdir()
     for device in (sealed, second):

@@ -1,4 +1,4 @@
-"""`ipfsmem member revoke`: what it says, whom it refuses, and the way of a revoked device and its texts. Finding U11."""
+"""`ipfsmem member revoke`: what it says, whom it refuses, and the way of a revoked device and its texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def revoked(sealed: Cli, second: Cli) -> tuple[Cli, Cli]:
     return sealed, second
 
 
-def test_u11_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
+def test_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     said = sealed.ok("member", "revoke", "second", "--json", key=KEY).json
     (told,) = [one["text"] for one in said["notices"] if one["kind"] == "revoked"]
@@ -32,7 +32,7 @@ def test_u11_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
     assert "rotate the tokens and passwords" in told and "the provider stays" in told
 
 
-def test_u11_what_a_revoke_says_of_others_is_true(
+def test_what_a_revoke_says_of_others_is_true(
     sealed: Cli, second: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has not synced yet writes under the old key; with its next sync it goes on under the new one."""
@@ -85,7 +85,7 @@ def test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it(seal
 
 
 @pytest.mark.parametrize("how", ["label", "id"])
-def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
+def test_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
     """It would make the key that keeps it out. From another device it works, as the hint says."""
     (me,) = (m["id"] for m in sealed.ok("member", "list", "--json").json["members"] if m["this_device"])
     before = sealed.ok("status", "--json").json["root"]
@@ -101,12 +101,12 @@ def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str)
     assert sealed("sync").code == 27
 
 
-def test_u11_a_root_is_not_revoked(sealed: Cli) -> None:
+def test_a_root_is_not_revoked(sealed: Cli) -> None:
     for label in ("wallet", "recovery words"):
         sealed.fails(26, "member", "revoke", label, key=KEY)
 
 
-def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, Cli]) -> None:
+def test_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, Cli]) -> None:
     """It cannot open the ring any more; what the new key's statement says in the open is enough (format section 4)."""
     _, second = revoked
     said = second("sync")
@@ -122,7 +122,7 @@ def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, C
         assert "was revoked permanently" in refused.err and "ipfsmem export --dir DIR" in refused.err
 
 
-def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(
+def test_the_texts_of_a_revoked_device_come_along_as_it_is_told(
     revoked: tuple[Cli, Cli], tmp_path: Path
 ) -> None:
     """Every step of the advice, as printed, in the order in which it stands there."""
@@ -154,7 +154,7 @@ def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(
     )
 
 
-def test_u11_a_revoke_that_could_not_be_published_says_so(
+def test_a_revoke_that_could_not_be_published_says_so(
     sealed: Cli, second: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half done is no success; the hint does the other half."""

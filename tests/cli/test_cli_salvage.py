@@ -120,7 +120,7 @@ def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
     assert "1 version more cannot be opened at all" in done.err
 
 
-def test_l3_recover_does_not_say_that_nothing_is_back(
+def test_recover_does_not_say_that_nothing_is_back(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Findings L2, L3: no "It is back: 0 memories", exit 0; the hint is followed as it is printed."""
@@ -138,7 +138,7 @@ def test_l3_recover_does_not_say_that_nothing_is_back(
     assert 0 < back < 70
 
 
-def test_u12_what_finds_no_room_comes_back_after_a_merge(
+def test_what_finds_no_room_comes_back_after_a_merge(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was told that other devices send the rest, and nothing was said of what could be done here."""

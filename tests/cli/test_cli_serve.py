@@ -317,8 +317,8 @@ def test_ctrl_c_in_the_middle_of_an_upload_leaves_nothing_half_written(tmp_path:
     assert not list(kept.rglob("*"))
 
 
-def test_s15_a_token_is_made_and_shown_once_and_none_is_on_the_command_line(tmp_path: Path) -> None:
-    """Finding S15: `serve --token` stood in the list of processes for everybody to read."""
+def test_a_token_is_made_and_shown_once_and_none_is_on_the_command_line(tmp_path: Path) -> None:
+    """`serve --token` stood in the list of processes for everybody to read."""
     shown = set()
     for n, how in enumerate((["--new-token"], ["--new-token"], ["--token-fd", "0"])):
         server = subprocess.Popen(

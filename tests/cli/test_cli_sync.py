@@ -26,8 +26,8 @@ def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
     assert "Up to date." in sealed.ok("sync").out
 
 
-def test_p7_what_goes_out_after_an_outage_is_said(sealed: Cli, tmp_path: Path) -> None:
-    """Finding P7: a provider that was away gets what it missed, and the sync does not say "Nothing to publish"."""
+def test_what_goes_out_after_an_outage_is_said(sealed: Cli, tmp_path: Path) -> None:
+    """A provider that was away gets what it missed, and the sync does not say "Nothing to publish"."""
     other = tmp_path / "other"
     other.mkdir()
     sealed.ok("provider", "add", str(other))
@@ -184,7 +184,7 @@ def test_compact_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: 
 
 
 def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second: Cli) -> None:
-    """Finding L16: it pulled, and this device belongs to the memory no more."""
+    """It pulled, and this device belongs to the memory no more."""
     second.ok("sync")
     sealed.ok("sync")
     others = [m for m in sealed.ok("member", "list", "--json").json["members"] if m["label"] == "second"]

@@ -1,4 +1,4 @@
-"""Recovery words on a terminal: no word breaks where it is shown, and one slip loses none that was typed (finding U13)."""
+"""Recovery words on a terminal: no word breaks where it is shown, and one slip loses none that was typed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ipfsmem.wordlist import word_list
 from tests.support.cli_lab import Cli
 
 
-def test_u13_no_word_breaks_in_eighty_columns() -> None:
-    """Finding U13: six to a line was 87 columns, and terminals break inside a word."""
+def test_no_word_breaks_in_eighty_columns() -> None:
+    """Six to a line was 87 columns, and terminals break inside a word."""
     longest = sorted(word_list(), key=len)[-24:]
     lines = sheet(longest).splitlines()
     assert len(lines) == 6 and max(map(len, lines)) <= 60
@@ -29,7 +29,7 @@ def test_u13_no_word_breaks_in_eighty_columns() -> None:
     assert [int(word) for word in sheet(longest).split() if word.isdigit()] == list(range(1, 25))
 
 
-def test_u13_the_first_slip_is_named() -> None:
+def test_the_first_slip_is_named() -> None:
     words = to_words(b"\x02" * 32)
     assert first_unknown_word(words) is None
     slip = first_unknown_word([*words[:6], "lettr", "xx"], start=3)
@@ -102,8 +102,8 @@ def recover(stick: Path, tmp_path: Path) -> Iterator[Terminal]:
     terminal.stop()
 
 
-def test_u13_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Terminal) -> None:
-    """Finding U13: 24 words were typed unseen, and one slip discarded all of them."""
+def test_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Terminal) -> None:
+    """24 words were typed unseen, and one slip discarded all of them."""
     slipped = [*words]
     slipped[6] += "x"
     recover.until("Words: ")
@@ -126,7 +126,7 @@ def test_u13_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Te
     assert words[12] not in said, "what is typed is not shown"
 
 
-def test_u13_words_that_do_not_fit_together_are_mended(words: list[str], recover: Terminal) -> None:
+def test_words_that_do_not_fit_together_are_mended(words: list[str], recover: Terminal) -> None:
     wrong = [*words]
     wrong[3] = next(
         word for word in word_list() if word != words[3] and not _fits([*words[:3], word, *words[4:]])
@@ -148,7 +148,7 @@ def test_u13_words_that_do_not_fit_together_are_mended(words: list[str], recover
     assert code == 0 and "It is back: 1 memory" in said, said
 
 
-def test_u13_giving_up_leaves_nothing(words: list[str], recover: Terminal, tmp_path: Path) -> None:
+def test_giving_up_leaves_nothing(words: list[str], recover: Terminal, tmp_path: Path) -> None:
     recover.until("Words: ")
     recover.answer(" ".join([words[1], words[0], *words[2:]]))
     if not _fits([words[1], words[0], *words[2:]]):

@@ -157,8 +157,8 @@ def test_two_at_once_lose_nothing(cli: Cli) -> None:
     assert [item["key"] for item in cli.ok("list", "--json").json["memories"]] == [f"k{n}" for n in range(6)]
 
 
-def test_u8_what_read_printed_is_the_whole_file_again(cli: Cli) -> None:
-    """Finding U8: a pipe from `read` to `write` must not nest a second header."""
+def test_what_read_printed_is_the_whole_file_again(cli: Cli) -> None:
+    """A pipe from `read` to `write` must not nest a second header."""
     cli.ok("write", "tone", "--body", "direct", "--name", "Tone", "--type", "feedback")
     before = cli.ok("read", "tone").out_bytes
     cli.ok("write", "tone", "-", stdin=before.replace(b"direct", b"kind"))
@@ -174,8 +174,8 @@ def test_u8_what_read_printed_is_the_whole_file_again(cli: Cli) -> None:
     assert cli.ok("read", "tone").out_bytes == before.replace(b"direct", b"kind")
 
 
-def test_u8_an_empty_input_wipes_nothing(cli: Cli) -> None:
-    """Finding U8: the program before the pipe failed."""
+def test_an_empty_input_wipes_nothing(cli: Cli) -> None:
+    """The program before the pipe failed."""
     cli.ok("write", "tone", "--body", "direct")
     before = cli.ok("read", "tone").out_bytes
     for arguments in (("-",), ("--file", "-"), ("--body", ""), ("--whole", "-")):

@@ -1,7 +1,7 @@
 """Every hint is true: what a text of the package tells to run exists, and does what it was told for where it was told.
 
 The first test reads all texts (tests/support/hints.py); the others bring about a situation, take the hint that was printed, and
-run it as it stands. Finding U12.
+run it as it stands.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def takes(command: click.Command, words: list[str]) -> bool:
 
 
 def test_nothing_points_at_documents_that_are_not_installed() -> None:
-    """Finding U12: where only the package is installed there is no docs/ERRORS.md."""
+    """Where only the package is installed there is no docs/ERRORS.md."""
     assert [(where, text) for where, text in texts() if "docs/" in text] == []
 
 
 def test_who_calls_from_python_is_told_of_more_than_flags() -> None:
-    """Finding U12. Outside the command line a flag alone helps half of the callers; a whole command helps all. (What is refused in
+    """Outside the command line a flag alone helps half of the callers; a whole command helps all. (What is refused in
     `api/calls.py` puts its flags behind one: tests/unit/api/test_access.py runs it as it is said. `git/` has options of the git program.)"""
     bare = re.compile(r"(?<![\w-])--[a-z]")
     flags = [
@@ -117,7 +117,7 @@ def forgotten_and_edited(one: Cli, two: Cli) -> None:
 def test_settling_a_text_that_was_forgotten_and_edited(
     sealed: Cli, second: Cli, tmp_path: Path, way: int
 ) -> None:
-    """Finding U12: `resolve gone --keep` failed."""
+    """`resolve gone --keep` failed."""
     forgotten_and_edited(sealed, second)
     listed = sealed.ok("conflicts").out
     assert "gone" in listed
@@ -158,7 +158,7 @@ def test_a_hint_where_there_is_no_memory(bare: Cli) -> None:
 
 def test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it(sealed: Cli, second: Cli, stick: Path, tmp_path: Path,
                                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """Finding U12: the advice was `member admit`, which does not bring blocks back."""
+    """The advice was `member admit`, which does not bring blocks back."""
     second.ok("write", "tone", "--body", "direct")
     second.ok("sync")
     for pack in (stick / "packs").iterdir():

@@ -1,4 +1,4 @@
-"""Every hint is true: the situation is brought about, what is printed is carried out, and then it helps. Finding U12.
+"""Every hint is true: the situation is brought about, what is printed is carried out, and then it helps.
 
 The rows name hints as they stand in the source (tests/support/hints.py), so a hint that is changed, or a new one, has no row and fails
 the last test until somebody has followed it.
@@ -646,9 +646,7 @@ def is_run(step: str, command: str) -> bool:
 
 
 @pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: f"{row.asks}: {row.text}"[:80])
-def test_u12_a_hint_helps_as_it_is_printed(
-    row: Hint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hint_helps_as_it_is_printed(row: Hint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, row.mode)
     place.ok(*row.before)
     if row.prepare is not None:
@@ -664,7 +662,7 @@ def test_u12_a_hint_helps_as_it_is_printed(
     place.ok(row.then or row.asks)
 
 
-def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
+def test_what_a_hint_tells_to_run_is_what_was_run() -> None:
     steps: dict[str, list[str]] = {}
     for row in FOLLOWED:
         steps.setdefault(row.text, []).extend(
@@ -716,9 +714,9 @@ ELSEWHERE = {
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "Open it again (in Python: Memory.load).": "tests/unit/test_wrong_calls.py::test_a_closed_memory_is_opened_again_as_its_hint_says",
     "In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock around one, or RootKeys.": "tests/unit/test_public_face.py::test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none",
-    "On another device of this memory: ipfsmem member revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
-    "VALUEVALUE is created on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",
-    "If another device still has the vault, sync it and try again. Otherwise restore the readable part: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",
+    "On another device of this memory: ipfsmem member revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_a_device_does_not_revoke_itself",
+    "VALUEVALUE is created on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_a_revoke_that_could_not_be_published_says_so",
+    "If another device still has the vault, sync it and try again. Otherwise restore the readable part: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_recover_does_not_say_that_nothing_is_back",
     "Name another provider that has this vault, or first sync a device that has it.": "tests/cli/test_hints.py::test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it",
     "Everything acknowledged is on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
     "Fix them, or link the folder anyway: its other files become memories.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
@@ -743,7 +741,7 @@ ELSEWHERE = {
 }
 
 
-def test_u12_what_is_said_to_be_followed_elsewhere_is() -> None:
+def test_what_is_said_to_be_followed_elsewhere_is() -> None:
     root = Path(__file__).parents[2]
     known = {one.text for one in hints()}
     for text, place in ELSEWHERE.items():
@@ -752,7 +750,7 @@ def test_u12_what_is_said_to_be_followed_elsewhere_is() -> None:
         assert f"def {name}(" in (root / path).read_text("utf-8"), place
 
 
-def test_u12_a_new_hint_is_followed_by_a_test() -> None:
+def test_a_new_hint_is_followed_by_a_test() -> None:
     """`tests/support/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
     known = {one.text for one in hints()}
     carried_out = {row.text for row in (*FOLLOWED, *OF_PROVIDERS)} | ELSEWHERE.keys() | followed().keys()

@@ -1,4 +1,4 @@
-"""Hints whose situation takes more than a row of test_hints_followed.py: brought about, read, carried out. Finding U12."""
+"""Hints whose situation takes more than a row of test_hints_followed.py: brought about, read, carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check` tells to do is carried out, and then it finds nothing of that any more. Finding U12."""
+"""What `check` tells to do is carried out, and then it finds nothing of that any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about a provider's settings is carried out: refused, told, set as told, taken. Finding U12.
+"""What to do about a provider's settings is carried out: refused, told, set as told, taken.
 
 Nothing goes over a network: `provider add` opens a provider, and the next sync would ask it.
 """
@@ -95,7 +95,7 @@ def set_to(monkeypatch: pytest.MonkeyPatch, given: Mapping[str, str], config: Pa
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.wrong}: {row.text}"[:70])
-def test_u12_a_setting_that_is_told_is_taken(
+def test_a_setting_that_is_told_is_taken(
     row: Told, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "settings.toml"
@@ -117,7 +117,7 @@ def test_u12_a_setting_that_is_told_is_taken(
         device.ok("provider", "remove", spec)
 
 
-def test_u12_signing_without_its_package(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signing_without_its_package(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
     device = Cli(memory, monkeypatch)

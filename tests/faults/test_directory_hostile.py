@@ -113,8 +113,8 @@ def systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("systems")
 @pytest.mark.parametrize("place", ["packs", "pins", "names"])
-def test_s8_a_link_in_place_of_a_folder_leads_nowhere(tmp_path: Path, place: str) -> None:
-    """Finding S8: files were written outside, and old foreign ones there deleted."""
+def test_a_link_in_place_of_a_folder_leads_nowhere(tmp_path: Path, place: str) -> None:
+    """Files were written outside, and old foreign ones there deleted."""
     outside, stick = tmp_path / "outside", tmp_path / "stick"
     everything_of_ours(outside)
     before = picture(outside)
@@ -130,7 +130,7 @@ def test_s8_a_link_in_place_of_a_folder_leads_nowhere(tmp_path: Path, place: str
 
 
 @pytest.mark.parametrize("place", ["packs", "pins", "names"])
-def test_s8_a_link_that_appears_between_two_steps(
+def test_a_link_that_appears_between_two_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """The folder is swapped for a link while a file in it is being made: that file appears where it was begun."""
@@ -176,8 +176,8 @@ def as_hollow(path: Path, outside: Path) -> None:
 
 @pytest.mark.usefixtures("systems")
 @pytest.mark.parametrize("make", [as_pipe, as_folder, as_socket, as_link, as_hollow])
-def test_s8_what_is_no_file_under_every_name(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
-    """Finding S8: a pipe named like an index hung `recover`. The honest rest is read and written as ever."""
+def test_what_is_no_file_under_every_name(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
+    """A pipe named like an index hung `recover`. The honest rest is read and written as ever."""
     outside, stick = tmp_path / "outside", tmp_path / "stick"
     outside.mkdir()
     (outside / "secret").write_bytes(b"not yours")
@@ -203,7 +203,7 @@ def test_s8_what_is_no_file_under_every_name(tmp_path: Path, make: Callable[[Pat
     assert (outside / "secret").read_bytes() == b"not yours" and len(list(outside.iterdir())) == 1
 
 
-def test_s8_a_list_of_pins_that_is_no_file_keeps_what_it_may_name(tmp_path: Path) -> None:
+def test_a_list_of_pins_that_is_no_file_keeps_what_it_may_name(tmp_path: Path) -> None:
     """Nobody can say what a list holds that cannot be read, so nothing is removed."""
     provider = DirectoryProvider(tmp_path)
     asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))
@@ -215,7 +215,7 @@ def test_s8_a_list_of_pins_that_is_no_file_keeps_what_it_may_name(tmp_path: Path
     assert [pin.cid for pin in asyncio.run(provider.pins("n"))] == [TREE.cid]
 
 
-def test_s8_a_pack_that_claims_more_than_it_has(tmp_path: Path) -> None:
+def test_a_pack_that_claims_more_than_it_has(tmp_path: Path) -> None:
     """A hollow pack of a terabyte with one honest block at its beginning: the block is read, the rest ends it."""
     provider = DirectoryProvider(tmp_path)
     asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))

@@ -1,4 +1,4 @@
-"""Relatives of finding S8: wherever files lie that others may have put there, no link is followed and no pipe waited for."""
+"""Wherever files lie that others may have put there, no link is followed and no pipe waited for."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def victim(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["lock", "sync.lock", "state.db", "device.key", "ipfsmem.json"])
 @pytest.mark.parametrize("what", ["link", "link to nothing", "pipe"])
-def test_s8_no_file_of_a_memory_is_a_link_or_a_pipe(
-    tmp_path: Path, victim: Path, name: str, what: str
-) -> None:
+def test_no_file_of_a_memory_is_a_link_or_a_pipe(tmp_path: Path, victim: Path, name: str, what: str) -> None:
     """A lock that is a link was followed, and what it led to was emptied."""
     home = tmp_path / "home"
     with Memory.create("m", "encrypted-ipfs", passphrase=False, home=home) as memory:
@@ -81,7 +79,7 @@ def plant(path: Path, what: str, victim: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["link", "link to nothing", "pipe"])
-def test_s8_a_home_in_which_somebody_put_a_database(tmp_path: Path, victim: Path, what: str) -> None:
+def test_a_home_in_which_somebody_put_a_database(tmp_path: Path, victim: Path, what: str) -> None:
     """Making a memory looks first whether one is there: not through a link."""
     folder = tmp_path / "home" / "m"
     folder.mkdir(parents=True)
@@ -93,7 +91,7 @@ def test_s8_a_home_in_which_somebody_put_a_database(tmp_path: Path, victim: Path
     assert victim.read_bytes() == b"somebody else's" and not (tmp_path / "nothing").exists()
 
 
-def test_s8_the_requests_of_a_served_folder(tmp_path: Path, victim: Path) -> None:
+def test_the_requests_of_a_served_folder(tmp_path: Path, victim: Path) -> None:
     """`psa` in a folder that others write was followed: requests were written and removed elsewhere."""
     outside, served = tmp_path / "outside", tmp_path / "served"
     outside.mkdir()
@@ -119,7 +117,7 @@ def test_s8_the_requests_of_a_served_folder(tmp_path: Path, victim: Path) -> Non
     assert (served / "psa" / f"{made.id}.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_s8_a_folder_that_is_swapped_while_it_is_imported(
+def test_a_folder_that_is_swapped_while_it_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is read is read in the folder that was looked into; before, a private file elsewhere was imported."""
@@ -142,7 +140,7 @@ def test_s8_a_folder_that_is_swapped_while_it_is_imported(
     assert text.endswith(b"\n\ndirect\n")
 
 
-def test_s8_a_hostile_provider_s_folder_is_inspected(
+def test_a_hostile_provider_s_folder_is_inspected(
     tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = Cli(tmp_path / "home", monkeypatch)

@@ -44,8 +44,8 @@ def start(home: Path, stick: str) -> tuple[str, list[str]]:
         return memory.device, [person.id for person in memory.members.list() if person.role != "admin"]
 
 
-def test_u3_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick: str) -> None:
-    """Finding U3: five members after four syncs."""
+def test_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick: str) -> None:
+    """Five members after four syncs."""
     seen = {start(tmp_path / "home", stick)[0] for _ in range(4)}
     assert len(seen) == 1
     assert start(tmp_path / "home", stick)[1] == [*seen]
@@ -53,8 +53,8 @@ def test_u3_a_container_is_one_device_however_often_it_starts(tmp_path: Path, st
 
 
 @pytest.mark.parametrize("what", ["the home", "the memory's folder"])
-def test_u3_a_copy_is_noticed_all_the_same(tmp_path: Path, stick: str, what: str) -> None:
-    """Finding U3: the id is not worth anything in a copy, whichever part was copied."""
+def test_a_copy_is_noticed_all_the_same(tmp_path: Path, stick: str, what: str) -> None:
+    """The id is not worth anything in a copy, whichever part was copied."""
     first, _ = start(tmp_path / "home", stick)
     if what == "the home":
         shutil.copytree(tmp_path / "home", tmp_path / "copy")
@@ -68,7 +68,7 @@ def test_u3_a_copy_is_noticed_all_the_same(tmp_path: Path, stick: str, what: str
     assert start(tmp_path / "home", stick)[0] == first
 
 
-def test_u3_the_same_inode_on_another_machine_is_told_by_the_id(tmp_path: Path) -> None:
+def test_the_same_inode_on_another_machine_is_told_by_the_id(tmp_path: Path) -> None:
     """Fresh disks that are filled alike give equal inodes: what lies beside the folder tells them apart."""
     file = tmp_path / "one" / "m" / "state.db"
     file.parent.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_u3_the_same_inode_on_another_machine_is_told_by_the_id(tmp_path: Path) 
         assert identity.place(file) == known
 
 
-def test_u3_a_machine_that_says_what_it_is_called_leaves_no_file(
+def test_a_machine_that_says_what_it_is_called_leaves_no_file(
     tmp_path: Path, stick: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = tmp_path / "machine-id"
@@ -96,9 +96,7 @@ def test_u3_a_machine_that_says_what_it_is_called_leaves_no_file(
     assert not (tmp_path / "home" / ".machine").exists()
 
 
-def test_u3_a_home_that_keeps_nothing_goes_by_its_inode(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_that_keeps_nothing_goes_by_its_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "m" / "state.db"
     file.parent.mkdir()
     file.touch()

@@ -763,10 +763,10 @@ def test_a_service_whose_writes_are_switched_off(server: Server, space: Space) -
     run(body())
 
 
-def test_u12_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
+def test_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
     server: Server, space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding U12: the command that is told brings the memory elsewhere, and it is whole there for the wallet alone."""
+    """The command that is told brings the memory elsewhere, and it is whole there for the wallet alone."""
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     for name, value in space.settings().items():
         if name != "retry":

@@ -233,7 +233,7 @@ four = st.lists(st.integers(0, 9), max_size=MAX_DOTS, unique=True)
 def test_two_that_take_over_one_crowded_fork_meet_and_lose_nothing(
     mine: tuple[list[int], ...], theirs: tuple[list[int], ...]
 ) -> None:
-    """Attack A5: whatever one writer signed twice, and however many texts both have of their own, in two entries."""
+    """Whatever one writer signed twice, and however many texts both have of their own, in two entries."""
     c, d, liar = "c" * 16, "d" * 16, "f" * 16
     before = [_crowd(c, liar, mine, "c"), _crowd(d, liar, theirs, "d")]
     after = []

@@ -112,7 +112,7 @@ def _met(lab: Lab, *memories: Memory) -> set[str]:
 
 @pytest.mark.parametrize("many", [2, 3, MAX_DOTS])
 def test_a_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -> None:
-    """Attack A5. More texts under one key than one device may hold there: those beyond go beside it, and none is lost."""
+    """More texts under one key than one device may hold there: those beyond go beside it, and none is lost."""
     a, b, m = lab.three()
     one, two = (tuple(f"---\n---\n\n{tag} {n}\n" for n in range(many)) for tag in ("one", "two"))
     _show_each_another(lab, a, b, Liar(m), KEY, one, two)
@@ -126,7 +126,7 @@ def test_a_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -
 
 
 def test_a_segment_that_nobody_has_does_not_keep_honest_devices_apart(lab: Lab) -> None:
-    """Attack A5. Two identities of one piece of the timeline, neither of which ever was anywhere."""
+    """Two identities of one piece of the timeline, neither of which ever was anywhere."""
     a, b, m = lab.three()
     liar = Liar(m)
     _show_each_another(lab, a, b, liar, liar.segment(), ("one",), ("two",), nowhere=True)
@@ -136,7 +136,7 @@ def test_a_segment_that_nobody_has_does_not_keep_honest_devices_apart(lab: Lab) 
 
 
 def test_lines_that_are_no_events_do_not_keep_honest_devices_apart(lab: Lab) -> None:
-    """Attack A5, a relative: what stands in a forked segment is no timeline."""
+    """Relative: what stands in a forked segment is no timeline."""
     a, b, m = lab.three()
     liar = Liar(m)
     kept = '{"ts":"2026-01-01T00:00:00.000Z","type":"kept","id":"x-1"}'
@@ -148,7 +148,7 @@ def test_lines_that_are_no_events_do_not_keep_honest_devices_apart(lab: Lab) -> 
 
 
 def test_a_line_longer_than_any_event_does_not_keep_honest_devices_apart(lab: Lab) -> None:
-    """Attack A5, a relative: a line that no segment of ours may hold stays behind, the others move."""
+    """Relative: a line that no segment of ours may hold stays behind, the others move."""
     a, b, m = lab.three()
     liar = Liar(m)
     _show_each_another(lab, a, b, liar, liar.segment(), ("x" * 70_000 + "\n",), ("y" * 70_000 + "\n",))
@@ -159,7 +159,7 @@ def test_a_line_longer_than_any_event_does_not_keep_honest_devices_apart(lab: La
 
 
 def test_a_withheld_segment_does_not_keep_a_rolled_back_device_apart(lab: Lab) -> None:
-    """Attack A5 without a dishonest member: B went back to a snapshot, and the provider, which has no key, gives nobody any
+    """Without a dishonest member: B went back to a snapshot, and the provider, which has no key, gives nobody any
     more the pieces of the timeline that are new to them."""
     a, b, c = lab.three()
     b.note("first")
@@ -206,7 +206,7 @@ def _segments(memory: Memory) -> set[str]:
 
 @pytest.mark.parametrize("crowd", [False, True])
 def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: bool) -> None:
-    """Attack A6. Words let in H and P; what P published nobody has. When the words end and nothing stands, H's texts go on:
+    """Words let in H and P; what P published nobody has. When the words end and nothing stands, H's texts go on:
     on the devices that have them and on a new one."""
     a, b, m = lab.three()
     made, words = new_words(a)
@@ -236,7 +236,7 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
 
 
 def test_what_is_not_at_hand_is_asked_for_and_waited_for_before_it_is_left_out(lab: Lab) -> None:
-    """Attack A6, the other side: a piece of an honest device's timeline that is not here yet is no piece that never was."""
+    """Other side: a piece of an honest device's timeline that is not here yet is no piece that never was."""
     a, b, m = lab.three()
     made, words = new_words(a)
     lab.settle(a, b, m)
@@ -262,7 +262,7 @@ def test_what_is_not_at_hand_is_asked_for_and_waited_for_before_it_is_left_out(l
 
 
 def test_held_heads_have_a_bound_and_one_notice(lab: Lab) -> None:
-    """Attack B2. One writer signs thirty states under one number: of what came second so many are held as a device may have
+    """One writer signs thirty states under one number: of what came second so many are held as a device may have
     copies, a sync says it once, and when the writer is out none stays."""
     a, b, m = lab.three()
     liar = Liar(m)

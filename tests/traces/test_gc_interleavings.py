@@ -1,5 +1,5 @@
-"""format-next trace: a restore of an old text while another device's gc unpins that root, every interleaving (rule 22,
-finding L2, f17). The folder is real; the other device collects between any two calls of the first one."""
+"""A restore of an old text while another device collects garbage and unpins that root, in every interleaving.
+The folder is real; the other device collects between any two calls of the first one."""
 
 from __future__ import annotations
 

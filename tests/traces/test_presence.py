@@ -86,8 +86,8 @@ class Full(DirectoryProvider):
         return await super().put_car(root, blocks, name=name)
 
 
-def test_l1_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None:
-    """Finding L1: a full stick, room again, `gc`, `sync`: the text is published for others and for a new device."""
+def test_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None:
+    """A full stick, room again, `gc`, `sync`: the text is published for others and for a new device."""
     lab = FolderLab(tmp_path, kind=Full)
     a, c = two(lab, 1)
     a.write("tone", "precious")
@@ -106,7 +106,7 @@ def test_l1_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("which", ["a state node", "the head", "the ring", "a folder"])
-def test_l1_a_structural_block_that_is_nowhere_is_neither_pinned_nor_named(lab: Lab, which: str) -> None:
+def test_a_structural_block_that_is_nowhere_is_neither_pinned_nor_named(lab: Lab, which: str) -> None:
     a, c = two(lab, 3)
     a.write("more", "a text that makes a new root")
     lab.clock.advance(86_400)
@@ -165,7 +165,7 @@ def links(data: bytes | None):  # type: ignore[no-untyped-def]
     return decode_node(data).links
 
 
-def test_l1_no_name_is_put_where_the_root_was_not_taken(tmp_path: Path) -> None:
+def test_no_name_is_put_where_the_root_was_not_taken(tmp_path: Path) -> None:
     """Two folders, one of which takes small files and no blocks: its names lead to what it has."""
     lab = FolderLab(tmp_path, kind=Full)
     other = tmp_path / "other"
@@ -220,8 +220,8 @@ def test_no_anchor_is_put_where_its_ring_was_not_taken(tmp_path: Path) -> None:
 # -- L2: what is lost is noticed, and sent again -----------------------------------------------------------------------
 
 
-def test_l2_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
-    """Finding L2 (f3): whichever pack goes, a device that has everything says so, and a new device misses nothing."""
+def test_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
+    """Whichever pack goes, a device that has everything says so, and a new device misses nothing."""
     n = 0
     while True:
         lab = FolderLab(tmp_path / str(n))
@@ -243,7 +243,7 @@ def test_l2_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Pat
         n += effort.every(2)
 
 
-def test_l2_the_first_big_pack_is_lost(shared: FolderLab) -> None:
+def test_the_first_big_pack_is_lost(shared: FolderLab) -> None:
     """f3b: 300 memories in one pack, then single edits."""
     a = shared.create("a")
     shared.sync(a)
@@ -262,7 +262,7 @@ def test_l2_the_first_big_pack_is_lost(shared: FolderLab) -> None:
 
 
 @pytest.mark.parametrize("repaired", [True, False])
-def test_l2_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab, repaired: bool) -> None:
+def test_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab, repaired: bool) -> None:
     """f3c: nobody could restore without it, and no name differs. The list leads a new device to a later ring; whoever has it sends it again."""
     a, c = two(shared, 2)
     asyncio.run(
@@ -280,7 +280,7 @@ def test_l2_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab, repa
     assert all_texts(shared.restore("d")) == all_texts(a)
 
 
-def test_l2_all_packs_are_lost(shared: FolderLab) -> None:
+def test_all_packs_are_lost(shared: FolderLab) -> None:
     """f3d: pins and names are still there and say nothing."""
     a, c = two(shared, 20)
     for pack in shared.packs():
@@ -290,7 +290,7 @@ def test_l2_all_packs_are_lost(shared: FolderLab) -> None:
 
 
 @pytest.mark.parametrize("how", ["sync", "by hand"])
-def test_l2_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, how: str) -> None:
+def test_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, how: str) -> None:
     """Only the newest was: a version of before stood in the list with holes, and no collection there ended well until it went."""
     a, c = two(shared, 4)
     for n in range(4):
@@ -311,7 +311,7 @@ def test_l2_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, h
     assert shared.sync(a).blocks_sent == 0
 
 
-def test_l2_pins_and_names_that_are_lost_come_back(shared: FolderLab) -> None:
+def test_pins_and_names_that_are_lost_come_back(shared: FolderLab) -> None:
     a, c = two(shared, 3)
     for folder in ("pins", "names"):
         for file in (shared.shared / folder).iterdir():
@@ -635,8 +635,8 @@ class Dropping(DirectoryProvider):
         return await super().put_car(root, kept, name=name)
 
 
-def test_l15_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_path: Path) -> None:
-    """Finding L15 (f10): all texts are there, and nothing could be read."""
+def test_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_path: Path) -> None:
+    """All texts are there, and nothing could be read."""
     a, _ = two(shared, 20)
     target = tmp_path / "target"
     target.mkdir()
@@ -651,8 +651,8 @@ def test_l15_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_pat
     assert moved.checked > 40 and not moved.incomplete
 
 
-def test_l15_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> None:
-    """Finding L15 (guard_elsewhere): C joined the mass delete of A and guards the root before it; A collects, for months."""
+def test_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> None:
+    """C joined the mass delete of A and guards the root before it; A collects, for months."""
     a = shared.create("a")
     shared.sync(a)
     c = shared.restore("c")
@@ -683,7 +683,7 @@ def test_l15_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> N
     assert root not in {pin.cid for pin in asyncio.run(shared.provider("x").pins(pin_name_of(a)))}
 
 
-def test_l15_where_no_second_name_is_kept_the_guard_is_said_to_be_local(tmp_path: Path) -> None:
+def test_where_no_second_name_is_kept_the_guard_is_said_to_be_local(tmp_path: Path) -> None:
     with lab_in(tmp_path) as lab:
         for name in "ac":
             lab.providers[name] = SimProvider(

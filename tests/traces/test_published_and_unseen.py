@@ -1,4 +1,4 @@
-"""What was published is found although no name leads to it: finding L14, and what a list beside names costs."""
+"""Published versions are found even though no name leads to them, and the cost of a list next to names."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def lab(tmp_path: Path) -> Iterator[FolderLab]:
     made.close()
 
 
-def test_l14_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab: FolderLab) -> None:
-    """Finding L14 (two_enrol): both move the anchor, one record stays; nobody unlocks again, and all texts meet."""
+def test_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab: FolderLab) -> None:
+    """Both move the anchor, one record stays; nobody unlocks again, and all texts meet."""
     lab.use = {"d2": "q"}
     a = lab.create("a")
     a.write("k", "v")
@@ -74,8 +74,8 @@ def rolled_back(lab: FolderLab) -> tuple[Memory, Memory]:
     return a, c
 
 
-def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_found(lab: FolderLab) -> None:
-    """Finding L14 (stale46): the older record of A's name loses to the one that C holds, so only the list shows A's root.
+def test_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_found(lab: FolderLab) -> None:
+    """The older record of A's name loses to the one that C holds, so only the list shows A's root.
     C finds it, says whose fork it is, and takes its texts when A is revoked, for A is gone."""
     a, c = rolled_back(lab)
     a.close()
@@ -90,14 +90,14 @@ def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_fo
     assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
 
 
-def test_l14_a_name_that_leads_back_has_the_list_looked_at_at_once(lab: FolderLab) -> None:
+def test_a_name_that_leads_back_has_the_list_looked_at_at_once(lab: FolderLab) -> None:
     """Within the hour too: the record of A's name that is shown is older than the one that C knows."""
     a, c = rolled_back(lab)
     a.close()
     assert "equivocation" in kinds(lab.sync(c))
 
 
-def test_l14_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> None:
+def test_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> None:
     """Where no name leads back a device does not look again within the hour; whoever unlocks to put something right sees all there
     is first."""
     a, c = rolled_back(lab)
@@ -109,7 +109,7 @@ def test_l14_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -
     assert "equivocation" in kinds(lab.sync(c))
 
 
-def test_l14_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
+def test_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
     a, c = rolled_back(lab)
     for _ in range(3):
         lab.clock.advance(HOUR)
@@ -119,8 +119,8 @@ def test_l14_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
         assert {"x5", "y, written after the rollback"} <= all_texts(memory) and "after" in events(memory)
 
 
-def test_l14_a_new_device_is_told_of_such_a_fork(lab: FolderLab) -> None:
-    """Finding L14 (stale46), its second half: A's disk dies before anybody looked."""
+def test_a_new_device_is_told_of_such_a_fork(lab: FolderLab) -> None:
+    """A's disk dies before anybody looked."""
     a, c = rolled_back(lab)
     a.close()
     lab.sync(c)

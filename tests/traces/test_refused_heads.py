@@ -1,7 +1,7 @@
 """What a keyless provider makes of folders that nobody signs: heads that stand there and are refused are never an empty
 memory that is back.
 
-Attack A4: each on real devices, with the true keyring.json and head.ipm beside something else.
+Each on real devices, with the true keyring.json and head.ipm beside something else.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def pins(lab: Lab) -> set[CID]:
 
 @pytest.mark.parametrize("change", GRAFTS, ids=lambda change: change.__name__.lstrip("_"))
 def test_a_refused_head_is_no_empty_memory(lab: Lab, change: Callable[[Lab, _Links], None]) -> None:
-    """Attack A4: a restore that refused all it was shown fails, and with --damaged nothing is published; then honesty
+    """A restore that refused all it was shown fails, and with --damaged nothing is published; then honesty
     brings everything back."""
     a = lab.create("a")
     a.write("precious", "honest")
@@ -128,7 +128,7 @@ def test_a_refused_head_is_no_empty_memory(lab: Lab, change: Callable[[Lab, _Lin
 def test_what_does_not_fit_and_nobody_signed_is_damage(
     lab: Lab, change: Callable[[Lab, _Links], None]
 ) -> None:
-    """Attack A4: a verified commit over a folder that does not fit it is damaged, never its maker's doing."""
+    """A verified commit over a folder that does not fit it is damaged, never its maker's doing."""
     a = lab.create("a")
     a.write("precious", "honest")
     lab.sync(a)
@@ -145,7 +145,7 @@ def test_what_does_not_fit_and_nobody_signed_is_damage(
 
 
 def test_behind_refused_heads_older_ones_are_looked_for(lab: Lab) -> None:
-    """Attack A4: a first look at a list opens eight roots; where all of these are refused, the whole list is read."""
+    """A first look at a list opens eight roots; where all of these are refused, the whole list is read."""
     a = lab.create("a")
     a.write("precious", "honest")
     lab.sync(a)
@@ -183,7 +183,7 @@ def _stuffed(lab: Lab, name: str, blocks: list[bytes], *, first: bool, tail: boo
 def test_blocks_of_no_tree_refuse_no_head_and_are_not_kept(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tail: bool
 ) -> None:
-    """Attack A4 (t22): a provider that answers for a whole tree with valid blocks of its own."""
+    """A provider that answers for a whole tree with valid blocks of its own."""
     a = lab.create("a")
     a.write("precious", "honest")
     lab.sync(a)

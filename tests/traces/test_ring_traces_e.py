@@ -183,7 +183,7 @@ def test_trace_e03_what_was_said_in_another_vault() -> None:
 
 
 def test_trace_e04_random_keys_and_values_that_name_them(lab: Lab) -> None:
-    """Finding S2: 1,024 random `eks` and thousands of values naming them; the ring elsewhere is as before."""
+    """1,024 random `eks` and thousands of values naming them; the ring elsewhere is as before."""
     a, b, evil = lab.three()
     junk = [epoch_key(1, hashlib.sha256(b"junk %d" % n).digest(), _ring(evil).vault) for n in range(1024)]
     forger = Forger(evil)
@@ -211,7 +211,7 @@ def test_trace_e04_random_keys_and_values_that_name_them(lab: Lab) -> None:
 
 
 def test_trace_e05_a_key_under_a_lower_number(lab: Lab) -> None:
-    """Finding S3: EK2's bytes under number 1 are another id, left out; all texts open on old and fresh devices."""
+    """EK2's bytes under number 1 are another id, left out; all texts open on old and fresh devices."""
     owner, other, evil = lab.three()
     owner.unlock(WALLET)
     asyncio.run(owner.members.rotate())
@@ -289,7 +289,7 @@ def _eks(replica: Replica) -> set[str]:
 
 
 def test_trace_e08_somebody_elses_successor() -> None:
-    """Finding S4: M states V's successor under M's box, with and without V's copied `own`; revoke M: V stays."""
+    """M states V's successor under M's box, with and without V's copied `own`; revoke M: V stays."""
     v, m = PHONE, TABLET
     heir = party("phone restored", box_of=v)
     ring = add_successor(new_ring(v, m), v.signer, heir.signer, v.id, since=hlc(7))
@@ -353,7 +353,7 @@ def test_trace_e10_a_root_changes_a_role_with_the_first_own() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_trace_e11_one_snapshot_started_three_times(lab: Lab, seed: int) -> None:
-    """Finding L4: B and E publish having seen each start; both die: all texts on a fresh device, no head refused."""
+    """B and E publish having seen each start; both die: all texts on a fresh device, no head refused."""
     a, b, c = lab.three()
     e = lab.restore("e")
     lab.settle(a, b, c, e)
@@ -457,7 +457,7 @@ def says_heir_in(ring: Ring, by: Party, who: Party, label: str) -> Statement:
 
 
 def test_trace_e13_the_public_part_tells_who_is_an_admin() -> None:
-    """Finding S5: D, enrolled before W2 became admin, sees only the public part after W2 revoked X: D stops sealing."""
+    """D, enrolled before W2 became admin, sees only the public part after W2 revoked X: D stops sealing."""
     w2, x, d = second_wallet("W2"), PHONE, TABLET
     base = new_ring(x)
     mine = enrolled(base, ROOT, d)
@@ -473,7 +473,7 @@ def test_trace_e13_the_public_part_tells_who_is_an_admin() -> None:
 
 @pytest.mark.parametrize("by_words", [False, True])
 def test_trace_e13_on_devices(lab: Lab, by_words: bool) -> None:
-    """Finding S5: whoever revoked, a device that was enrolled meanwhile publishes nothing that the revoked one can open."""
+    """Whoever revoked, a device that was enrolled meanwhile publishes nothing that the revoked one can open."""
     owner, _, stolen = lab.three()
     owner.unlock(WALLET)
     words = _later_words(owner)
@@ -505,7 +505,7 @@ def test_trace_e14_words_that_sign_against_themselves() -> None:
 
 
 def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
-    """Finding S6: words revoked; the finder signs revokes, enrolments and epochs, a writer carries them: nobody out, the ring
+    """Words revoked; the finder signs revokes, enrolments and epochs, a writer carries them: nobody out, the ring
     as large as before, all heads still join."""
     a, b, m = lab.three()
     a.unlock(WALLET)
@@ -616,7 +616,7 @@ def test_trace_e18_two_floods_of_one_rogue() -> None:
 
 
 def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Finding L10: 1,000 times enrol and revoke by the root: under 1 MiB, the 1,001st works, old values verify. With 64
+    """1,000 times enrol and revoke by the root: under 1 MiB, the 1,001st works, old values verify. With 64
     members, 1,000 epoch keys and three epochs the ring has less than 1 MiB and costs little to read and to join."""
     people = [party(f"device {n}") for n in range(1_000)]
     ring = new_ring()

@@ -80,8 +80,8 @@ def lost_below(prefix: str, count: int = 90) -> set[str]:
     return {f"text {n}" for n in range(count) if name_digits(f"m/memory{n}").startswith(prefix)}
 
 
-def test_l3_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_memory(lab: Lab) -> None:
-    """Finding L3: the newest root has one damaged node; an older one in the same pin list is whole and is joined."""
+def test_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_memory(lab: Lab) -> None:
+    """The newest root has one damaged node; an older one in the same pin list is whole and is joined."""
     a = lab.create("a")
     large(a)
     lab.sync(a)
@@ -95,7 +95,7 @@ def test_l3_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_me
     assert all_texts(b) == {f"text {n}" for n in range(90)}, "the older root came back whole"
 
 
-def test_l2_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> None:
+def test_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> None:
     """Findings L2, L3: a node that all heads share is gone. That is no empty memory, and nothing is published."""
     a = lab.create("a")
     large(a)

@@ -457,8 +457,8 @@ def test_an_own_write_waits_out_everything(lab: Lab) -> None:
     assert body(c, "mine") == "not yet published"
 
 
-def test_l11_a_text_for_which_there_is_no_room_keeps_nothing_from_others(lab: Lab) -> None:
-    """Finding L11: four texts of one's own under a key, and one of an id that no statement gives a key any more. It goes on
+def test_a_text_for_which_there_is_no_room_keeps_nothing_from_others(lab: Lab) -> None:
+    """Four texts of one's own under a key, and one of an id that no statement gives a key any more. It goes on
     beside them, this device says where, and what it publishes is joined by everybody."""
     a, b, _ = lab.three()
     for n in range(4):

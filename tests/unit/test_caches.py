@@ -1,4 +1,4 @@
-"""Finding S11: what is remembered of what strangers publish is bounded by bytes, not by how many pieces there are."""
+"""What is remembered of what strangers publish is bounded by bytes, not by how many pieces there are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grown(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def test_s11_statements_of_strangers_stay_in_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statements_of_strangers_stay_in_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinned rings with huge epochs that they signed themselves: 358 MB at three hundred of them. An eighth of the bound here."""
     most = statements._CACHE_CHARACTERS // 8
     cache = statements._StatementCache(most)
@@ -76,7 +76,7 @@ def test_s11_statements_of_strangers_stay_in_a_bounded_memory(monkeypatch: pytes
         "bafk{}",
     ],
 )
-def test_s11_long_names_are_not_remembered(read: Callable[[str], object], name: str) -> None:
+def test_long_names_are_not_remembered(read: Callable[[str], object], name: str) -> None:
     """Relatives: names of entries, CIDs and instants come from strangers too. A thousand of 100 KB were 100 MB."""
 
     def work() -> None:
@@ -89,7 +89,7 @@ def test_s11_long_names_are_not_remembered(read: Callable[[str], object], name: 
     assert grown(work) < 1_000_000
 
 
-def test_s11_identity_cids_are_short() -> None:
+def test_identity_cids_are_short() -> None:
     def work() -> None:
         for n in range(2_000):
             str(CID(1, RAW, bytes((IDENTITY, 100)) + n.to_bytes(100, "big")))
@@ -97,7 +97,7 @@ def test_s11_identity_cids_are_short() -> None:
     assert grown(work) < 2_000_000
 
 
-def test_s11_records_of_strangers_stay_in_a_bounded_memory() -> None:
+def test_records_of_strangers_stay_in_a_bounded_memory() -> None:
     """Relative: a verified record is remembered, and may be filled up with a field that nobody knows."""
     made = []
     for n in range(600):

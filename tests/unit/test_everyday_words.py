@@ -1,4 +1,4 @@
-"""Finding U20: what people are shown speaks everyday words; the format's words stay in its documents, `--json` and `inspect`.
+"""What people are shown speaks everyday words; the format's words stay in its documents, `--json` and `inspect`.
 
 The list of both is the table at the end of docs/CLI.md. Texts are read from the source, so that one that is written later is
 looked at too.
@@ -114,7 +114,7 @@ def patterns(words: frozenset[str]) -> list[tuple[str, re.Pattern[str]]]:
     return [(word, re.compile(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])")) for word in words]
 
 
-def test_u20_the_list_has_the_words_that_were_found() -> None:
+def test_the_list_has_the_words_that_were_found() -> None:
     words = format_words()
     assert {
         "head",
@@ -138,7 +138,7 @@ def test_u20_the_list_has_the_words_that_were_found() -> None:
 KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 
-def test_u20_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
+def test_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     words = format_words()
     rows = {table._COLUMNS for table in (heads, placed, tracked_files)}
     assert [
@@ -148,7 +148,7 @@ def test_u20_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     ] == []
 
 
-def test_u20_no_help_of_a_command_speaks_them() -> None:
+def test_no_help_of_a_command_speaks_them() -> None:
     """Help texts are docstrings, which `texts` leaves out."""
     words = format_words()
     found = {}

@@ -1,4 +1,4 @@
-"""Hints for who calls from Python, and for what no command can bring about, are carried out. Finding U12."""
+"""Hints for who calls from Python, and for what no command can bring about, are carried out."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_the_parts_of_a_memory_are_objects_with_their_own_methods(tmp_path: Path
 
 
 def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
-    """Finding U18: a reading had no `text`, and `body` of a listed memory was a hash."""
+    """A reading had no `text`, and `body` of a listed memory was a hash."""
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         written = memory.write("tone", "direct")
         assert written.text.endswith("direct\n") and written.text.encode() == written.data
@@ -91,7 +91,7 @@ def test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none(tmp_path: Pa
 
 @pytest.mark.parametrize("brought", [False, True])
 def test_a_load_in_an_event_loop_lets_it_go_on(tmp_path: Path, brought: bool) -> None:
-    """Finding U18: `load` blocks the loop; `aload` does not, whether the memory is here, made or brought here."""
+    """`load` blocks the loop; `aload` does not, whether the memory is here, made or brought here."""
     threads = set()
 
     class Slow(ipfsmem.RawKeySigner):

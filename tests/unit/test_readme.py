@@ -45,7 +45,7 @@ def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 @pytest.mark.skipif(os.name == "nt", reason="it takes a terminal of POSIX")
 def test_the_first_steps_print_what_stands_there(tmp_path: Path) -> None:
-    """Finding U21: real output, made by running them. `...` stands for what differs each time; a comment changes the machine."""
+    """Real output, made by running them. `...` stands for what differs each time; a comment changes the machine."""
     import pty
 
     stick = tmp_path / "stick"

@@ -67,8 +67,8 @@ def test_libsodium_is_not_the_vulnerable_one() -> None:
     assert tuple(map(int, version("pynacl").split(".")[:3])) >= (1, 6, 2)
 
 
-def test_s16_http_is_asked_for_without_its_known_faults() -> None:
-    """Finding S16: `aiohttp>=3.12` let in versions with request smuggling, bodies that inflate without a bound, requests that
+def test_http_is_asked_for_without_its_known_faults() -> None:
+    """`aiohttp>=3.12` let in versions with request smuggling, bodies that inflate without a bound, requests that
     queue without one, and a parser of answers that reads beyond its buffer."""
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     (aiohttp,) = [one for one in asked if one.startswith("aiohttp")]
@@ -78,8 +78,8 @@ def test_s16_http_is_asked_for_without_its_known_faults() -> None:
     ).read_text("utf-8")
 
 
-def test_s16_every_package_that_is_asked_for_is_used() -> None:
-    """Finding S16: `cryptography` was asked for and imported by nothing; so was `libipld`."""
+def test_every_package_that_is_asked_for_is_used() -> None:
+    """`cryptography` was asked for and imported by nothing; so was `libipld`."""
     named = {"eth-account": "eth_account", "pynacl": "nacl", "pyyaml": "yaml"}
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     names = [re.split(r"[<>=~ ]", one, maxsplit=1)[0].lower() for one in asked]

@@ -60,7 +60,7 @@ def test_every_room_has_a_quick_test() -> None:
 
 
 def test_the_user_s_home_is_not_the_tests() -> None:
-    """Finding U1: the suite left 640 MB in the user's home."""
+    """The suite left 640 MB in the user's home."""
     home, temporary = Path.home(), Path(tempfile.gettempdir())
     told = subprocess.run(
         [sys.executable, "-c", "import pathlib, tempfile; print(pathlib.Path.home()); print(tempfile.gettempdir())"],

@@ -1,5 +1,5 @@
 """Every public method of a memory and its parts, called on a closed memory or with arguments of the wrong type, answers with
-an error of ours. Finding U18."""
+an error of ours."""
 
 from __future__ import annotations
 

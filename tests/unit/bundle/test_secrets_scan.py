@@ -153,8 +153,8 @@ def test_reading_the_word_list_does_not_import_the_wallet():
         "密码是",
     ],
 )
-def test_s10_the_cost_grows_with_the_length_and_no_faster(part):
-    """Finding S10: a run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
+def test_the_cost_grows_with_the_length_and_no_faster(part):
+    """A run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
     small, large = (part * (size // len(part)) for size in (10_000, 80_000))
     most = 8 * 3 * max(cost(lambda: secrets.find_secrets(small)), 0.002)
     assert cost(lambda: secrets.find_secrets(large), most) < most

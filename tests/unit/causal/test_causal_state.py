@@ -231,7 +231,7 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
 
 @pytest.mark.parametrize("case", VECTORS["adopted"], ids=lambda case: case["why"])
 def test_adopted_vectors(case: Any) -> None:
-    """Attack A5: however many texts a fork holds, it can be taken over."""
+    """However many texts a fork holds, it can be taken over."""
     ours, left, beside = adopt_fork(
         state_of(case["mine"]), state_of(case["theirs"]), case["forked"], case["dev"], lambda dev: True
     )

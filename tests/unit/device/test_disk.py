@@ -32,10 +32,10 @@ def test_write_replaces_whole_and_keeps_to_itself(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_s15_a_temporary_file_is_never_one_that_somebody_put_there(
+def test_a_temporary_file_is_never_one_that_somebody_put_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding S15: the name could be foretold, and a hard link that lay under it was written through."""
+    """The name could be foretold, and a hard link that lay under it was written through."""
     victim, path = tmp_path / "victim", tmp_path / "file"
     victim.write_bytes(b"somebody else's")
     os.link(victim, tmp_path / f".file.{os.getpid()}.tmp")
@@ -50,8 +50,8 @@ def test_s15_a_temporary_file_is_never_one_that_somebody_put_there(
     assert victim.read_bytes() == b"somebody else's" and path.read_bytes() == b"new"
 
 
-def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding U17: `fsync` on macOS leaves the bytes in the drive; F_FULLFSYNC does not. Where a disk does not know it, fsync."""
+def test_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fsync` on macOS leaves the bytes in the drive; F_FULLFSYNC does not. Where a disk does not know it, fsync."""
 
     class MacOs:
         F_FULLFSYNC = 51
@@ -76,10 +76,10 @@ def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("call", ["replace", "unlink"])
-def test_u17_windows_waits_for_who_has_a_file_open(
+def test_windows_waits_for_who_has_a_file_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """Finding U17: there a file that a reader, a sync program or a scanner has open is neither replaced nor removed."""
+    """There a file that a reader, a sync program or a scanner has open is neither replaced nor removed."""
     real, refused = getattr(os, call), []
 
     def windows(*given: object, **more: object) -> None:
@@ -106,7 +106,7 @@ def test_u17_windows_waits_for_who_has_a_file_open(
     assert not (tmp_path / "old").exists() or (tmp_path / "old").read_text() == "new"
 
 
-def test_u17_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def held(*given: object) -> None:
         raise PermissionError(errno.EACCES, "The process cannot access the file")
 
@@ -118,8 +118,8 @@ def test_u17_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.
     assert [*tmp_path.iterdir()] == []
 
 
-def test_u17_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> None:
-    """Finding U17: SQLite asks for F_FULLFSYNC only when told to."""
+def test_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> None:
+    """SQLite asks for F_FULLFSYNC only when told to."""
     db = Database(tmp_path)
     assert [
         db.connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -128,8 +128,8 @@ def test_u17_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path)
     db.close()
 
 
-def test_u17_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding U17: the byte that Windows locks lies at 2 GiB, and the process id was written behind it."""
+def test_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The byte that Windows locks lies at 2 GiB, and the process id was written behind it."""
     import importlib.util
     import sys
     import types

@@ -36,8 +36,8 @@ def vault(memory: Memory) -> VaultConfig:
     return found
 
 
-def test_u4_a_namespace_separates(tmp_path: Path) -> None:
-    """Finding U4, format-next A.14: the first one is `default`, a further one the vault of its name."""
+def test_a_namespace_separates(tmp_path: Path) -> None:
+    """Format-next A.14: the first one is `default`, a further one the vault of its name."""
     stick = tmp_path / "stick"
     stick.mkdir()
     given = {"provider": str(stick), "unlock": WALLET, "passphrase": False, "create": True}
@@ -56,7 +56,7 @@ def test_u4_a_namespace_separates(tmp_path: Path) -> None:
     assert vault(other).tag == vault(bob).tag and other.restored is not None
 
 
-def test_u4_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
+def test_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
     """Format-next A.14."""
     make(tmp_path, "my_first")
     with pytest.raises(UsageError, match="my_second") as caught:
@@ -68,8 +68,8 @@ def test_u4_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
     assert vault_label(tmp_path, "third", None) == "third"
 
 
-def test_u4_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
-    """Finding U4: refused when it is made, brought back by the wallet, or by the words, and nothing is left behind."""
+def test_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
+    """Refused when it is made, brought back by the wallet, or by the words, and nothing is left behind."""
     stick = tmp_path / "stick"
     stick.mkdir()
     first = make(tmp_path / "a", "alex", stick)
@@ -120,7 +120,7 @@ def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
         )
 
 
-def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
+def test_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
     """Format-next A.14: their names stand sealed in `default` and on its sheet."""
     stick = tmp_path / "stick"
     stick.mkdir()
@@ -149,7 +149,7 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
     assert len(there.timeline.read()) == 2, "what is listed is not listed again"
 
 
-def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
+def test_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     Memory.create("alex", "encrypted-ipfs", unlock=WALLET, passphrase="the first one", home=tmp_path).close()
     bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
     assert "ipfsmem key vaults --add bob --key-number 1 --vault alex" in bob.unlisted
@@ -165,7 +165,7 @@ def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
         lone.vaults.add("bob")
 
 
-def test_u4_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
+def test_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
     first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
     second = make(tmp_path, "work")
     assert first.vaults.list() == [] and not first.timeline.read() and not second.unlisted

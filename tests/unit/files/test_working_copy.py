@@ -484,8 +484,8 @@ def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path, mode: M
     assert lab.files() == theirs
 
 
-def test_u7_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path, mode: ModeName) -> None:
-    """Finding U7: after one edit by hand MEMORY.md froze, and nothing new reached the file that the agent loads."""
+def test_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path, mode: ModeName) -> None:
+    """After one edit by hand MEMORY.md froze, and nothing new reached the file that the agent loads."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     lab.memory.write_text("a", b"a\n")
@@ -570,7 +570,7 @@ def test_later_an_edit_is_an_edit(lab: Lab) -> None:
 
 
 def test_putting_the_old_text_back_is_believed_when_it_stays(lab: Lab) -> None:
-    """Finding U15: `git checkout` of one file within a minute was put back. Rule 32: two looks a minute apart."""
+    """`git checkout` of one file within a minute was put back. Rule 32: two looks a minute apart."""
     lab.memory.write_text("log", b"one\n\ntwo\n")
     old = lab.files()["log.md"]
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
@@ -762,8 +762,8 @@ def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch:
 
 
 @pytest.mark.slow
-def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
-    """Finding S15: comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
+def test_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
+    """Comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
     import random
 
     from ipfsmem.files.stale_writes import read_before

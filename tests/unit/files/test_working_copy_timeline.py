@@ -170,8 +170,8 @@ def test_an_interrupted_append_is_one_write(lab: Lab, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("size", [400, 1400])
-def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -> None:
-    """Finding L8: above 960 KiB what stood in a replaced timeline file was dropped unread."""
+def test_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -> None:
+    """Above 960 KiB what stood in a replaced timeline file was dropped unread."""
     pad = "x" * 8000
     events = [{"ts": "2026-03-02T10:00:00Z", "type": "old", "pad": pad, "n": n} for n in range(size // 8)]
     lab.memory.bundles.import_(json.dumps({"timeline": events}))
@@ -200,8 +200,8 @@ def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int
     assert b"came_in_this_moment" in file.read_bytes()
 
 
-def test_l8_what_was_replaced_and_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding L8, the same thought elsewhere: nothing set aside goes before it was read and taken in."""
+def test_what_was_replaced_and_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same thought elsewhere: nothing set aside goes before it was read and taken in."""
     lab.memory.write_text("tone", b"one\n")
     handle = (lab.dir / "tone.md").open("ab")
     lab.memory.write_text("tone", b"two\n")

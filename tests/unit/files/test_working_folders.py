@@ -169,7 +169,7 @@ def test_subfolders_are_no_input_and_never_written_and_timeline_only_where_we_ma
 
 
 def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path, mode: ModeName) -> None:
-    """Rule 28 and finding U7: agents write their own MEMORY.md, and it must travel."""
+    """Agents write their own MEMORY.md, and it must travel."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "MEMORY.md").write_bytes(b"# Memory\n\nfirst\n\nsecond\n\nthird")
@@ -415,10 +415,10 @@ def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path, mode: Mod
 
 @pytest.mark.parametrize("what", [".ipfsmem", ".ipfsmem/aside", ".ipfsmem/marker", ".ipfsmem/.gitignore"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_s7_a_link_in_the_hidden_folder_leads_nowhere(
+def test_a_link_in_the_hidden_folder_leads_nowhere(
     tmp_path: Path, mode: ModeName, what: str, when: str
 ) -> None:
-    """Finding S7: `.ipfsmem/aside` as a link to another folder, and `list` removed every regular file in it."""
+    """`.ipfsmem/aside` as a link to another folder, and `list` removed every regular file in it."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     victim = tmp_path / "victim"
@@ -461,8 +461,8 @@ def test_s7_a_link_in_the_hidden_folder_leads_nowhere(
     memory.close()
 
 
-def test_s7_only_files_that_this_device_set_aside_are_touched(lab: Lab) -> None:
-    """Finding S7: names in `.ipfsmem/aside` are not believed; what a run that was cut off left is known by its name's code."""
+def test_only_files_that_this_device_set_aside_are_touched(lab: Lab) -> None:
+    """Names in `.ipfsmem/aside` are not believed; what a run that was cut off left is known by its name's code."""
     aside = lab.dir / ".ipfsmem" / "aside"
     strangers = ["notes.txt", "1-2-3.0123456789abcdef", "old-1-2-3.md", "role.md"]
     for name in strangers:
@@ -483,10 +483,10 @@ def test_s7_only_files_that_this_device_set_aside_are_touched(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("descriptors", [True, False])
-def test_s7_a_folder_swapped_for_a_link_between_look_and_write(
+def test_a_folder_swapped_for_a_link_between_look_and_write(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: bool
 ) -> None:
-    """Finding S7: what is done is done in the folder that was looked at. Windows has no descriptors of folders."""
+    """What is done is done in the folder that was looked at. Windows has no descriptors of folders."""
     monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", descriptors)
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -510,10 +510,10 @@ def test_s7_a_folder_swapped_for_a_link_between_look_and_write(
     assert lab.memory.read("role").data == b"web\n"  # type: ignore[union-attr]
 
 
-def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
+def test_where_folders_have_no_descriptors_everything_works_by_path(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding U17: Windows has neither descriptors of folders nor renames that exchange."""
+    """Windows has neither descriptors of folders nor renames that exchange."""
     monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", False)
     monkeypatch.setattr(directory_handle, "_RENAME_KEEPS", True)
     real = os.rename
@@ -745,7 +745,7 @@ def git(place: Path, *arguments: str) -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 @pytest.mark.parametrize("below", ["", "notes"])
 def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, mode: ModeName, below: str) -> None:
-    """format-next trace, finding U15: a checkout of an old branch is no edit of everything."""
+    """A checkout of an old branch is no edit of everything."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir = tmp_path / "agent" / below if below else tmp_path / "agent"
     lab.dir.mkdir(parents=True)
@@ -800,8 +800,8 @@ def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, mode: Mod
     assert lab.memory.read("role").data == b"hardware\n"  # type: ignore[union-attr]
 
 
-def test_u15_restoring_one_file_within_a_minute_is_not_put_back(lab: Lab) -> None:
-    """Finding U15: an edit by `git checkout -- FILE` within a minute was put back."""
+def test_restoring_one_file_within_a_minute_is_not_put_back(lab: Lab) -> None:
+    """An edit by `git checkout -- FILE` within a minute was put back."""
     lab.memory.write_text("role", b"web\n", seen=lab.memory.read("role"))
     put(lab, {"role.md": b"firmware\n"})
     lab.look()

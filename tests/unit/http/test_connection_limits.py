@@ -1,4 +1,4 @@
-"""Finding S14: 300 half-open requests made `serve` unreachable. Real sockets against a real server, in a time that
+"""300 half-open requests made `serve` unreachable. Real sockets against a real server, in a time that
 passes only when nothing moves."""
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ async def is_closed(wire: Wire, seconds: float) -> bool:
 
 
 @pytest.mark.parametrize("start", [b"", b"G", HALF], ids=["nothing", "a letter", "half a head"])
-def test_s14_who_only_holds_connections_open_keeps_nobody_out(start: bytes) -> None:
+def test_who_only_holds_connections_open_keeps_nobody_out(start: bytes) -> None:
     """Three hundred half-open requests, where forty may stand: an honest one is answered at once."""
 
     async def work(url: str, port: int, server: Server) -> None:
@@ -125,7 +125,7 @@ def test_s14_who_only_holds_connections_open_keeps_nobody_out(start: bytes) -> N
     with_server(work, ConnectionLimits(total=40, per_address=400))
 
 
-def test_s14_the_head_of_a_request_must_come_soon() -> None:
+def test_the_head_of_a_request_must_come_soon() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 3, HALF) as held, wires(port, 1, b"") as silent:
             for _ in range(4):  # a drip is no head
@@ -138,7 +138,7 @@ def test_s14_the_head_of_a_request_must_come_soon() -> None:
     with_server(work)
 
 
-def test_s14_a_connection_may_be_used_again_for_a_while() -> None:
+def test_a_connection_may_be_used_again_for_a_while() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 1, b"") as [(reader, writer)]:
             for _ in range(3):  # longer in all than a first head may take
@@ -150,7 +150,7 @@ def test_s14_a_connection_may_be_used_again_for_a_while() -> None:
     with_server(work)
 
 
-def test_s14_one_address_does_not_take_all_the_room() -> None:
+def test_one_address_does_not_take_all_the_room() -> None:
     """Others are let in although one address would fill the house, and one that is at work is never shown out."""
 
     async def work(url: str, port: int, server: Server) -> None:
@@ -168,7 +168,7 @@ def test_s14_one_address_does_not_take_all_the_room() -> None:
     with_server(work, ConnectionLimits(total=20, per_address=10))
 
 
-def test_s14_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else() -> None:
+def test_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 4, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy:
             await asyncio.sleep(0.1)
@@ -180,7 +180,7 @@ def test_s14_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else(
     with_server(work, ConnectionLimits(total=4, per_address=4))
 
 
-def test_s14_a_body_that_drips_and_an_answer_that_is_not_taken_end() -> None:
+def test_a_body_that_drips_and_an_answer_that_is_not_taken_end() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         head = b"PUT /put HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
         async with wires(port, 1, head) as [body], wires(port, 1, b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n"):
@@ -238,7 +238,7 @@ def test_addresses() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such limit")
-def test_s14_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> None:
+def test_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> None:
     """The finding as it was met: few files for the program, three hundred half-open requests, the real command."""
     code = f"""
 import resource, sys

@@ -19,8 +19,8 @@ from ipfsmem.http.running import running
 from tests.support.hints import Refused
 
 
-def test_s14_nothing_that_is_sent_is_decompressed() -> None:
-    """Finding S14: a megabyte of gzip cost two and a half seconds, and a gigabyte if it had to."""
+def test_nothing_that_is_sent_is_decompressed() -> None:
+    """A megabyte of gzip cost two and a half seconds, and a gigabyte if it had to."""
     seen: list[int] = []
 
     async def take(request: web.Request) -> web.Response:
@@ -90,7 +90,7 @@ def test_what_is_no_request_is_told_so_and_nothing_of_it_is_said_or_logged(
     assert "canary" not in caplog.text
 
 
-def test_u12_where_a_server_may_stand() -> None:
+def test_where_a_server_may_stand() -> None:
     """A port that is taken, and an address that others reach: told what to do, done, and it answers there."""
 
     async def run() -> None:
@@ -118,8 +118,8 @@ def test_u12_where_a_server_may_stand() -> None:
 
 
 @pytest.mark.parametrize("limit", ["0" * 8 + "1" + "0" * 5000, "1000000000", "0", "-1", "1e1", "²", ""])
-def test_s15_an_odd_limit_is_the_callers_fault(limit: str) -> None:
-    """Finding S15: a limit of thousands of digits was answered with 500."""
+def test_an_odd_limit_is_the_callers_fault(limit: str) -> None:
+    """A limit of thousands of digits was answered with 500."""
     request = make_mocked_request("GET", f"/psa/pins?limit={quote(limit)}")
     with pytest.raises(UsageError, match="limit is"):
         psa._filter_and_limit(request)

@@ -34,10 +34,10 @@ def holding(lab: Lab) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 60])
 @pytest.mark.parametrize("adopt", [False, True])
-def test_s15_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
+def test_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
     tmp_path: Path, count: int, adopt: bool
 ) -> None:
-    """Finding S15: every version of a forgotten text stayed in the database. Its name and description are texts of it too."""
+    """Every version of a forgotten text stayed in the database. Its name and description are texts of it too."""
     lab = Lab(tmp_path, adopt=adopt)
     memory = lab.start()
     for n in range(count):

@@ -68,8 +68,8 @@ def _lose(memory: Memory, key: str) -> None:
 # -- out ---------------------------------------------------------------------------------------------------------
 
 
-def test_l7_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
-    """Finding L7; format-next A.10: conflict copies are counted and named, and leaving them out is agreed to."""
+def test_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
+    """Conflict copies are counted and named, and leaving them out is agreed to."""
     a = _contested(lab)
     files = [file for item in a.conflicts() for file in item.files]
     assert len(files) == 2
@@ -79,8 +79,8 @@ def test_l7_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
     assert json.loads(a.bundles.export(partial=True))["files"].keys() == {"tone.md"}
 
 
-def test_l7_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, tmp_path: Path) -> None:
-    """Finding L7: nothing is lost on the way to another memory; what hides behind a forget goes along, and is not revived."""
+def test_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, tmp_path: Path) -> None:
+    """Nothing is lost on the way to another memory; what hides behind a forget goes along, and is not revived."""
     a = _contested(lab)
     a.bundles.export_folder(tmp_path / "out")
     with Memory.create("z", "local", home=tmp_path / "z") as z:
@@ -95,8 +95,8 @@ def test_l7_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, 
         ]
 
 
-def test_l7_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: Path) -> None:
-    """Finding L7: a copy alone in a folder, or edited by somebody, is a text of that key all the same."""
+def test_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: Path) -> None:
+    """A copy alone in a folder, or edited by somebody, is a text of that key all the same."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "tone.conflict-00000000.md").write_text("only this\n")
     assert memory.bundles.import_(tmp_path / "in").added == 1
@@ -107,8 +107,8 @@ def test_l7_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: 
     )
 
 
-def test_l7_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
-    """Finding L7: a text or a piece of the timeline that is not on this device is no reason to say that all is there."""
+def test_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
+    """A text or a piece of the timeline that is not on this device is no reason to say that all is there."""
     a = lab.create("a")
     a.write("tone", "t")
     a.write("music", "m")
@@ -132,8 +132,8 @@ def test_l7_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
         assert copy.files() == {"tone": a.files()["tone"]}
 
 
-def test_l7_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tmp_path: Path) -> None:
-    """Finding L7: a fork has every text, where it stood: shown, beside it, or behind the forget."""
+def test_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tmp_path: Path) -> None:
+    """A fork has every text, where it stood: shown, beside it, or behind the forget."""
     a = _contested(lab)
     with a.fork("copy", home=tmp_path / "f") as copy:
         assert texts(copy) == texts(a) and copy.files() == a.files()
@@ -182,8 +182,8 @@ def test_a_writer_that_stores_no_text_keeps_nobody_from_an_export(
 # -- in ----------------------------------------------------------------------------------------------------------
 
 
-def test_l12_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Memory) -> None:
-    """Finding L12: one key that is full does not keep the others out, and its text is not dropped in silence."""
+def test_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Memory) -> None:
+    """One key that is full does not keep the others out, and its text is not dropped in silence."""
     for i in range(4):
         assert memory.bundles.import_(blob({"tone.md": f"v{i}"})).problems == ()
     done = memory.bundles.import_(blob({"a.md": "a", "tone.md": "v4", "z.md": "z"}))
@@ -194,8 +194,8 @@ def test_l12_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Me
     assert memory.bundles.import_(blob({"tone.md": "v4"})).kept_beside == 1
 
 
-def test_l12_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
-    """Finding L12: a machine goes back to a snapshot, and yesterday's export is imported."""
+def test_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
+    """A machine goes back to a snapshot, and yesterday's export is imported."""
     a = lab.create("a")
     a.note("e1")
     lab.save("a", "yesterday")
@@ -208,8 +208,8 @@ def test_l12_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
     assert a.bundles.import_(exported).events == 0 and a.bundles.import_(a.bundles.export()).events == 0
 
 
-def test_l12_events_that_come_back_under_another_id_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
-    """Finding L12, the same thought: an export that went through another memory adds nothing here."""
+def test_events_that_come_back_under_another_id_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
+    """Same thought: an export that went through another memory adds nothing here."""
     memory.note("waved", style="enthusiastic")
     with Memory.create("z", "local", home=tmp_path / "z") as z:
         z.bundles.import_(memory.bundles.export())
@@ -218,8 +218,8 @@ def test_l12_events_that_come_back_under_another_id_are_not_doubled(memory: Memo
     assert events(memory) == ["waved"]
 
 
-def test_l12_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
-    """Finding L12 (f14): `replace` shows the incoming text, also one that was known and not shown."""
+def test_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
+    """`replace` shows the incoming text, also one that was known and not shown."""
     memory.write("s", "the text")
     backup = memory.bundles.export()
     memory.forget("s")
@@ -234,16 +234,16 @@ def test_l12_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
     assert memory.bundles.import_(blob({"k.md": "two"}), strategy="replace").unchanged == 1
 
 
-def test_l12_of_two_texts_for_one_key_replace_shows_the_first_and_keeps_the_other(memory: Memory) -> None:
-    """Finding L12, the same thought: the second text of an import must not replace the first, which nobody was shown."""
+def test_of_two_texts_for_one_key_replace_shows_the_first_and_keeps_the_other(memory: Memory) -> None:
+    """Same thought: the second text of an import must not replace the first, which nobody was shown."""
     memory.write_text("foo-9091a707", b"mine\n")
     done = memory.bundles.import_(blob({"foo-9091a707.md": "two\n", "Foo.md": "one\n"}), strategy="replace")
     assert (done.replaced, done.kept_beside) == (1, 1)
     assert memory.files()["foo-9091a707"] == b"two\n" and len(all_texts(memory)) == 2
 
 
-def test_l12_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memory) -> None:
-    """Finding L12, the same thought: the import has that memory, though not in a form that can be taken."""
+def test_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memory) -> None:
+    """Same thought: the import has that memory, though not in a form that can be taken."""
     memory.write("tone", "mine")
     with pytest.raises(FormatError, match="tone"):
         memory.bundles.import_(
@@ -261,15 +261,15 @@ def test_l12_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memo
         '{"timeline":[],"files":{"a.md":"\\ud800","b.md":"1","b.md":"2"}}',
     ],
 )
-def test_l12_a_name_that_stands_twice_is_an_error(memory: Memory, text: str) -> None:
-    """Finding L12: of two files under one name none is dropped in silence."""
+def test_a_name_that_stands_twice_is_an_error(memory: Memory, text: str) -> None:
+    """Of two files under one name none is dropped in silence."""
     with pytest.raises(FormatError, match="twice"):
         memory.bundles.import_(text)
     assert memory.files() == {}
 
 
-def test_l12_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None:
-    """Finding L12: what a reader that takes the last one would drop stays in the line."""
+def test_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None:
+    """What a reader that takes the last one would drop stays in the line."""
     line = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","note":"first","note":"second"}'
     nested = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":1,"a":2},"text":"with \\":"}'
     fine = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":{"a":2}},"text":"with \\": in it"}'

@@ -266,10 +266,10 @@ def test_the_mark_of_code_is_that_of_its_source() -> None:
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
-def test_s10_others_may_write_while_texts_are_looked_at(
+def test_others_may_write_while_texts_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Literal["ipfs", "encrypted-ipfs"]
 ) -> None:
-    """Finding S10: 24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
+    """24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
     home = tmp_path / "home"
     memory = Memory.create("m", mode, provider=SimProvider(), passphrase=False, home=home, public_ok=True)
     memory.write("tone", "direct")
@@ -300,10 +300,10 @@ def test_s10_others_may_write_while_texts_are_looked_at(
 
 
 @pytest.mark.parametrize("how", ["new", "whole", "one field", "resolve"])
-def test_s10_a_long_text_is_looked_at_before_the_lock(
+def test_a_long_text_is_looked_at_before_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Finding S10: what a write seals was looked at inside of it. A text that became another one meanwhile is looked at again."""
+    """What a write seals was looked at inside of it. A text that became another one meanwhile is looked at again."""
     home = tmp_path / "home"
     text = "what is long is looked at\n" * 4_000
     with Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=home) as memory:

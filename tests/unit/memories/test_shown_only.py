@@ -36,8 +36,8 @@ def _came_between(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     return a, c, reading
 
 
-def test_l5_what_is_not_given_comes_from_the_text_behind_the_token(lab: Lab) -> None:
-    """Finding L5: only the description is given; the rest is what was read, not what is shown by now."""
+def test_what_is_not_given_comes_from_the_text_behind_the_token(lab: Lab) -> None:
+    """Only the description is given; the rest is what was read, not what is shown by now."""
     a, c, reading = _came_between(lab)
     written = a.write("tone", description="how to talk", seen=reading)
     assert (written.file.body, written.file.description, written.file.type) == (
@@ -50,16 +50,16 @@ def test_l5_what_is_not_given_comes_from_the_text_behind_the_token(lab: Lab) -> 
     assert all_texts(c) == {"A's text", "C's text"}
 
 
-def test_l5_a_bare_token_finds_its_text_in_the_state(lab: Lab) -> None:
-    """Finding L5, with the token alone: nobody handed the text back."""
+def test_a_bare_token_finds_its_text_in_the_state(lab: Lab) -> None:
+    """The token alone: nobody handed the text back."""
     a, _, reading = _came_between(lab)
     written = a.write("tone", "A's second text", seen=reading.token)
     assert (written.file.body, written.file.description) == ("A's second text", "old line")
     assert all_texts(a) == {"A's second text", "C's text"}
 
 
-def test_l5_a_bare_token_whose_text_is_gone_is_refused(lab: Lab) -> None:
-    """Finding L5: what is not given cannot be known any more, so nothing is written; with the reading it can."""
+def test_a_bare_token_whose_text_is_gone_is_refused(lab: Lab) -> None:
+    """What is not given cannot be known any more, so nothing is written; with the reading it can."""
     a, c = _two(lab)
     a.write("tone", "first", description="kept")
     lab.settle(a, c)
@@ -76,8 +76,8 @@ def test_l5_a_bare_token_whose_text_is_gone_is_refused(lab: Lab) -> None:
     assert all_texts(c) == {"first", "second"}
 
 
-def test_l5_a_merged_text_is_behind_its_token(lab: Lab) -> None:
-    """Finding L5: what was shown can be a merge of several texts, which no block holds."""
+def test_a_merged_text_is_behind_its_token(lab: Lab) -> None:
+    """What was shown can be a merge of several texts, which no block holds."""
     a, c = _two(lab)
     a.write("tone", "\n".join("abcdefg"))
     lab.settle(a, c)
@@ -92,8 +92,8 @@ def test_l5_a_merged_text_is_behind_its_token(lab: Lab) -> None:
     assert all_texts(a) == {"\n".join("AbcdefG")}
 
 
-def test_l5_a_header_alone_is_not_put_over_a_text_that_is_not_fetched(lab: Lab) -> None:
-    """Finding L5, the same thought: the rest of the text is not known, so there is nothing to write."""
+def test_a_header_alone_is_not_put_over_a_text_that_is_not_fetched(lab: Lab) -> None:
+    """Same thought: the rest of the text is not known, so there is nothing to write."""
     a, _ = _two(lab)
     a.write("tone", "the text")
     (value,) = a.replica.store.entry("m/tone").values()
@@ -126,8 +126,8 @@ def test_a_reading_of_another_memory_is_no_token(lab: Lab) -> None:
     assert a.read("tone") is None
 
 
-def test_l6_a_text_that_came_between_looking_and_resolving_stays(lab: Lab) -> None:
-    """Finding L6: resolve replaces what its caller was shown, and no text that a sync brought meanwhile."""
+def test_a_text_that_came_between_looking_and_resolving_stays(lab: Lab) -> None:
+    """Resolve replaces what its caller was shown, and no text that a sync brought meanwhile."""
     a, c = _two(lab)
     d = lab.restore("d")
     lab.settle(a, c, d)
@@ -151,8 +151,8 @@ def test_l6_a_text_that_came_between_looking_and_resolving_stays(lab: Lab) -> No
     assert all_texts(d) == {"merged A+C by hand", "D text, unseen at A"}
 
 
-def test_l6_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
-    """Finding L6: `keep` is about the text that stood there when the user looked."""
+def test_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
+    """`keep` is about the text that stood there when the user looked."""
     a, c, _ = _came_between(lab)
     (looked,) = a.conflicts()
     lab.clock.advance(1)
@@ -166,8 +166,8 @@ def test_l6_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
     assert all_texts(a) == {"C's text", "C's newer text"} and body(a, "tone") == "C's newer text"
 
 
-def test_l6_without_a_token_there_is_no_resolve(lab: Lab) -> None:
-    """Finding L6: nobody resolves blindly."""
+def test_without_a_token_there_is_no_resolve(lab: Lab) -> None:
+    """Nobody resolves blindly."""
     a, _, _ = _came_between(lab)
     with pytest.raises(TypeError):
         a.resolve("tone")  # type: ignore[call-arg]
@@ -205,8 +205,8 @@ def _forgotten_meanwhile(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     return a, c, reading
 
 
-def test_l13_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
-    """Finding L13: the text would stand hidden behind the forget; it is refused in words, and nothing is stored."""
+def test_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
+    """The text would stand hidden behind the forget; it is refused in words, and nothing is stored."""
     a, _, reading = _forgotten_meanwhile(lab)
     before = a.replica.store.entry("m/tone")
     for _ in range(6):
@@ -220,7 +220,7 @@ def test_l13_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> N
     assert body(a, "tone") == "v3" and not a.conflicts()
 
 
-def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
+def test_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
     """Findings L13, U12: with its token the hidden text comes back, or stays deleted, and nothing is left over."""
     a, c = _two(lab)
     a.write("tone", "v1")
@@ -243,8 +243,8 @@ def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
         assert memory.read("music") is None and "music edited meanwhile" not in all_texts(memory)
 
 
-def test_l13_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, tmp_path: Path) -> None:
-    """Finding L13: the answer of a write is what it wrote, whatever another process does the moment after."""
+def test_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, tmp_path: Path) -> None:
+    """The answer of a write is what it wrote, whatever another process does the moment after."""
     with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=lab.world("m"))) as memory:
         with Memory.load("m", home=Home(folder=tmp_path / "m", world=lab.world("m2"))) as other:
             changed = memory._open.changed
@@ -254,8 +254,8 @@ def test_l13_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, 
         assert memory.read("tone") is None
 
 
-def test_l13_members_of_a_memory_without_a_vault(lab: Lab) -> None:
-    """Finding L13, the same thought: an unlocked memory in mode `none` has no ring, and says so."""
+def test_members_of_a_memory_without_a_vault(lab: Lab) -> None:
+    """Same thought: an unlocked memory in mode `none` has no ring, and says so."""
     with Memory.load("m", "none") as memory:
         memory.unlock(ROOT)
         for call in (memory.members.revoke("x"), memory.members.rotate(), memory.members.new_words()):

@@ -15,8 +15,8 @@ from ipfsmem.memories.bundle_tree import read_tree
 from ipfsmem.memories.containers import read_zip
 
 
-def test_b3_equal_lines_cost_no_memory(tmp_path: Path) -> None:
-    """Finding B3: each of millions of equal lines became an event before the union made one of them."""
+def test_equal_lines_cost_no_memory(tmp_path: Path) -> None:
+    """Each of millions of equal lines became an event before the union made one of them."""
     path = tmp_path / "x.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         archive.writestr("timeline/2026-01-01.jsonl", b"0\n" * (1 << 16))
@@ -30,7 +30,7 @@ def test_b3_equal_lines_cost_no_memory(tmp_path: Path) -> None:
     assert peak < 8 << 20
 
 
-def test_b3_lines_one_by_one_are_the_lines() -> None:
+def test_lines_one_by_one_are_the_lines() -> None:
     """A BOM, CRLF, blank lines, no last LF, equal lines: the same events as from a union of all lines."""
     text = b'\xef\xbb\xbf0\r\n\n \n{"ts":"2026-01-01","type":"a"}\n0\n0'
     (part,) = read_tree(["timeline/x.jsonl"], lambda name, most: text).values()
@@ -38,8 +38,8 @@ def test_b3_lines_one_by_one_are_the_lines() -> None:
     assert [event["type"] for event in parse_lines(text)] == ["raw", "a", "raw", "raw"]
 
 
-def test_b3_different_lines_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding B3: the bound is for all files and scopes of the tree together."""
+def test_different_lines_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is for all files and scopes of the tree together."""
     monkeypatch.setattr(bundle_tree.Room.__init__, "__defaults__", (5,))
     tree = {
         "memory/timeline/a.jsonl": b"0\n1\n2\n2\n2\n",
@@ -51,8 +51,8 @@ def test_b3_different_lines_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
         read_tree(tree, lambda name, most: tree[name])
 
 
-def test_b4_a_card_that_many_scopes_link_to_counts_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding B4: the bytes and the forgotten keys of `scope.json` were counted nowhere."""
+def test_a_card_that_many_scopes_link_to_counts_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes and the forgotten keys of `scope.json` were counted nowhere."""
     tree = {f"scopes/s{n}/scope.json": b'{"forgotten":["a","b","c"],"v":1}' for n in range(3)}
     tree["memory/a.md"] = b"a"
     assert len(read_tree(tree, lambda name, most: tree[name])) == 4
@@ -66,8 +66,8 @@ def test_b4_a_card_that_many_scopes_link_to_counts_each_time(monkeypatch: pytest
             read_tree(tree, lambda name, most: tree[name])
 
 
-def test_c2_a_zip_whose_entry_has_no_name(tmp_path: Path) -> None:
-    """Finding C2: an empty name was an IndexError; whether it is a folder is asked of its last letter."""
+def test_a_zip_whose_entry_has_no_name(tmp_path: Path) -> None:
+    """An empty name was an IndexError; whether it is a folder is asked of its last letter."""
 
     class Nameless(ZipInfo):
         def is_dir(self) -> bool:

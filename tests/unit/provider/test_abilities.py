@@ -62,10 +62,10 @@ def _other_bytes(files: dict[str, bytes]) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("keep", "words"), [(_one_file, "came back not"), (_other_bytes, "with other bytes")]
 )
-def test_p1_what_came_back_is_compared_with_what_was_sent(
+def test_what_came_back_is_compared_with_what_was_sent(
     keep: Callable[[dict[str, bytes]], dict[str, bytes]], words: str
 ) -> None:
-    """Finding P1: a service that makes a layout of its own and keeps a part passed every check of hashes."""
+    """A service that makes a layout of its own and keeps a part passed every check of hashes."""
     from ipfsmem.content.fetch import drive, from_mapping
     from ipfsmem.content.reader import Reader
 

@@ -50,8 +50,8 @@ def make(home: Path, cloud: SimCloud, mode: str = "encrypted-ipfs") -> tuple[Mem
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> None:
-    """Finding S1: who opens says the kind, whatever a root that was written down says of itself."""
+def test_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> None:
+    """Who opens says the kind, whatever a root that was written down says of itself."""
     cloud = SimCloud()
     _, words, root = make(tmp_path, cloud, mode)
     other = "ipfs" if mode == "encrypted-ipfs" else "encrypted-ipfs"

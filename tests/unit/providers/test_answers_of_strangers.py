@@ -25,8 +25,8 @@ from tests.support.costs import cost
     "part",
     ["?token", "?tokentoken", "&a=b", "-eyJaaaa", "eyJaaaaaaaa.", "Bearer ", "http://a", "http://a@"],
 )
-def test_s10_redacting_grows_with_the_length_and_no_faster(part: str) -> None:
-    """Finding S10: a Location of 8 KB took 53 seconds. Growth is measured, not seconds."""
+def test_redacting_grows_with_the_length_and_no_faster(part: str) -> None:
+    """A Location of 8 KB took 53 seconds. Growth is measured, not seconds."""
     redact = Redactor(["a-secret"])
     small, large = (part * (size // len(part)) for size in (20_000, 160_000))
     assert cost(lambda: redact(large)) < 8 * 3 * max(cost(lambda: redact(small)), 0.001)
@@ -35,8 +35,8 @@ def test_s10_redacting_grows_with_the_length_and_no_faster(part: str) -> None:
 @pytest.mark.parametrize(
     "part", ["<", "<title>", "<script", "<script>", "</script>", "<style>a", "<a b='", "<Code>"]
 )
-def test_s10_reading_an_error_page_grows_with_the_length_and_no_faster(part: str) -> None:
-    """Finding S10: 64 KB of `<` took five seconds."""
+def test_reading_an_error_page_grows_with_the_length_and_no_faster(part: str) -> None:
+    """64 KB of `<` took five seconds."""
     small, large = (b"<" + part.encode() * (size // len(part)) for size in (8_000, 64_000))
     assert cost(lambda: reason_of(large)) < 8 * 3 * max(cost(lambda: reason_of(small)), 0.001)
 
@@ -51,8 +51,8 @@ def test_s10_reading_an_error_page_grows_with_the_length_and_no_faster(part: str
         lambda text: b"<html><body>" + text.encode() + b"</body></html>",
     ],
 )
-def test_s10_half_a_token_at_the_end_of_a_reason_is_not_told(page: Callable[[str], bytes]) -> None:
-    """Finding S10: a reason was cut first and redacted then, so a token that stood across the cut was told in part."""
+def test_half_a_token_at_the_end_of_a_reason_is_not_told(page: Callable[[str], bytes]) -> None:
+    """A reason was cut first and redacted then, so a token that stood across the cut was told in part."""
     token = "Zq8-token-that-nobody-may-see-1234567890"
     redact = Redactor([token])
     for before in range(255, 302):
@@ -60,7 +60,7 @@ def test_s10_half_a_token_at_the_end_of_a_reason_is_not_told(page: Callable[[str
         assert len(reason) <= 620 and not any(token[:n] in reason for n in range(4, len(token) + 1)), before
 
 
-def test_s10_nor_at_the_end_of_an_address_or_of_a_pin_s_status() -> None:
+def test_nor_at_the_end_of_an_address_or_of_a_pin_s_status() -> None:
     token = "Zq8-token-that-nobody-may-see-1234567890"
     http = Http("service", trusted=["https://a.example"], auth={"Authorization": f"Bearer {token}"})
     for before in range(440, 520):
@@ -108,8 +108,8 @@ LOCATIONS = [
 
 
 @pytest.mark.parametrize("location", LOCATIONS, ids=repr)
-def test_s13_one_gateway_with_an_address_that_is_none_does_not_stop_the_others(location: bytes) -> None:
-    """Finding S13: one answer `Location: /a\\x7f` ended everything."""
+def test_one_gateway_with_an_address_that_is_none_does_not_stop_the_others(location: bytes) -> None:
+    """One answer `Location: /a\\x7f` ended everything."""
 
     async def bad(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -140,8 +140,8 @@ def test_s13_one_gateway_with_an_address_that_is_none_does_not_stop_the_others(l
     asyncio.run(run())
 
 
-def test_s13_an_index_that_nests_deeply_is_refused() -> None:
-    """Finding S13: it ended the process where the recursion limit had been raised."""
+def test_an_index_that_nests_deeply_is_refused() -> None:
+    """It ended the process where the recursion limit had been raised."""
     code = """
 import hashlib, sys
 from ipfsmem.content.car import car_bytes

@@ -125,7 +125,7 @@ def test_what_is_no_address(rest: str) -> None:
     assert "secret" not in caught.value.diagnostics()
 
 
-def test_u12_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     with Refused(
         "For instance bucket:s3://my-bucket/memories, bucket:https://s3.example.com/my-bucket/memories, bucket:gs://my-bucket "
         "or bucket:az://my-container."
@@ -184,7 +184,7 @@ def test_without_obstore_the_extra_is_named() -> None:
     assert ended.stdout == "ConfigError Install it: pip install 'ipfsmem[bucket]'.\n"
 
 
-def test_u12_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_address.importlib.util, "find_spec", lambda name: None)
     with Refused("Install it: pip install 'ipfsmem[bucket]'."):
         open_provider("bucket:s3://box", KEYS)
@@ -196,7 +196,7 @@ def test_u12_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.Mon
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def test_u12_what_a_server_says_against_it(at: Bucket) -> None:
+def test_what_a_server_says_against_it(at: Bucket) -> None:
     """Told, put right as told, and then it works."""
     with Refused("Create it in the vendor's console, or correct the name of the bucket or its server."):
         BucketNamed(at, "nobody-made-this").asks()
@@ -241,7 +241,7 @@ class BucketNamed:
         return asyncio.run(self.provider.pins("m"))
 
 
-def test_u12_no_server(at: Bucket) -> None:
+def test_no_server(at: Bucket) -> None:
     provider = BucketProvider(f"http://127.0.0.1:{free_port()}/box", {**KEYS, "retry": ONCE})
     with Refused("Check that this device is online, and that the server's name is correct."):
         asyncio.run(provider.pins("m"))
@@ -269,7 +269,7 @@ def test_trouble_that_passes_is_tried_again(at: Bucket) -> None:
         asks(at)
 
 
-def test_u12_it_changes_while_it_is_read(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_changes_while_it_is_read(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = at.open()
 
     def gone(*_: Any) -> Any:

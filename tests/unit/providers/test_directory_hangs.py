@@ -1,4 +1,4 @@
-"""Finding P4 for folders: a mount that hangs costs a sync one wait, others go on, and it is used again when it is back."""
+"""For folders: a mount that hangs costs a sync one wait, others go on, and it is used again when it is back."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def device(home: Path, *providers: Provider) -> Memory:
     return Memory.load("m", "encrypted-ipfs", provider=list(providers), unlock=WALLET, passphrase=False, home=home, create=True)  # fmt: skip
 
 
-def test_p4_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path: Path) -> None:
+def test_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path: Path) -> None:
     (tmp_path / "share").mkdir()
     mount, other = Mount(tmp_path / "share"), SimProvider(SimCloud(), name="other")
     a = device(tmp_path / "a", mount, other)
@@ -87,7 +87,7 @@ def test_p4_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path
     assert c.read("k").file.body == "while it hangs"  # type: ignore[union-attr]
 
 
-def test_u12_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) -> None:
+def test_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) -> None:
     (tmp_path / "share").mkdir()
     mount = Mount(tmp_path / "share")
     a = device(tmp_path / "a", mount)
@@ -101,7 +101,7 @@ def test_u12_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) ->
         assert b.read("k").file.body == "text"  # type: ignore[union-attr]
 
 
-def test_p4_work_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """For many times what silence may last, each with one sign of progress."""
     passed, beats, waits = threading.Semaphore(0), threading.Semaphore(0), list[float]()
 
@@ -132,7 +132,7 @@ def test_p4_work_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(BlockingWork("a stick", 0.25).run(lambda: time.sleep(0.4), more=60.0))
 
 
-def test_p4_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
+def test_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
     async def body() -> None:
         begun, may_end, done = threading.Event(), threading.Event(), list[bool]()
 
@@ -154,7 +154,7 @@ def test_p4_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
     asyncio.run(body())
 
 
-def test_p4_the_program_ends_although_a_folder_hangs() -> None:
+def test_the_program_ends_although_a_folder_hangs() -> None:
     code = (
         "import asyncio, time\n"
         "from ipfsmem_providers.packs.blocking_work import BlockingWork\n"

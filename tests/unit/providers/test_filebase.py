@@ -65,8 +65,8 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         open_provider("filebase:../../etc")
 
 
-def test_p7_both_hosts_that_documents_name_are_taken() -> None:
-    """Finding P7. Which buckets a host has is seen at the first upload: no CID is an error that says so."""
+def test_both_hosts_that_documents_name_are_taken() -> None:
+    """Which buckets a host has is seen at the first upload: no CID is an error that says so."""
     for host in ("https://s3.filebase.com", "https://s3.filebase.io"):
         assert (
             open_provider("filebase:memories", {**KEYS, "filebase_s3_url": host}).name == "filebase:memories"

@@ -197,7 +197,7 @@ def test_without_cars_each_object_is_one_request(mode: str, tmp_path: Path) -> N
         lines = fetched(at, tmp_path / "b", 40, mode)
     files = [line for line in lines if not line.endswith("format=raw")]
     assert len(files) == len(set(files)) == 40 + (mode == "ipfs")  # and MEMORY.md
-    # Finding U1: searches side by side each read the same folders. Now a root and what stands right below is read as a
+    # Searches side by side each read the same folders. Now a root and what stands right below is read as a
     # head, for its names and for its objects, and nothing more often.
     assert max(Counter(lines).values()) <= 3
     assert len(lines) < 40 + 26  # the folders that lead to them, and the head

@@ -329,7 +329,7 @@ def test_orders_and_versions(url: str) -> None:
         assert ask(url, f"/ipfs/{TOP.cid}?format=car&{bad}").status == 406
 
 
-def test_p5_a_tree_with_a_hole_is_no_whole_answer() -> None:
+def test_a_tree_with_a_hole_is_no_whole_answer() -> None:
     """It was a clean 200 that caches keep for a year."""
     with serve(lambda: serving.app(store(without=LEAVES[2]))) as url:
         for query in ("", "&dag-scope=entity", "&car-dups=y"):
@@ -340,7 +340,7 @@ def test_p5_a_tree_with_a_hole_is_no_whole_answer() -> None:
         assert ask(url, f"/ipfs/{FILE}?format=car", "HEAD").status == 200
 
 
-def test_p5_a_hole_far_down_a_large_tree() -> None:
+def test_a_hole_far_down_a_large_tree() -> None:
     """Most of the answer is on its way by then."""
     files = {f"f{n:02}": bytes([n]) * 100_000 for n in range(20)}
     tree = build_tree(files)

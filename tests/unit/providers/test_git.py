@@ -795,7 +795,7 @@ def test_hostile_address_is_refused_without_its_secrets(rest: str, tmp_path: Pat
     )
 
 
-def test_u12_addresses_that_are_told_are_accepted(tmp_path: Path) -> None:
+def test_addresses_that_are_told_are_accepted(tmp_path: Path) -> None:
     with Refused(
         "For instance git:https://github.com/me/memory.git, git:git@host:me/memory.git or git:/media/stick/memory.git."
     ):

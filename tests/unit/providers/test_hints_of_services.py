@@ -1,4 +1,4 @@
-"""What a service refuses for the state of an account, a key or a setting: told, put right as told, and then it works. Finding U12."""
+"""What a service refuses for the state of an account, a key or a setting: told, put right as told, and then it works."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def says(at: Account, status: int, text: str = "") -> None:
     at.server.faults.answer("*", ".*", status, text, times=-1)
 
 
-def test_u12_what_an_account_may_not(paid: Account) -> None:
+def test_what_an_account_may_not(paid: Account) -> None:
     """After the plan, the token or the size is another, the same question is answered."""
     says(paid, 402)
     with Refused("The plan does not allow this, or its quota is used up."):
@@ -69,7 +69,7 @@ def test_u12_what_an_account_may_not(paid: Account) -> None:
     assert asks(paid) == []
 
 
-def test_u12_keys_of_pinata(paid: Account) -> None:
+def test_keys_of_pinata(paid: Account) -> None:
     with Refused("PINATA_JWT holds the long text that starts with eyJ, not the API key or the API secret."):
         asks(paid, pinata_jwt="0123456789abcdef")
     with Refused(
@@ -86,13 +86,13 @@ def test_u12_keys_of_pinata(paid: Account) -> None:
     assert asks(paid, pinata_jwt=pinata.ADMIN_KEY) == []
 
 
-def test_u12_a_gateway_of_pinatas_to_read_from(paid: Account) -> None:
+def test_a_gateway_of_pinatas_to_read_from(paid: Account) -> None:
     with Refused("pinata:<your gateway>.mypinata.cloud, or PINATA_GATEWAY."):
         asks(paid, "get_blocks", [CID], pinata_gateway="")
     assert asks(paid, "get_blocks", []) == {}
 
 
-def test_u12_keys_and_buckets_of_filebase(s3: Account) -> None:
+def test_keys_and_buckets_of_filebase(s3: Account) -> None:
     with Refused("Check FILEBASE_KEY and FILEBASE_SECRET, and that the bucket is of that account."):
         asks(s3, filebase_secret="wrong")
     with Refused("Make an IPFS bucket in the console, or name another: filebase:<bucket>."):
@@ -102,7 +102,7 @@ def test_u12_keys_and_buckets_of_filebase(s3: Account) -> None:
     assert asks(s3) == []
 
 
-def test_u12_a_pinning_service_holds_no_blocks() -> None:
+def test_a_pinning_service_holds_no_blocks() -> None:
     async def put() -> None:
         provider = open_provider(
             "pinning_service:https://api.example.com/psa", {"pinning_service_token": "t"}

@@ -370,8 +370,8 @@ def test_endless_answers_are_bounded() -> None:
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP"])
 @pytest.mark.parametrize("size", [10, 50_000_000])
-def test_s14_nothing_that_comes_is_decompressed(site: Site, status: int, encoding: str, size: int) -> None:
-    """Finding S14: a body that nobody asked to be compressed was inflated; now it is refused, as format 8 has it."""
+def test_nothing_that_comes_is_decompressed(site: Site, status: int, encoding: str, size: int) -> None:
+    """A body that nobody asked to be compressed was inflated; now it is refused, as format 8 has it."""
     packed = zlib.compress(bytes(size), wbits=-15 if encoding == "deflate" else 31)
     site.answers = [lambda: web.Response(status=status, body=packed, headers={"Content-Encoding": encoding})]
     http = client(site.url)
@@ -746,8 +746,8 @@ def test_a_host_that_is_silent_is_left_alone_for_a_while(work: Clockwork) -> Non
         run(http, body())
 
 
-def test_p4_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -> None:
-    """Finding P4: it held a sync for 665 s, a minute for each try of each call. Now it is left alone after the first."""
+def test_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -> None:
+    """It held a sync for 665 s, a minute for each try of each call. Now it is left alone after the first."""
 
     async def talk(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
@@ -777,7 +777,7 @@ def test_p4_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -
     virtual_time.run(ask())
 
 
-def test_p4_a_second_host_of_a_silent_provider_gets_a_little() -> None:
+def test_a_second_host_of_a_silent_provider_gets_a_little() -> None:
     from ipfsmem_providers.http.policy import REST_AFTER_STALL, Silence, Timing
 
     now = [1000.0]

@@ -142,8 +142,8 @@ def test_todays_kubo_puts_records_into_the_network(url: str, kubo: FakeKubo) -> 
     run(body())
 
 
-def test_p2_a_sync_waits_for_no_dht(tmp_path: Path) -> None:
-    """Finding P2. The DHT takes its time: what is new waits for it once, for all names together; nothing new, not at all."""
+def test_a_sync_waits_for_no_dht(tmp_path: Path) -> None:
+    """The DHT takes its time: what is new waits for it once, for all names together; nothing new, not at all."""
     kubo = FakeKubo("0.43.1")
     with serve(kubo.app) as url, _memory(tmp_path / "one", url) as one:
         one.write("note", "text")
@@ -170,8 +170,8 @@ async def _written(memory: Memory) -> SyncReport:
     return await memory.sync()
 
 
-def test_p2_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(kubo: FakeKubo) -> None:
-    """Finding P2. All names of a sync share the wait, and a look that took too long is there the next time."""
+def test_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(kubo: FakeKubo) -> None:
+    """All names of a sync share the wait, and a look that took too long is there the next time."""
     if kubo.number < (0, 40):
         return
     names = [ipns_name(bytes([number]) * 32) for number in range(1, 6)]
@@ -195,7 +195,7 @@ def test_p2_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(kubo: 
     virtual_time.run(body())
 
 
-def test_p2_what_the_network_answers_late_is_used_the_next_time(kubo: FakeKubo) -> None:
+def test_what_the_network_answers_late_is_used_the_next_time(kubo: FakeKubo) -> None:
     if kubo.number < (0, 40):
         return
 
@@ -341,8 +341,8 @@ def test_list_of_pins_in_one_endless_line_is_refused() -> None:
 # -- pins of others ---------------------------------------------------------------------------------------------------
 
 
-def test_p3_an_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> None:
-    """Finding P3. A second vault's name and the user's own stay when a root is uploaded, pinned and let go of again."""
+def test_an_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> None:
+    """A second vault's name and the user's own stay when a root is uploaded, pinned and let go of again."""
 
     async def body() -> None:
         provider = opened(url)
@@ -412,8 +412,8 @@ def test_a_new_name_that_is_cut_off_loses_neither_the_tree_nor_the_other_names(
         run(body(url))
 
 
-def test_p3_a_pin_that_the_user_made_without_a_name_stays(url: str, kubo: FakeKubo) -> None:
-    """Finding P3, its relative: what had no name before ours came is not unpinned with ours."""
+def test_a_pin_that_the_user_made_without_a_name_stays(url: str, kubo: FakeKubo) -> None:
+    """Relative: what had no name before ours came is not unpinned with ours."""
 
     async def body() -> None:
         provider = opened(url)
@@ -444,8 +444,8 @@ def test_an_import_that_pins_takes_a_name_away(url: str, kubo: FakeKubo) -> None
     assert kubo.pins[TREE.cid] == ("" if kubo.number >= (0, 35) else "somebody's")
 
 
-def test_p7_a_node_that_tells_no_names_of_pins_is_named_for_what_it_is(url: str, kubo: FakeKubo) -> None:
-    """Finding P7. IPFS Cluster's proxy takes over `pin/*` and tells no names: that is said, and what to do."""
+def test_a_node_that_tells_no_names_of_pins_is_named_for_what_it_is(url: str, kubo: FakeKubo) -> None:
+    """IPFS Cluster's proxy takes over `pin/*` and tells no names: that is said, and what to do."""
     kubo.nameless = True
 
     async def body() -> None:

@@ -171,7 +171,7 @@ def cids(url: str, root: CID, scope: str) -> list[CID]:
 
 
 def cut_short(url: str, root: CID) -> list[CID]:
-    """The blocks of a tree that cannot be sent to its end: the answer is broken off (finding P5)."""
+    """The blocks of a tree that cannot be sent to its end: the answer is broken off."""
     with pytest.raises(http.client.IncompleteRead) as caught:
         ask(url, f"/ipfs/{root}?format=car")
     return [cid for cid, _ in read_car(caught.value.partial)]

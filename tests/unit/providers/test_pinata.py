@@ -96,8 +96,8 @@ def test_a_plan_without_cars_gets_folders(free: Account) -> None:
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["v3", "legacy"])
 @pytest.mark.parametrize("folders", ["first", "uncounted", "refused"])
-def test_p1_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy: bool) -> None:
-    """Finding P1: v3 takes no folders by its documents. What came back is compared with what was sent, and what is not
+def test_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy: bool) -> None:
+    """V3 takes no folders by its documents. What came back is compared with what was sent, and what is not
     that is taken away again: upload, `provider test`, init and sync all said ok."""
     if legacy and folders == "refused":
         pytest.skip("the legacy API takes folders")
@@ -111,8 +111,8 @@ def test_p1_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy:
         assert asyncio.run(at.open().pins(NAME)) == []
 
 
-def test_p1_folders_go_the_way_that_the_documents_name() -> None:
-    """Finding P1: "The V3 Upload endpoint currently does not support folder uploads. Please use the legacy pinFileToIPFS
+def test_folders_go_the_way_that_the_documents_name() -> None:
+    """ "The V3 Upload endpoint currently does not support folder uploads. Please use the legacy pinFileToIPFS
     endpoint." A key for both generations does; one for v3 alone is refused there, and told so."""
     with account("pinata-free") as at:
         assert at.server.folders == "refused"
@@ -128,7 +128,7 @@ def test_p1_folders_go_the_way_that_the_documents_name() -> None:
         assert "does not support folder uploads" in str(told) and "PINATA_API=legacy" in str(told.hint)
 
 
-def test_p1_an_earlier_upload_is_looked_at_before_it_is_taken_for_this_one(free: Account) -> None:
+def test_an_earlier_upload_is_looked_at_before_it_is_taken_for_this_one(free: Account) -> None:
     """Whoever left it there: an entry that says it is our tree and holds one file of it."""
     now, free.server.folders = free.server.folders, "first"
     files = [(f"{NAME}/{path}", data) for path, data in FILES.items()]
@@ -140,7 +140,7 @@ def test_p1_an_earlier_upload_is_looked_at_before_it_is_taken_for_this_one(free:
 
 
 @pytest.mark.parametrize("spoilt", ["o/3/ab.ipm", "o/b/large.ipm", "head.ipm", "s/top.ipm"])
-def test_p1_a_folder_with_a_file_that_is_other_bytes_is_refused(spoilt: str, free: Account) -> None:
+def test_a_folder_with_a_file_that_is_other_bytes_is_refused(spoilt: str, free: Account) -> None:
     """A sample of the files is read back: the first, the last and the largest."""
     real = free.server._layout
     free.server._layout = lambda files: real([(p, b"other" if p.endswith(spoilt) else d) for p, d in files])
@@ -347,8 +347,8 @@ def test_legacy_list_that_ignores_offsets_is_unread() -> None:
         assert at.server.faults.hits == 4
 
 
-def test_p7_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:
-    """Finding P7: what is below `/data/` has a limit of its own in every plan. No request is refused for coming too soon."""
+def test_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:
+    """What is below `/data/` has a limit of its own in every plan. No request is refused for coming too soon."""
     with account("pinata-legacy") as at:
 
         async def body() -> None:
@@ -425,7 +425,7 @@ def test_one_root_keeps_one_name(at: Account) -> None:
     assert entry["name"] == "ipfsmem-another-vault"
 
 
-def test_f11_what_was_taken_away_again_is_no_pin(at: Account) -> None:
+def test_what_was_taken_away_again_is_no_pin(at: Account) -> None:
     """A CAR that got another root was deleted, and a question for a pin of that root was answered with the entry that was gone."""
     at.server.wrong_root = other = tree(head_ipm=b"other").cid
 
@@ -440,7 +440,7 @@ def test_f11_what_was_taken_away_again_is_no_pin(at: Account) -> None:
     assert at.server.files == {}
 
 
-def test_f12_an_earlier_car_that_gets_another_root_is_not_taken_for_this_one(at: Account) -> None:
+def test_an_earlier_car_that_gets_another_root_is_not_taken_for_this_one(at: Account) -> None:
     """With PINATA_UPLOAD=car the root is ours or it is an error; one that waited to be processed was let through."""
     at.server.pending = 1_000
     refused(at, ProviderUnavailable, pinata_patience=20)
@@ -457,7 +457,7 @@ def test_f12_an_earlier_car_that_gets_another_root_is_not_taken_for_this_one(at:
     )
 
 
-def test_f13_a_pin_of_what_was_just_uploaded_asks_for_no_list() -> None:
+def test_a_pin_of_what_was_just_uploaded_asks_for_no_list() -> None:
     """By the legacy API too: its list may lag behind the upload, and then the service was asked to look for the root in the
     network, which the free plan refuses."""
     with account("pinata-legacy") as at:

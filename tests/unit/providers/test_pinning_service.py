@@ -200,8 +200,8 @@ PEER = "12D3KooWJTvXP56hmqJbfk1513pT1CPEo9m365MHyDXNj2Y1tjAx"
 
 
 @pytest.mark.parametrize("reachable", [True, False])
-def test_p7_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: bool) -> None:
-    """Finding P7: `delegates`. The service has the tree when our node has called one of its own, in the same sync."""
+def test_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: bool) -> None:
+    """`delegates`. The service has the tree when our node has called one of its own, in the same sync."""
     one, two = f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}", f"/ip4/127.0.0.1/tcp/4001/p2p/{PEER}"
     kubo, cloud = FakeKubo(), SimCloud()
     kubo.unreachable = {one} if reachable else {one, two}
@@ -287,7 +287,7 @@ def test_service_that_tells_cids_of_version_0_is_asked_once() -> None:
         asyncio.run(body())
 
 
-def test_p7_delegates_are_another_s_word() -> None:
+def test_delegates_are_another_s_word() -> None:
     """A service on the internet has our node call no address of our network, and nothing that is no peer."""
     bad = ["", "x", "/ip4/10.0.0.1/tcp/22", f"/ip4/10.0.0.1/tcp/22/p2p/{PEER}", f"/ip6/::1/tcp/1/p2p/{PEER}", 7, None,
            f"/ip4/169.254.169.254/tcp/80/p2p/{PEER}", f"/dns4/a b/tcp/1/p2p/{PEER}", "/dns4/x/" + "y" * 400 + f"/p2p/{PEER}"]  # fmt: skip

@@ -26,8 +26,8 @@ def open_index(path: Path, pack_size: int) -> Index | None:
     return pack_index.open_index(FolderShelf(path.parent.parent, path.parent.name), path.name, pack_size)
 
 
-def test_s8_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
-    """Finding S8: opening it waited for ever."""
+def test_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
+    """Opening it waited for ever."""
     if not hasattr(os, "mkfifo"):
         pytest.skip("this system has no named pipes")
     os.mkfifo(tmp_path / "pack.idx")
@@ -41,15 +41,15 @@ def test_s8_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
-def test_s8_a_link_is_no_index(tmp_path: Path) -> None:
+def test_a_link_is_no_index(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(GOOD)
     (tmp_path / "pack.idx").symlink_to(tmp_path / "real")
     assert open_index(tmp_path / "real", 100) is not None
     assert open_index(tmp_path / "pack.idx", 100) is None
 
 
-def test_s8_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path: Path) -> None:
-    """Finding S8: a sparse file that claimed 189 GB took 1.4 GB of memory."""
+def test_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path: Path) -> None:
+    """A sparse file that claimed 189 GB took 1.4 GB of memory."""
     places = [Place(sha256(b"%d" % n).digest(), 40, 10) for n in range(3)]
     for size, opens in ((105, True), (104, False)):
         path = tmp_path / f"{size}.idx"
@@ -58,8 +58,8 @@ def test_s8_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path
 
 
 @pytest.mark.parametrize("bucket", ["one", "all"])
-def test_s8_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, bucket: str) -> None:
-    """Finding S8, on: where the pack is as hollow as its index, the claim fits, and a look read all of it at once."""
+def test_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, bucket: str) -> None:
+    """Where the pack is as hollow as its index, the claim fits, and a look read all of it at once."""
     count = 50_000_000  # 2.2 GB that take a page on the disk
     pack_size = count * 35
     fan = [count if bucket == "one" or byte == 255 else (byte + 1) * count // 256 for byte in range(256)]

@@ -1,4 +1,4 @@
-"""Finding S12: a token belongs to one origin, and no other address is ever sent it."""
+"""A token belongs to one origin, and no other address is ever sent it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def ask_all(providers: list[Provider]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", ["environment", "settings file"])
-def test_s12_each_address_is_shown_its_own_token_only(
+def test_each_address_is_shown_its_own_token_only(
     two: tuple[list[Listener], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -105,7 +105,7 @@ def test_s12_each_address_is_shown_its_own_token_only(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("when", ["together", "one after the other", "in two memories", "named by a setting"])
-def test_s12_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
+def test_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
     two: tuple[list[Listener], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -138,9 +138,7 @@ def test_s12_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
     assert listeners[0].saw(ONE) and listeners[1].saw(TWO) and not listeners[1].saw(ONE)
 
 
-def test_s12_a_pinata_gateway_and_a_list_of_gateways_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_pinata_gateway_and_a_list_of_gateways_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Relatives: tokens of gateways, where the address stands in the spec as well."""
     settings = tmp_path / "settings.toml"
     settings.touch(0o600)
@@ -159,7 +157,7 @@ def test_s12_a_pinata_gateway_and_a_list_of_gateways_too(
     ProviderPool().open_all(lists)
 
 
-def test_s12_a_token_for_one_path_of_an_address_is_for_all_of_it(
+def test_a_token_for_one_path_of_an_address_is_for_all_of_it(
     two: tuple[list[Listener], list[str]],
 ) -> None:
     """An origin, no path: whoever serves one path of it sees what is sent to another."""
@@ -199,7 +197,7 @@ def test_no_text_crashes_the_reading_of_tokens(token: str, url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_s12_a_redirect_carries_no_token_to_another_address(
+def test_a_redirect_carries_no_token_to_another_address(
     two: tuple[list[Listener], list[str]], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Also where both are in use and each has a token: what the first is sent is not for the second."""

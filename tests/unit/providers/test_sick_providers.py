@@ -108,7 +108,7 @@ def _memory(home: Path, providers: list[Provider], **more: Any) -> Memory:
 
 
 @PARAMETERS
-def test_p4_another_provider_beside_a_sick_one_is_served_fully(
+def test_another_provider_beside_a_sick_one_is_served_fully(
     kind: str, illness: Callable[[Faults], None], tmp_path: Path
 ) -> None:
     """It fell ill between two syncs. What is new is at the other one, whole, and the sync has ended in time.

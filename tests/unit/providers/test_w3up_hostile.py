@@ -388,7 +388,7 @@ def test_service_whose_calls_all_fail_inside_is_tried_once_each(liar: Liar) -> N
     assert len(liar.asked) == 3 + 1 + 1 + 1 + 3
 
 
-def test_u12_a_service_that_is_none(liar: Liar) -> None:
+def test_a_service_that_is_none(liar: Liar) -> None:
     """What to do is said, and done: another one is named."""
 
     def pins(at: Liar) -> list[Pin]:

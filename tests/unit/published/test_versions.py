@@ -30,8 +30,8 @@ def _published(lab: Lab, *bodies: str) -> tuple[Memory, list[str]]:
     return a, roots
 
 
-def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
-    """Finding U9: history of one memory, with the root that holds each text."""
+def test_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
+    """History of one memory, with the root that holds each text."""
     a, roots = _published(lab, "first", "second", "third")
     a.write("other", "text")
     lab.sync(a)
@@ -51,8 +51,8 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
         a.read("other", root=roots[0])
 
 
-def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
-    """Finding U9: the text is the same byte for byte, what was shown is replaced, and other devices learn it."""
+def test_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
+    """The text is the same byte for byte, what was shown is replaced, and other devices learn it."""
     a, roots = _published(lab, "first", "second")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -71,8 +71,8 @@ def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     assert body(a, "tone") == "second" and not a.conflicts()
 
 
-def test_u9_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) -> None:
-    """Finding U9: a copy that was resolved away is a text like any other."""
+def test_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) -> None:
+    """A copy that was resolved away is a text like any other."""
     a, _ = _published(lab, "old")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -94,7 +94,7 @@ def test_u9_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) ->
         a.restore("tone", sha256="abc")
 
 
-def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
+def test_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
     a, roots = _published(lab, "first", "second")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -107,7 +107,7 @@ def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
         a.restore("tone", root=roots[0], seen="0" * 16)
 
 
-def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
+def test_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
     a, roots = _published(lab, "first", "second", "third")
     with a.replica.transaction():
         from ipfsmem.content.cid import parse_cid
@@ -119,8 +119,8 @@ def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
         a.restore("tone", root=roots[0])
 
 
-def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
-    """Finding U9: what the last change took away stands there again."""
+def test_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
+    """What the last change took away stands there again."""
     a, _ = _published(lab, "first")
     before = a.files()
     a.write("tone", "slip of the hand")
@@ -135,7 +135,7 @@ def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
     assert body(c, "tone") == "first" and texts(c) == {"tone": {"first"}}
 
 
-def test_u9_a_new_memory_is_undone(lab: Lab) -> None:
+def test_a_new_memory_is_undone(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     c = lab.restore("c")
     a.write("oops", "text")
@@ -147,8 +147,8 @@ def test_u9_a_new_memory_is_undone(lab: Lab) -> None:
     assert body(a, "oops") == "text"
 
 
-def test_u9_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> None:
-    """Finding U9: an undo of forget; texts that stood beside it stand beside it again, what was merged is merged."""
+def test_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> None:
+    """An undo of forget; texts that stood beside it stand beside it again, what was merged is merged."""
     a, _ = _published(lab, "\n".join("abcdefg"))
     c = lab.restore("c")
     lab.settle(a, c)
@@ -169,7 +169,7 @@ def test_u9_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> N
         assert not memory.conflicts()
 
 
-def test_u9_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
+def test_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
     a, _ = _published(lab, "old")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -186,7 +186,7 @@ def test_u9_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
     assert again.shown.data == item.shown.data
 
 
-def test_u9_what_was_changed_since_is_not_undone(lab: Lab) -> None:
+def test_what_was_changed_since_is_not_undone(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -199,7 +199,7 @@ def test_u9_what_was_changed_since_is_not_undone(lab: Lab) -> None:
     assert body(a, "tone") == "third, from c"
 
 
-def test_u9_the_text_before_outlives_a_gc(lab: Lab) -> None:
+def test_the_text_before_outlives_a_gc(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     a.write("tone", "never published, then written over")
     a.write("tone", "second")
@@ -208,7 +208,7 @@ def test_u9_the_text_before_outlives_a_gc(lab: Lab) -> None:
     assert body(a, "tone") == "never published, then written over"
 
 
-def test_u9_nothing_to_undo(lab: Lab, tmp_path: Path) -> None:
+def test_nothing_to_undo(lab: Lab, tmp_path: Path) -> None:
     """In mode local a forgotten text leaves the disk: there is nothing that could be brought back."""
     with Memory.create("m", "local", home=tmp_path / "m") as memory:
         with pytest.raises(NotFoundError):

@@ -69,8 +69,8 @@ def test_an_old_key_of_this_device_opens_the_body_without_a_slot() -> None:
         keyring.unlock()
 
 
-def test_c3_few_slots_of_strangers_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding C3: a keyring of 1 MiB of slots that anybody can sign cost two tenths of a second before a right was looked at."""
+def test_few_slots_of_strangers_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keyring of 1 MiB of slots that anybody can sign cost two tenths of a second before a right was looked at."""
     ring = new_ring(LAPTOP)
     stranger, real, tried = party("stranger"), ring_module.box_open, []
     filled = []
@@ -228,8 +228,8 @@ def test_noise_does_not_fill_the_ring() -> None:
     assert ring.add([says_heir(LAPTOP, party("fork"), "ab" * 32)]) == ring
 
 
-def test_s2_keys_that_no_epoch_names_are_no_part_of_a_ring() -> None:
-    """Finding S2, format-next trace E.4: 1,024 random keys leave the ring as it is, and revoking works."""
+def test_keys_that_no_epoch_names_are_no_part_of_a_ring() -> None:
+    """Format-next trace E.4: 1,024 random keys leave the ring as it is, and revoking works."""
     ring = new_ring(LAPTOP, PHONE)
     junk = [epoch_key(1, hashlib.sha256(b"junk %d" % n).digest(), VAULT) for n in range(1024)]
     assert ring.add((), junk) is not None and ring.add((), junk) == ring
@@ -286,8 +286,8 @@ def test_one_payload_with_two_signatures_joins_to_one() -> None:
     assert base.join(other).statements[0].signature == bytes(64)
 
 
-def test_s3_a_key_under_another_epoch_number_is_another_key() -> None:
-    """Finding S3, format-next trace E.5: the number is part of the id, so the lie names nothing."""
+def test_a_key_under_another_epoch_number_is_another_key() -> None:
+    """Format-next trace E.5: the number is part of the id, so the lie names nothing."""
     base = new_ring(LAPTOP)
     lie, true = epoch_key(9, ek(0), VAULT), epoch_key(1, ek(0), VAULT)
     assert lie.id != true.id
@@ -323,8 +323,8 @@ def test_size_is_foreseen() -> None:
     assert canonical.decode(ring.serialise(), "it")["v"] == 1
 
 
-def test_s1_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
-    """Finding S1: the public genesis statement of a sealed vault does not make a plain ring, under either tag."""
+def test_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
+    """The public genesis statement of a sealed vault does not make a plain ring, under either tag."""
     data = canonical.decode(new_ring().serialise(), "it")
     genesis = [one for one in data["open"] if b'"t":"genesis"' in canonical.unb64(one["k"], "it")]
     for tag in (VAULT, PLAIN):

@@ -221,8 +221,8 @@ def test_who_cannot_name_a_successor() -> None:
         add_successor(revoked, LAPTOP.signer, new, LAPTOP.id, since=hlc(1))
 
 
-def test_l4_all_successors_of_one_snapshot_are_members() -> None:
-    """Finding L4, format-next trace E.11: one snapshot that is started three times has three successors, in any order."""
+def test_all_successors_of_one_snapshot_are_members() -> None:
+    """Format-next trace E.11: one snapshot that is started three times has three successors, in any order."""
     ring = new_ring(LAPTOP)
     made = [
         add_successor(ring, LAPTOP.signer, party(f"clone {n}").signer, LAPTOP.id, since=hlc(8))
@@ -257,8 +257,8 @@ def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
     assert forked.view.sealing == ring.view.sealing
 
 
-def test_s6_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> None:
-    """Finding S6: words that were revoked cannot revoke anybody, whoever carries it."""
+def test_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> None:
+    """Words that were revoked cannot revoke anybody, whoever carries it."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
     gone = _revoke(ring, ROOT, ADMIN.id)
@@ -514,7 +514,7 @@ def test_all_ids_of_a_device_go_by_its_new_label() -> None:
 
 
 def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() -> None:
-    """Attack C1: a root's word goes before an admin's whatever its time, so it need only be past other roots' words."""
+    """A root's word goes before an admin's whatever its time, so it need only be past other roots' words."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
 
     def last_word(who: Party) -> Statement:

@@ -74,7 +74,7 @@ BAD: list[tuple[str, Any, dict[str, Any]]] = [
     ("a long label", MEMBER, {"label": "é" * 65}),
     ("a label of two lines", MEMBER, {"label": "a\nb"}),
     ("a label with C1 control", MEMBER, {"label": "a\x85b"}),
-    # Attack C4: one that reads as another, or says to a model what nobody sees.
+    # One that reads as another, or says to a model what nobody sees.
     ("a label that turns its direction", MEMBER, {"label": "a\u202eb"}),
     ("a label with a line separator", MEMBER, {"label": "a\u2028b"}),
     ("a label of nothing that is seen", MEMBER, {"label": "\u200b"}),
@@ -202,13 +202,13 @@ def test_a_flipped_bit_anywhere_is_refused() -> None:
 
 
 def test_the_enrolment_of_an_admin_stands_in_the_open() -> None:
-    """Finding S5: a device that cannot open the body must know whose epochs count."""
+    """A device that cannot open the body must know whose epochs count."""
     assert says_member(ROOT, second_wallet("other"), "admin").public
     assert not says_member(ROOT, second_wallet("other"), "writer").public
 
 
-def test_s4_a_key_is_enrolled_only_with_its_own_word() -> None:
-    """Finding S4: who does not hold a key cannot put it under its own box key, its own anchor or its own family."""
+def test_a_key_is_enrolled_only_with_its_own_word() -> None:
+    """Who does not hold a key cannot put it under its own box key, its own anchor or its own family."""
     wallet = second_wallet("wallet")
     other = says_member(ROOT, wallet).body
     assert isinstance(other, Member)

@@ -1,4 +1,4 @@
-"""A move leaves a forwarding record at the old place; it is followed when a person says so (finding L14)."""
+"""A move leaves a forwarding record at the old place; it is followed when a person says so."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def told(report: SyncReport) -> str:
     return "\n".join(notice.text for notice in report.notices if notice.kind == "moved")
 
 
-def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
-    """Finding L14 (move_alone): each was at a place where the other was not, and nobody said so."""
+def test_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
+    """Each was at a place where the other was not, and nobody said so."""
     a, c = homes.pair()
     moved = asyncio.run(a.providers.move(homes.q))
     assert len(moved.forwarding_at) == 1 and homes.p in moved.forwarding_at[0] and not moved.no_forwarding_at

@@ -1,6 +1,6 @@
 """What a head may bring has no total: a new device meets at once what others took one head at a time.
 
-Attack A3, on real devices. What one read may cost is bounded, a portion at a time (format section 8).
+On real devices. What one read may cost is bounded, a portion at a time (format section 8).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.device_lab import Forger, Lab, all_texts, body, kinds
 
 
 def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:
-    """Attack A3: a writer claims a mebibyte for each of many texts that are nowhere. Devices that were there take that in
+    """A writer claims a mebibyte for each of many texts that are nowhere. Devices that were there take that in
     portions; a new one meets it at once, and takes it too."""
     a, b, m = lab.three()
     b.write("precious", "honest")
@@ -51,7 +51,7 @@ def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:
 
 
 def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attack A3: nor have the nodes of a state a total. Numbers of portions stand for those of a huge memory here."""
+    """Nor have the nodes of a state a total. Numbers of portions stand for those of a huge memory here."""
     a = lab.create("a")
     for n in range(90):
         a.write(f"memory{n}", f"text {n}")

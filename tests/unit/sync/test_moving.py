@@ -118,7 +118,7 @@ class Later(SimProvider):
         return await super().get_blocks(cids) if self.serves else {}
 
 
-def test_u12_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
+def test_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
     can = msgspec.structs.replace(FULL, has=False, raw=False)
     old, new = SimProvider(SimCloud(), name="old"), Later(SimCloud(), name="new", capabilities=can)
     a = device(tmp_path, "a", old)

@@ -89,7 +89,7 @@ def demote(lab: Lab, a: Memory, member: Memory, role: Role) -> None:
 
 
 def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> None:
-    """Attack A1: 60 devices that words let in, whose names lead to 8 more each."""
+    """60 devices that words let in, whose names lead to 8 more each."""
     a, b, m = lab.three()
     made, words = found_words(a)
     lab.settle(a, b, m)
@@ -120,7 +120,7 @@ def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> 
 def test_devices_that_a_root_let_in_are_asked_before_those_of_an_admin(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attack A1: however many an admin lets in, nobody else's texts stay away; who was not asked is said."""
+    """However many an admin lets in, nobody else's texts stay away; who was not asked is said."""
     monkeypatch.setattr(discovery, "MAX_NAMES", 2)
     a, b, m = lab.three()
     _, words = found_words(a)
@@ -136,7 +136,7 @@ def test_devices_that_a_root_let_in_are_asked_before_those_of_an_admin(
 def test_a_pull_that_fails_for_what_a_member_published_keeps_nobody_from_revoking_it(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attack A1: a revoke needs what is known here, not a clean pull; and what is down is still an outage."""
+    """A revoke needs what is known here, not a clean pull; and what is down is still an outage."""
     a, b, m = lab.three()
     a.unlock(ROOT)
     follow = discovery._follow_all
@@ -162,7 +162,7 @@ def test_a_pull_that_fails_for_what_a_member_published_keeps_nobody_from_revokin
 
 
 def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab) -> None:
-    """Attack A2: 64 families; the wallet reads everything, its device belongs, and the words are revoked from there."""
+    """64 families; the wallet reads everything, its device belongs, and the words are revoked from there."""
     a, b, m = lab.three()
     made, words = found_words(a)
     lab.settle(a, b, m)
@@ -183,7 +183,7 @@ def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab
 def test_who_finds_no_room_in_a_memory_still_reads_it_and_can_make_room(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attack A2: also where roots themselves let in so many."""
+    """Also where roots themselves let in so many."""
     a, b, _ = lab.three()
     b.write("honest", "by B")
     lab.settle(a, b)
@@ -222,7 +222,7 @@ def waiting(tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab) -> None:
-    """Attack A7: its name is not even asked, for nothing that it publishes would count."""
+    """Its name is not even asked, for nothing that it publishes would count."""
     lab = waiting
     a, b, m = lab.three()
     a.unlock(ROOT)
@@ -239,7 +239,7 @@ def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab)
 
 
 def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
-    """Attack A7: what is unread is said, with its code; a restore without it takes a person's word until it is revoked."""
+    """What is unread is said, with its code; a restore without it takes a person's word until it is revoked."""
     lab = waiting
     a, b, m = lab.three()
     point(lab, m.replica.device.sign_seed, f"/ipfs/{NOWHERE}")
@@ -260,7 +260,7 @@ def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting
 
 
 def test_an_admin_whose_anchor_leads_nowhere_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
-    """Attack A7: the anchors of roots alone may end a sync, for roots cannot be revoked."""
+    """The anchors of roots alone may end a sync, for roots cannot be revoked."""
     lab = waiting
     a, b, _ = lab.three()
     made, words = found_words(a)
@@ -277,7 +277,7 @@ def test_an_admin_whose_anchor_leads_nowhere_ends_no_sync_and_is_revoked(waiting
 
 
 def test_the_greatest_number_under_a_devices_name_ends_no_publishing(lab: Lab) -> None:
-    """Attack B1: the thief of a backup signs the name with the last number there is: the device goes on as another."""
+    """The thief of a backup signs the name with the last number there is: the device goes on as another."""
     a, b, c = lab.three()
     b.write("before", "honest 1")
     lab.settle(a, b, c)

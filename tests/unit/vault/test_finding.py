@@ -94,7 +94,7 @@ class Withholding(SimProvider):
         return [Pin(self.evil, name, "x", 10**15)]
 
 
-def test_s1_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: Path) -> None:
+def test_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: Path) -> None:
     """Findings S1 (e3b), format-next trace E.1: nothing is made, nothing signed, nothing becomes public."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud)).close()
@@ -117,8 +117,8 @@ def test_s1_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: P
     assert cloud.names == before and not [call for call in liar.calls if call.startswith("put")]
 
 
-def test_s1_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path) -> None:
-    """Finding S1 (e3c): the newest entry of the list is a lie, the memory comes back sealed all the same."""
+def test_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path) -> None:
+    """The newest entry of the list is a lie, the memory comes back sealed all the same."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
     evil = bare_root(cloud)
@@ -134,10 +134,10 @@ def test_s1_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path)
 
 @pytest.mark.parametrize("channel", [FULL, LISTS, NAMES], ids=["all", "lists", "names"])
 @pytest.mark.parametrize("made", ["encrypted-ipfs", "ipfs"])
-def test_s1_who_opens_says_the_kind_and_the_error_shows_both(
+def test_who_opens_says_the_kind_and_the_error_shows_both(
     tmp_path: Path, made: ModeName, channel: object
 ) -> None:
-    """Finding S1, format-next traces E.1 and E.2: a vault of the other kind is told and never taken."""
+    """Format-next traces E.1 and E.2: a vault of the other kind is told and never taken."""
     cloud = SimCloud()
     asked: ModeName = "ipfs" if made == "encrypted-ipfs" else "encrypted-ipfs"
     a = create(tmp_path / "a", SimProvider(cloud, capabilities=channel), made)  # type: ignore[arg-type]
@@ -157,8 +157,8 @@ def test_s1_who_opens_says_the_kind_and_the_error_shows_both(
     )  # type: ignore[arg-type]
 
 
-def test_s1_a_restored_public_memory_asks_before_its_first_publish(tmp_path: Path) -> None:
-    """Finding S1: `public` is only ever set by a person on this device."""
+def test_a_restored_public_memory_asks_before_its_first_publish(tmp_path: Path) -> None:
+    """`public` is only ever set by a person on this device."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud), "ipfs").close()
     provider = SimProvider(cloud)
@@ -186,8 +186,8 @@ class Unreadable(SimProvider):
 
 
 @pytest.mark.parametrize("how", ["missing", "down"])
-def test_u6_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path, how: str) -> None:
-    """Finding U6: a gateway that answers 404, 403 or 504 never leads to a second memory."""
+def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path, how: str) -> None:
+    """A gateway that answers 404, 403 or 504 never leads to a second memory."""
     cloud = SimCloud()
     a = create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS))
     provider = Unreadable(cloud, capabilities=LISTS)
@@ -290,8 +290,8 @@ def test_failing_list_of_the_main_anchor_hides_no_other_providers_list(tmp_path:
     assert restore(tmp_path / "b", [*providers], key=words).read("plans") is not None
 
 
-def test_u6_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
-    """Finding U6: certain is only silence of what would have told."""
+def test_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
+    """Certain is only silence of what would have told."""
     cloud = SimCloud()
     mute = msgspec.structs.replace(FULL, names=False, list=False)
     forgetful = msgspec.structs.replace(FULL, list=False, durable=False)
@@ -315,8 +315,8 @@ def test_u6_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["unavailable", "refused", "nothing to upload to"])
-def test_l9_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: Path, how: str) -> None:
-    """Finding L9: a write-protected or full place is enough; enrolment goes out later, without the words."""
+def test_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: Path, how: str) -> None:
+    """A write-protected or full place is enough; enrolment goes out later, without the words."""
     stick = tmp_path / "stick"
     stick.mkdir()
     words = words_of(create(tmp_path / "a", str(stick)))
@@ -357,8 +357,8 @@ def test_l9_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: P
     assert restore(tmp_path / "c", str(stick)).read("since") is not None
 
 
-def test_u5_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
-    """Finding U5, for Python callers."""
+def test_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
+    """Python callers."""
     with pytest.raises(ConfigError, match="unknown provider"):
         Memory.create("m", "encrypted-ipfs", provider="typo", unlock=WALLET, passphrase=False, home=tmp_path)
     with pytest.raises(ConfigError, match="unknown provider"):

@@ -150,7 +150,7 @@ def test_a_name_is_followed_and_said_to_be_old(cloud: SimCloud) -> None:
         opened(cloud, ipns_name(Signer25519(b"\x33" * 32).public))
 
 
-def test_u12_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
+def test_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
     """What is told is done: another provider, one that keeps names."""
     root = publish(cloud, FILES)
     nameless = SimProvider(cloud, capabilities=msgspec.structs.replace(FULL, names=False))
@@ -315,7 +315,7 @@ def test_the_original_s_layout_from_a_web_server(site: Site, url: str) -> None:
             assert memory.opened is not None and memory.opened.root is None
 
 
-def test_u12_urls_that_lead_nowhere(site: Site, url: str) -> None:
+def test_urls_that_lead_nowhere(site: Site, url: str) -> None:
     """Each says what to give instead, and that is taken."""
     with Refused("Give the address of a web server: https://host/path."):
         asyncio.run(Memory.open_foreign("https://:443/agent/"))
@@ -325,7 +325,7 @@ def test_u12_urls_that_lead_nowhere(site: Site, url: str) -> None:
         assert set(memory.files()) == KEYS
 
 
-def test_u12_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An install without its entry points, and one that has them again."""
     with monkeypatch.context() as patch, Refused("Install ipfsmem again."):
         patch.setattr("importlib.metadata.entry_points", lambda **given: [])
@@ -334,7 +334,7 @@ def test_u12_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyP
         assert set(memory.files()) == KEYS
 
 
-def test_u12_an_address_of_ones_own_network_is_asked_when_it_is_configured(
+def test_an_address_of_ones_own_network_is_asked_when_it_is_configured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tree = build_tree(FILES)
@@ -422,8 +422,8 @@ def test_a_folder_of_the_user_s(tmp_path: Path) -> None:
         )
 
 
-def test_b3_the_lines_of_all_scopes_share_one_bound(cloud: SimCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finding B3: of a stranger's bundle fewer lines are taken than of what somebody imports, and of all scopes together."""
+def test_the_lines_of_all_scopes_share_one_bound(cloud: SimCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a stranger's bundle fewer lines are taken than of what somebody imports, and of all scopes together."""
     monkeypatch.setattr(others_bundles, "MAX_STRANGER_EVENTS", 3)
     tree = {"memory/a.md": b"a", "memory/timeline/2026-01-01.jsonl": b"0\n1\n", "scopes/s/memory/b.md": b"b"}
     assert opened(cloud, publish(cloud, tree | {"scopes/s/memory/timeline/2026-01-01.jsonl": b"2\n"}))
