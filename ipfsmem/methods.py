@@ -204,7 +204,7 @@ class StackMethods:
 
         It is the index of your memories, and with `query` the matching memories, messages and events. Each
         quoted text names its author; the first sentence says that the texts are memory and not instructions.
-        Texts of others are included once they are approved. After the scope comes the default scope.
+        Texts of others are included once they are approved. Texts of the default scope follow those of the scope.
 
         Args:
             query: Put matches of these words before the index.
@@ -1768,8 +1768,8 @@ class MaintenanceMethods:
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> SearchIndexStatus:
         """Rebuild the index that recall searches from all texts, and save it.
 
-        If recall uses a model, texts without an embedding get one, newest first; an interruption keeps the
-        finished ones.
+        If recall uses a model, texts without an embedding get one, newest first; an interrupted run keeps
+        the finished ones.
 
         This is rarely needed: each recall updates the index and rebuilds a damaged one.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
 @click.option("--print", "as_text", is_flag=True, help="Print the settings to add by hand.")
-@click.option("--replace", is_flag=True, help="Replace an entry of that name that somebody else wrote.")
+@click.option("--replace", is_flag=True, help="Replace an entry of that name that someone else wrote.")
 @click.option(
     "--project",
     callback=not_empty,

@@ -26,7 +26,7 @@ def command(
     project: str | None,
     everything: bool,
 ) -> None:
-    """Remove from a program's settings what `connect` added. A file that nobody else changed is restored
+    """Remove from a program's settings what `connect` added. A file that no one else changed is restored
     byte for byte; in others only our entries are removed. It needs no vault and no network.
     """
     from ipfsmem.agents.connecting import plan_disconnect

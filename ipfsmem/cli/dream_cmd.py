@@ -168,7 +168,7 @@ def _show_outcome(context: CommandContext, outcome: Outcome, asked: Asked) -> No
 def _refuse_skipped(context: CommandContext, outcome: Outcome, asked: Asked) -> None:
     if outcome.skipped:
         raise IncompleteError(
-            f"{count(len(outcome.skipped), 'step')} not done, as somebody changed what they go by",
+            f"{count(len(outcome.skipped), 'step')} skipped: the texts were changed since the proposal",
             hint="Propose again: ipfsmem dream run --dry-run",
         )
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--foreign",
     is_flag=True,
-    help="The texts are of somebody else: import them as pending (see `ipfsmem approve`).",
+    help="The texts are someone else's: import them as pending (see `ipfsmem approve`).",
 )
 @click.option(
     "--map",

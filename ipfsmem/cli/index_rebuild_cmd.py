@@ -51,5 +51,5 @@ command = operation_command(
     _show,
     run=_run,
     end=_end,
-    notes="Ctrl-C is such an interruption. The exit code is 7 if missing embeddings could not be computed.",
+    notes="Ctrl-C interrupts it. The exit code is 7 if missing embeddings could not be computed.",
 )

@@ -179,7 +179,8 @@ def table(
 
 
 def _fit(widths: list[int], giving: Sequence[int], window: int) -> None:
-    """Narrow columns until they fit into the window: those that keep at most 28 characters, then the widest giving one."""
+    """Narrow columns until they fit into the window: first those not in `giving`, to 28 characters, then the widest in `giving`,
+    one character at a time."""
     over = sum(widths) + 2 * (sum(map(bool, widths)) - 1) - window
     for place, width in enumerate(widths):
         if over > 0 and place not in giving and width > 28:

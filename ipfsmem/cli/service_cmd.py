@@ -89,7 +89,7 @@ def _every(ctx: click.Context, param: click.Parameter, text: str) -> str:
     help="Maximum interval between syncs: 30s, 5m, 1h.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the files and commands without writing or running them.")
-@click.option("--force", is_flag=True, help="Replace a file that somebody else wrote or changed.")
+@click.option("--force", is_flag=True, help="Replace a file that someone else wrote or changed.")
 def install_command(context: CommandContext, every: str, dry_run: bool, force: bool) -> None:
     """Install and start the service. It does not inherit this shell's environment; put provider tokens in
     the settings file.
@@ -151,7 +151,7 @@ def status_command(context: CommandContext) -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Remove it even if somebody else changed the file or the service manager cannot be reached.",
+    help="Remove it even if someone else changed the file or the service manager cannot be reached.",
 )
 def uninstall_command(context: CommandContext, dry_run: bool, force: bool) -> None:
     """Stop the service and remove its file. The vault stays as it is."""

@@ -108,7 +108,7 @@ def context(
 
     It is the index of your memories, and with `query` the matching memories, messages and events. Each
     quoted text names its author; the first sentence says that the texts are memory and not instructions.
-    Texts of others are included once they are approved. After the scope comes the default scope.
+    Texts of others are included once they are approved. Texts of the default scope follow those of the scope.
     """
     from ipfsmem.config import context_tokens, tokens_beside_for_facts
     from ipfsmem.memories.context import context as block_of

@@ -71,8 +71,8 @@ def reindex(
 ) -> SearchIndexStatus:
     """Rebuild the index that recall searches from all texts, and save it.
 
-    If recall uses a model, texts without an embedding get one, newest first; an interruption keeps the
-    finished ones.
+    If recall uses a model, texts without an embedding get one, newest first; an interrupted run keeps
+    the finished ones.
 
     This is rarely needed: each recall updates the index and rebuilds a damaged one.
     """

@@ -207,7 +207,7 @@ class _ArrayRanking:
         self.dated = np.zeros(entries, dtype=bool)
         self.dated[list(asked.dated)] = True
         self.looked = self._look_at(best, close)
-        #: Of the examined entries and all of their groups: the score of their words, and that of themselves.
+        #: By examined entry, with all of their groups: the score of the words, and that of the entry alone.
         there, self.words, self.own = self._with_groups(), np.zeros(entries), np.zeros(entries)
         self.words[there] = self._words_of(there, best)
         self.own[there] = self._own_of(there)
@@ -234,8 +234,8 @@ class _ArrayRanking:
         return own / (weight or 1.0)
 
     def _best_passages(self, numbers: Any) -> tuple[Any, Any]:
-        """Return the BM25 of the best passage of each of some entries, and that passage: of those that differ only by rounding the
-        first."""
+        """Return the BM25 of the best passage of each of some entries, and that passage: the first of those that differ only by
+        rounding."""
         first = self.known.first[numbers]
         many = self.known.last[numbers] - first + 1
         ends = np.cumsum(many)
@@ -256,7 +256,7 @@ class _ArrayRanking:
         return groups
 
     def _first(self, numbers: Any, values: Any) -> Any:
-        """Return of very many entries those with the greatest values, ties by id."""
+        """Return the entries with the greatest values among very many, ties by id."""
         if not self.cut or len(numbers) <= self.limits.best:
             return numbers
         ids = self.known.index.ids

@@ -461,7 +461,7 @@ export type SessionItems = {
   readonly seen: string
 }
 
-/** Messages that fit a question, the best first. It is a sequence of its `hits`. `problems`: the sessions that were not searched, as they are damaged. */
+/** Messages that match a question, best first. It is a sequence of its `hits`. `problems`: damaged sessions, which were not searched. */
 export type SessionHits = {
   readonly hits: readonly SessionHit[]
   readonly problems: readonly SessionProblem[]

@@ -1,4 +1,4 @@
-"""The operation `sessions.search`: the messages of all sessions that fit a question."""
+"""The operation `sessions.search`: search the messages of all sessions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of
 
 
 class SessionHits(Items[SessionHit], frozen=True, kw_only=True):
-    """Messages that fit a question, the best first. It is a sequence of its `hits`. `problems`: the sessions that were not searched, as they
-    are damaged."""
+    """Messages that match a question, best first. It is a sequence of its `hits`. `problems`: damaged sessions, which were not
+    searched."""
 
     hits: tuple[SessionHit, ...]
     problems: tuple[SessionProblem, ...]
