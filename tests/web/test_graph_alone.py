@@ -91,7 +91,7 @@ def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
     both(web, memory)
     before = web.graph()
     assert before == of_python(memory) and "x" not in [one["key"] for one in before["nodes"]]
-    web.promote("x", "")
+    web.approve("x", "")
     both(web, memory)
     assert web.graph() == of_python(memory) != before
 

@@ -221,7 +221,7 @@ def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
         (lambda: web.writeText(mark, "another text"), "pending"),
         (lambda: web.write(mark, "another text"), "pending"),
         (lambda: web.writeText(other, f"{header}\n{json.dumps(approval)}\n"), "person's decision"),
-        *((lambda key=key: web.promoteTo(key, "work"), "part of a session") for key in parts),
+        *((lambda key=key: web.promote(key, "work"), "part of a session") for key in parts),
     ):
         with pytest.raises(ClientError, match=why):
             refused()

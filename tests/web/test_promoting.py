@@ -25,19 +25,19 @@ def test_an_own_text_goes_into_another_scope_and_replaces_there_only_what_was_re
     web = client.open("mover", url, **by_wallet(), token=PEER_TOKEN)
     shop = {"scope": "shop"}
     with pytest.raises(ClientError, match="has a text already") as refused:
-        web.promoteTo("deploy", "", shop)
+        web.promote("deploy", "", shop)
     assert refused.value.kind == "changed"
     seen = web.read("deploy", shop)["seen"]
     web.write("deploy", "Ask twice.", shop)
     there = sha256(web.read("deploy")["text"].encode()).hexdigest()
     with pytest.raises(ClientError, match="changed since it was read"):
-        web.promoteTo("deploy", "", {**shop, "seen": seen, "ifMatch": there})
+        web.promote("deploy", "", {**shop, "seen": seen, "ifMatch": there})
     with pytest.raises(ClientError, match="changed since it was read"):
-        web.promoteTo("deploy", "", {**shop, "ifMatch": "0" * 64})
+        web.promote("deploy", "", {**shop, "ifMatch": "0" * 64})
     assert web.read("deploy")["body"] == "Never on Fridays."
-    made = web.promoteTo("deploy", "", {**shop, "ifMatch": there})
+    made = web.promote("deploy", "", {**shop, "ifMatch": there})
     assert (made["scope"], made["body"], web.list(shop)) == ("", "Ask twice.", [])
-    assert web.promoteTo("tone", "shop", {"keep": True})["scope"] == "shop"
+    assert web.promote("tone", "shop", {"keep": True})["scope"] == "shop"
     web.sync()
     root_of(memory)
     here, kept = memory.read("deploy"), memory.scope("shop").read("tone")
@@ -52,5 +52,5 @@ def test_an_own_text_goes_into_another_scope_and_replaces_there_only_what_was_re
     web.sync()
     for key, to, why in (("theirs", "shop", "is pending"), ("nothing", "shop", "no memory"), ("tone", "", "already")):  # fmt: skip
         with pytest.raises(ClientError, match=why):
-            web.promoteTo(key, to)
+            web.promote(key, to)
     assert web.read("theirs", shop) is None

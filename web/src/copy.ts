@@ -8,7 +8,7 @@ import { theWorld, volatileDevice, type World } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Replica } from './device/replica.ts'
 import { Memory } from './memory.ts'
-import { VolatileKeeping } from './store/keeping.ts'
+import { VolatileStorage } from './store/device_storage.ts'
 import type { Provider } from './sync/provider.ts'
 import { sync } from './sync/syncing.ts'
 
@@ -33,14 +33,14 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
   // Passed as a tree, since each block was checked above.
   const reader = { name: 'this file', tree: async () => read.blocks, blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
   const file: Provider = { name: 'this file', reader, pins: async () => [first] }
-  const [device, keeping] = [await volatileDevice(world, 'this page'), new VolatileKeeping()]
+  const [device, storage] = [await volatileDevice(world, 'this page'), new VolatileStorage()]
   try {
-    const { verdicts } = await sync(new Replica(device, keeping, world), [file], { root, begin: first })
+    const { verdicts } = await sync(new Replica(device, storage, world), [file], { root, begin: first })
     if (!verdicts[first]?.startsWith('joined')) throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
   } catch (error) {
     if (error instanceof Refused && (error.kind === 'none' || error.kind === 'member')) throw new MemoryError('usage', 'these keys do not open this file', 'They may open another vault of this wallet.')
     if (error instanceof Refused && error.kind === 'damaged') throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
     throw error
   }
-  return { memory: await Memory.load({ device, keeping, world }), root: first, damaged: damaged.length }
+  return { memory: await Memory.load({ device, storage, world }), root: first, damaged: damaged.length }
 }

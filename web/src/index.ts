@@ -8,8 +8,8 @@ export { type ErrorKind, MemoryError } from './device/errors.ts'
 export * from './memory.ts'
 export { openMemory, type OpenHow, providerOf, type Spec } from './open.ts'
 export { addOpener, hasDevice, lock, type Opener, openersOf, openerOfPasskey, openerOfRoot } from './store/browser_keys.ts'
-export { BrowserKeeping, openDatabase } from './store/idb.ts'
-export { type Keeping, VolatileKeeping } from './store/keeping.ts'
+export { BrowserStorage, openDatabase } from './store/idb.ts'
+export { type DeviceStorage, VolatileStorage } from './store/device_storage.ts'
 export { gateway, router } from './sync/gateways.ts'
 /** A shared folder's files by path as a read-only provider; its module is loaded on first use. */
 export const folderProvider = async (name: string, files: ReadonlyMap<string, Uint8Array>): Promise<Provider> => (await import('./sync/folder.ts')).folderProvider(name, files)

@@ -35,7 +35,7 @@ import type { Strategy } from './device/importing.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
 import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Conflict, Why, WriteHow } from './results.ts'
-import type { Keeping } from './store/keeping.ts'
+import type { DeviceStorage } from './store/device_storage.ts'
 import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
 import { treeOf } from './sync/fetching.ts'
@@ -46,7 +46,7 @@ export type { Block as ContextBlock, BlockHow, Layout } from './recall/context.t
 
 export type Opening = {
   readonly device: Device
-  readonly keeping: Keeping
+  readonly storage: DeviceStorage
   readonly providers?: readonly Provider[]
   readonly world?: World
   /** The keys of the wallet or of a recovery phrase: required if this device is not a member yet. */
@@ -63,7 +63,7 @@ export type Opening = {
 }
 
 /** A vault to create. */
-export type Founding = Pick<Opening, 'device' | 'keeping' | 'providers' | 'world'> & BeginHow
+export type Founding = Pick<Opening, 'device' | 'storage' | 'providers' | 'world'> & BeginHow
 
 export class Memory {
   readonly #replica: Replica
@@ -81,13 +81,13 @@ export class Memory {
     this.#look = new Shown(replica)
     this.#finding = new Finding(this.#look)
     this.#providers = providers
-    this.#stop = replica.keeping.listen(() => void this.#refresh())
+    this.#stop = replica.storage.listen(() => void this.#refresh())
   }
 
   /** Open the vault stored on this device; without one, find the vault of these keys and enrol this device. */
-  static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
-    const memory = new Memory(new Replica(device, keeping, world), providers)
-    await Promise.all([memory.#finding.load(), keeping.exclusively('write', () => memory.#replica.refresh())])
+  static async load({ device, storage, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
+    const memory = new Memory(new Replica(device, storage, world), providers)
+    await Promise.all([memory.#finding.load(), storage.exclusively('write', () => memory.#replica.refresh())])
     const { ring, entries } = memory.#replica
     // The whole list is about to be shown: open objects in other threads where possible.
     if (ring !== null && world.offloading !== undefined) await memory.#replica.openAhead(ring, entries)
@@ -103,8 +103,8 @@ export class Memory {
    * Create a vault with this device as the first one: of a wallet that signed twice, of a recovery phrase, or of both. It is published if
    * providers are given.
    */
-  static async create({ device, keeping, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
-    const memory = new Memory(new Replica(device, keeping, world), providers)
+  static async create({ device, storage, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
+    const memory = new Memory(new Replica(device, storage, world), providers)
     // Loaded only when a vault is created.
     const [{ begin }] = await Promise.all([import('./sync/beginning.ts'), memory.#finding.load()])
     const first = await begin(memory.#replica, providers, { root, recovery })
@@ -224,7 +224,7 @@ export class Memory {
   }
 
   /** List the providers, each with its capabilities. */
-  places(): { readonly name: string; readonly can: readonly string[] }[] {
+  providers(): { readonly name: string; readonly can: readonly string[] }[] {
     return this.#providers.map(({ name, reader, store, names }) => ({
       name,
       can: [...(reader || store ? ['reads'] : []), ...(store ? ['stores uploads'] : []), ...(names ? ['tells where names lead'] : [])]
@@ -422,18 +422,18 @@ export class Memory {
   }
 
   /** Approve a pending text as the person's own: the copy `file`, or '' for the shown one. Never call it for a model. */
-  async promote(key: string, file: string, { scope = '' } = {}): Promise<Reading> {
+  async approve(key: string, file: string, { scope = '' } = {}): Promise<Reading> {
     entryName(key, scope)
-    const { promote } = await import('./device/promoting.ts')
-    await this.#written(change => promote(this.#look, change, key, scope, file))
+    const { approve } = await import('./device/promoting.ts')
+    await this.#written(change => approve(this.#look, change, key, scope, file))
     return this.#shown(key, scope)
   }
 
   /** Move an own text to another scope, or copy it with `keep`. A text there is replaced only if `ifMatch` is its SHA-256. */
-  async promoteTo(key: string, to: string, { scope = '', seen, ...how }: { scope?: string; seen?: Seen } & PromoteHow = {}): Promise<Reading> {
+  async promote(key: string, to: string, { scope = '', seen, ...how }: { scope?: string; seen?: Seen } & PromoteHow = {}): Promise<Reading> {
     const there = this.#led(to)
-    const { promoteTo } = await import('./device/promoting.ts')
-    await this.#written(change => promoteTo(this.#look, change, key, scope, there, seen === undefined ? null : this.#dots(key, scope, seen), how))
+    const { promote } = await import('./device/promoting.ts')
+    await this.#written(change => promote(this.#look, change, key, scope, there, seen === undefined ? null : this.#dots(key, scope, seen), how))
     return this.#shown(key, there)
   }
 
@@ -678,7 +678,7 @@ export class Memory {
   }
 
   async #refresh(): Promise<void> {
-    await this.#replica.keeping.exclusively('write', () => this.#replica.refresh())
+    await this.#replica.storage.exclusively('write', () => this.#replica.refresh())
     this.#tell()
   }
 

@@ -6,7 +6,7 @@ import { MemoryError } from './device/errors.ts'
 import { Memory } from './memory.ts'
 import { keepPlaces, keptPlaces, type Spec } from './store/kept_places.ts'
 import { openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/browser_keys.ts'
-import { BrowserKeeping, isKept, openDatabase } from './store/idb.ts'
+import { BrowserStorage, isKept, openDatabase } from './store/idb.ts'
 import { gateway, router } from './sync/gateways.ts'
 import type { Fetch } from './sync/http.ts'
 import { peer } from './sync/peer.ts'
@@ -74,13 +74,13 @@ export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWi
  */
 export async function requestEntry({ name = 'default', label = 'browser', pointer, world = theWorld }: { name?: string; label?: string; pointer: Pointer; world?: World }): Promise<{ text: string; words: string[] }> {
   const db = await openDatabase(name)
-  const keeping = new BrowserKeeping(db, name)
+  const storage = new BrowserStorage(db, name)
   try {
     // Not while another tab opens its vault: its keys would look like leftovers.
-    const device = await keeping.exclusively('open', async () => (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device)
+    const device = await storage.exclusively('open', async () => (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device)
     return await Memory.request(device, pointer)
   } finally {
-    keeping.close()
+    storage.close()
   }
 }
 
@@ -91,14 +91,14 @@ export type Hearing = { readonly progress?: (step: string) => void; readonly sho
 export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing = {}): Promise<Opened> {
   const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, create = null, world = theWorld } = how
   const db = await openDatabase(name)
-  const keeping = new BrowserKeeping(db, name)
+  const storage = new BrowserStorage(db, name)
   try {
     const given = at === null ? null : asProviders(at)
     const opener = root !== null ? openerOfRoot(root) : create?.recovery != null ? openerOfRoot(create.recovery) : passkey
     const staying = opener === null ? await unlockedDevice(db, world) : null
     if (staying === null && opener === null) throw new MemoryError('locked', 'this vault is locked', 'Unlock it with the wallet, the recovery phrase or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is being opened for leftovers.
-    return await keeping.exclusively('open', async () => {
+    return await storage.exclusively('open', async () => {
       const { device, undo } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, undo: null }
       // Until the vault is stored, the providers are those that it is opened with; setting others waits for that.
       let before = at !== null && keepAt ? at : null
@@ -116,7 +116,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
       const load = async (): Promise<Memory> => {
         const providers = given ?? asProviders(await places())
         // A device that was added needs no root again; the first time, the root enrols this browser.
-        const what = { device, keeping, providers, world }
+        const what = { device, storage, providers, world }
         const telling = { ...(progress ? { progress } : {}), ...(shown ? { shown: (memory: Memory) => shown(openedAs(memory)) } : {}) }
         const memory = create === null ? await Memory.load({ ...what, ...telling, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
         if (before !== null) await keepPlaces(db, device.rows, before)
@@ -134,7 +134,7 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
       }
     })
   } catch (error) {
-    keeping.close()
+    storage.close()
     throw error
   }
 }

@@ -12,7 +12,7 @@ import { theWorld, volatileDevice } from '../src/device/device.ts'
 import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
-import { VolatileKeeping } from '../src/store/keeping.ts'
+import { VolatileStorage } from '../src/store/device_storage.ts'
 import { folderProvider } from '../src/sync/folder.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
@@ -36,7 +36,7 @@ const filesBelow = (folder: string): Map<string, Uint8Array> =>
 const opened = new Map<string, Memory>()
 /** How often each said that something changed. */
 const changes = new Map<string, number>()
-const keepings = new Map<string, { keeping: VolatileKeeping; device: Awaited<ReturnType<typeof volatileDevice>> }>()
+const storages = new Map<string, { storage: VolatileStorage; device: Awaited<ReturnType<typeof volatileDevice>> }>()
 
 async function answer(command: Command): Promise<unknown> {
   const name = String(command.as ?? 'device')
@@ -46,8 +46,8 @@ async function answer(command: Command): Promise<unknown> {
     const pinata: typeof fetch = (url, asked) => fetch(String(url).replace(/^https:\/\/\w+\.pinata\.cloud/, String(command.pinata)), asked)
     const providers = at.map(one => one.startsWith('folder:') ? folderProvider(one, filesBelow(one.slice('folder:'.length))) : providerOf({ at: one, token: command.token === undefined ? null : String(command.token) }, one === 'pinata' ? pinata : fetch))
     const on = String(command.on ?? name)
-    const kept = keepings.get(on) ?? { keeping: new VolatileKeeping(), device: await volatileDevice(world, String(command.label ?? name)) }
-    keepings.set(on, kept)
+    const kept = storages.get(on) ?? { storage: new VolatileStorage(), device: await volatileDevice(world, String(command.label ?? name)) }
+    storages.set(on, kept)
     const pointer = (command.pointer as Pointer | undefined) ?? null
     // What this device shows to be let in, before it is.
     if (command.request === true && pointer !== null) return Memory.request(kept.device, pointer)

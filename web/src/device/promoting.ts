@@ -16,7 +16,7 @@ import type { Writing } from './writing.ts'
 export type PromoteHow = { readonly ifMatch?: string | undefined; readonly keep?: boolean }
 
 /** Approve a pending text as the person's own: the copy `file`, or '' for the shown one. */
-export async function promote(shown: Shown, change: Writing, key: string, scope: string, file: string): Promise<void> {
+export async function approve(shown: Shown, change: Writing, key: string, scope: string, file: string): Promise<void> {
   const name = entryName(key, scope)
   const view = shown.view(name)
   const copy = view.others.find(one => one.file === file)
@@ -31,7 +31,7 @@ export async function promote(shown: Shown, change: Writing, key: string, scope:
  * Write an own text of a scope to another one and, unless `keep`, forget it here, in one write. `seen`: the dots that the caller was shown;
  * null: the current ones.
  */
-export async function promoteTo(shown: Shown, change: Writing, key: string, scope: string, to: string, seen: Token | null, { ifMatch, keep = false }: PromoteHow): Promise<void> {
+export async function promote(shown: Shown, change: Writing, key: string, scope: string, to: string, seen: Token | null, { ifMatch, keep = false }: PromoteHow): Promise<void> {
   const [name, target] = [entryName(key, scope), entryName(key, to)]
   const [here, there] = [name.slice(2), target.slice(2)]
   if (scope === to) throw new MemoryError('usage', `${here} is in that scope already`)

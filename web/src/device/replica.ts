@@ -11,7 +11,7 @@ import { StateCache } from '../core/tree.ts'
 import type { SealedObject } from '../core/sealed.ts'
 import { openedObject, sealedAt } from '../core/vault.ts'
 import { fetcherOf, type IsMine, noteHash, type ShownView, shownView } from '../core/views.ts'
-import type { Keeping } from '../store/keeping.ts'
+import type { DeviceStorage } from '../store/device_storage.ts'
 import type { Block } from '../sync/provider.ts'
 import { onThisThread } from './offloading.ts'
 import type { Device, World } from './device.ts'
@@ -107,7 +107,7 @@ export class Replica {
 
   constructor(
     readonly device: Device,
-    readonly keeping: Keeping,
+    readonly storage: DeviceStorage,
     readonly world: World
   ) {}
 
@@ -255,7 +255,7 @@ export class Replica {
 
   /** Load what other tabs stored; true if anything. */
   async refresh(): Promise<boolean> {
-    const { revision, snapshot, changes } = await this.keeping.load(this.#revision)
+    const { revision, snapshot, changes } = await this.storage.load(this.#revision)
     if (revision === this.#revision) return false
     if (snapshot !== null) {
       this.#take(JSON.parse(fromUtf8(await this.device.rows.open(snapshot))) as Kept, true)
@@ -264,10 +264,10 @@ export class Replica {
     for (const row of changes) this.#take(JSON.parse(fromUtf8(await this.device.rows.open(row))) as Partial<Kept>, false)
     this.#changes += changes.length
     this.#revision = revision
-    const cids = await this.keeping.cids()
+    const cids = await this.storage.cids()
     for (const cid of cids) this.#durable.add(cid)
     const lacking = cids.filter(cid => this.blocks.peek(cid) === null)
-    for (const [cid, data] of await this.keeping.blocks(lacking)) this.blocks.add(cid, data)
+    for (const [cid, data] of await this.storage.blocks(lacking)) this.blocks.add(cid, data)
     if (lacking.length > 0) this.#lookAgain()
     return true
   }
@@ -277,7 +277,7 @@ export class Replica {
     const change = this.#used.size === 0 ? given : { ...given, uses: { ...Object.fromEntries(this.#used), ...given.uses } }
     this.#used.clear()
     const row = await this.device.rows.seal(utf8(JSON.stringify(change)))
-    this.#revision = await this.keeping.append(row, blocks)
+    this.#revision = await this.storage.append(row, blocks)
     this.#hold(blocks)
     this.#take(change, false)
     this.#changes++
@@ -288,7 +288,7 @@ export class Replica {
   async snapshot(blocks: readonly Block[] = [], gone: readonly string[] = []): Promise<void> {
     const all: Kept = { ...this.#kept, entries: Object.fromEntries(this.#entries) }
     const row = await this.device.rows.seal(utf8(JSON.stringify(all)))
-    this.#revision = await this.keeping.replace(row, blocks, gone)
+    this.#revision = await this.storage.replace(row, blocks, gone)
     this.#hold(blocks)
     for (const cid of gone) {
       this.blocks.remove(cid)

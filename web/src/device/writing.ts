@@ -212,7 +212,7 @@ export const blockOf = (loc: Location): string => cidOfHash(RAW, fromHex(loc[1])
 
 /** Run one write at a time in all tabs: load what others stored, do the work, and store its writes durably. */
 export function writing<T>(replica: Replica, work: (change: Writing) => Promise<T>): Promise<T> {
-  return replica.keeping.exclusively('write', async () => {
+  return replica.storage.exclusively('write', async () => {
     await replica.refresh()
     const change = new Writing(replica)
     const out = await work(change)

@@ -4,7 +4,7 @@ import { type DBSchema, deleteDB, type IDBPDatabase, openDB } from 'idb'
 import type { Bytes } from '../core/bytes.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Block } from '../sync/provider.ts'
-import type { Exclusive, Keeping, Loaded } from './keeping.ts'
+import type { Exclusive, DeviceStorage, Loaded } from './device_storage.ts'
 
 type Counters = { readonly revision: number; readonly snapshotAt: number }
 
@@ -59,7 +59,7 @@ async function kept<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-export class BrowserKeeping implements Keeping {
+export class BrowserStorage implements DeviceStorage {
   readonly #bell: BroadcastChannel
   readonly #listeners = new Set<() => void>()
 

@@ -34,8 +34,8 @@ export async function begin(replica: Replica, providers: readonly Provider[], { 
   const { device, world } = replica
   const isWallet = root !== null
   const first = root ?? (await keysOfSecret({ secret: world.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 }))
-  return replica.keeping.exclusively('sync', async () => {
-    await replica.keeping.exclusively('write', () => replica.refresh())
+  return replica.storage.exclusively('sync', async () => {
+    await replica.storage.exclusively('write', () => replica.refresh())
     if (replica.ring !== null) throw new MemoryError('usage', 'this browser has a vault already', 'Open it, or make the new one under another name.')
     if (isWallet) await checkNone(replica, providers, first)
     const tag = vaultTag(first.admin, false)
@@ -50,7 +50,7 @@ export async function begin(replica: Replica, providers: readonly Provider[], { 
     await point(run, signerOf(first.headSeed), `/ipfs/${folder.cid}`, ANCHOR_DAYS)
     if (recovery !== null) await point(run, signerOf(recovery.headSeed), `/ipns/${ipnsName(first.head)}`, ANCHOR_DAYS)
     const announcing = { root: folder.cid, head: hex(first.head), also: recovery === null ? [] : [ipnsName(recovery.head)] }
-    await replica.keeping.exclusively('write', () =>
+    await replica.storage.exclusively('write', () =>
       replica.change({ ring: ring.kept(), clock: since, anchor: hex(first.head), announcing, records: recordsText(run.names) }, blocks)
     )
     return first

@@ -57,7 +57,7 @@ export async function publish(run: Run, made: Made, ring: Ring): Promise<{ sent:
   }
   if (!isAnnounced) run.say('not-announced', NOT_ANNOUNCED)
   else if (announcing !== null) {
-    await replica.keeping.exclusively('write', async () => {
+    await replica.storage.exclusively('write', async () => {
       await replica.refresh()
       await replica.change({ announcing: null })
     })
@@ -81,7 +81,7 @@ async function place(run: Run, store: BlockStore, root: string, name: string, is
   if (blocks.length > 0) await store.put(root, blocks, name)
   await store.pin(root, name)
   if (isState && root !== before) {
-    await replica.keeping.exclusively('write', async () => {
+    await replica.storage.exclusively('write', async () => {
       await replica.refresh()
       await replica.change({ placed: { [store.name]: root } })
     })

@@ -16,8 +16,8 @@ export type { Notice, Pointer, SyncHow, SyncReport } from './run.ts'
 
 /** Sync once. One at a time; writes continue meanwhile. */
 export function sync(replica: Replica, providers: readonly Provider[], how: SyncHow = {}): Promise<SyncReport> {
-  return replica.keeping.exclusively('sync', async () => {
-    await replica.keeping.exclusively('write', () => replica.refresh())
+  return replica.storage.exclusively('sync', async () => {
+    await replica.storage.exclusively('write', () => replica.refresh())
     const run = new Run(replica, providers, how)
     how.progress?.('looking')
     const found = await find(run)
@@ -26,17 +26,17 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
     const { revision } = replica
     const reading = await found.reader.joinAll(found.ring, past)
     const news = reading.heads.filter(one => !past.joined.has(one.hash))
-    const keeping = async () => {
+    const storing = async () => {
       how.progress?.('keeping')
       // Reading and writing adds no statements to a ring, so this is loaded only with an unlocked root.
       const ring = how.root ? await (await import('./administer.ts')).administer(run, reading.ring, how.root) : reading.ring
       const { keep } = await import('./keep.ts')
-      return { ring, made: await replica.keeping.exclusively('write', () => keep(run, found, reading, ring, revision)) }
+      return { ring, made: await replica.storage.exclusively('write', () => keep(run, found, reading, ring, revision)) }
     }
     checkStillMe(run, found, reading)
     tell(run, reading)
     await run.askForMissing(reading.state)
-    const { made, ring } = await (replica.ring === null ? ahead(run, reading, keeping) : keeping())
+    const { made, ring } = await (replica.ring === null ? ahead(run, reading, storing) : storing())
     how.progress?.('publishing')
     const { sent, taken } = made === null ? { sent: 0, taken: false } : await (await import('./publish.ts')).publish(run, made, ring)
     return {
@@ -51,11 +51,11 @@ export function sync(replica: Replica, providers: readonly Provider[], how: Sync
 }
 
 /** Show the result of a first sync before it is stored: sealing, storing and publishing take longer than the rest. */
-async function ahead<T>({ replica, how }: Run, { ring, state }: VaultReading, keeping: () => Promise<T>): Promise<T> {
+async function ahead<T>({ replica, how }: Run, { ring, state }: VaultReading, storing: () => Promise<T>): Promise<T> {
   replica.showAhead({ ring, entries: state.entries }, how.root ? ring.said.persons.get(idOf(how.root.admin)) : undefined)
   try {
     await how.shown?.()
-    return await keeping()
+    return await storing()
   } catch (error) {
     replica.showAhead(null)
     throw error

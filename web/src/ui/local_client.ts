@@ -17,7 +17,7 @@ import type { Life } from './life.ts'
 import { LocalDreams, LocalGraph, LocalSessions } from './local_life.ts'
 import { LocalUsage } from './local_usage.ts'
 
-type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
+type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
 /** The vault, here or in a worker. */
 export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
@@ -186,7 +186,7 @@ export class LocalClient implements MemoryClient {
   }
 
   async providers(): Promise<readonly Place[]> {
-    const all = await asked(() => this.memory.places())
+    const all = await asked(() => this.memory.providers())
     return all.map(({ name, can }) => ({ name, can: can.join(', '), limits: [], at: null, problem: this.#notices.find(one => one.startsWith(`${name} `)) ?? '' }))
   }
 

@@ -5,7 +5,7 @@ import type { Change, Memory } from '../memory.ts'
 import type { OpenHow, requestEntry, Spec } from '../open.ts'
 import type { Answer, Call, Told } from './host.ts'
 
-type Methods = 'read' | 'list' | 'recall' | 'why' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'promote' | 'promoteTo' | 'note' | 'export' | 'import' | 'exportFiles' | 'importFiles' | 'outbox' | 'pointer' | 'asked' | 'admit' | 'close'
+type Methods = 'read' | 'list' | 'recall' | 'why' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'approve' | 'promote' | 'note' | 'export' | 'import' | 'exportFiles' | 'importFiles' | 'outbox' | 'pointer' | 'asked' | 'admit' | 'close'
 
 /** `Memory` with promises as results. */
 export type RemoteMemory = {

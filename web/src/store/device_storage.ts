@@ -17,7 +17,7 @@ export type Loaded = {
 /** Kinds of exclusive work: opening, a sync, a write; each may do the later ones. */
 export type Exclusive = 'open' | 'sync' | 'write'
 
-export type Keeping = {
+export type DeviceStorage = {
   /** Run exclusive work, one at a time in all tabs and workers with this vault. Each `name` is a separate lock. */
   exclusively<T>(name: Exclusive, work: () => Promise<T>): Promise<T>
   /** Return everything after a change; 0 for all. */
@@ -33,7 +33,7 @@ export type Keeping = {
 }
 
 /** Storage that ends with its program: for tests, and for a device that stores nothing. Two may share one, as two tabs do. */
-export class VolatileKeeping implements Keeping {
+export class VolatileStorage implements DeviceStorage {
   #revision = 0
   #snapshotAt = 0
   #snapshot: Bytes | null = null
