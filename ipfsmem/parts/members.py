@@ -38,7 +38,7 @@ from ipfsmem.vault.sheet import RecoverySheet, make_sheet
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
 
-#: What a pull can end with for what somebody published.
+#: Errors of a pull caused by published data.
 _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 
 
@@ -92,7 +92,7 @@ class MemoryMembers(MemoryPart):
         try:
             before = await self._syncing.sync(progress=progress)
         except _PUBLISHED as error:
-            failed = error  # it may be the doing of the very member that is to go
+            failed = error  # the member to be revoked may have caused it
         self._refuse_itself(member)
         with self._replica.transaction():
             ring = self._replica.ring
@@ -192,7 +192,7 @@ class MemoryMembers(MemoryPart):
             family = grown.view.family_of(member)
             was, now = ring.view.members[family], grown.view.members[family]
             mine = family == grown.view.family_of(self._open.device)
-        if mine:  # under which this device is enrolled anew, should it ever be
+        if mine:  # for a later enrolment of this device
             self._replica.save_config(msgspec.structs.replace(self._replica.config, label=label))
         report = await self._brought_out("the label", progress, before)
         report.say("label", words_of_label(was, now, whose_word(ring, was.by)))
