@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.directory import collection as directory_collect
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 
 from ipfsmem.content.cid import CID, DAG_PB, RAW, ipns_name, raw_cid
 from ipfsmem.content.dagpb import BlockLink
@@ -416,18 +416,18 @@ def test_a_damaged_pack_with_something_needed_stays(stick: Stick) -> None:
 
 def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     """The index of a pack that stays names a block that is not in it."""
-    from ipfsmem_providers.packs.index import Place, encode_index, open_index
+    from ipfsmem_providers.packs.index import BlockLocation, encode_index, open_index
 
     kept = {"keep": b"k" * 3000}
     stick.put({**OLD, **kept})
     stick.pin(stick.put(kept))
     stick.pin(stick.put(NEW))
     liar = max(stick.folder.glob("packs/*.car"), key=lambda p: p.stat().st_mtime_ns)
-    packs = FolderShelf(stick.folder, "packs")
+    packs = FolderObjectStore(stick.folder, "packs")
     index = open_index(packs, liar.with_suffix(".idx").name, liar.stat().st_size)
     assert index is not None
     leaf = next(cid for cid, data in build_tree(kept).blocks if data == kept["keep"])
-    places = [*index.places(), Place(leaf.multihash[2:], 100, 3000)]
+    places = [*index.places(), BlockLocation(leaf.multihash[2:], 100, 3000)]
     liar.with_suffix(".idx").write_bytes(encode_index(places, liar.stat().st_size))
     for _ in range(3):
         stick.later(1.5)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs import store as pack_store
 
 from ipfsmem import file_durability
@@ -498,9 +498,9 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     for name, order in (("a", BLOCKS[:6]), ("b", BLOCKS[5::-1])):
         folder = tmp_path / name
         folder.mkdir()
-        packs = pack_store.Packs(FolderShelf(folder, "packs"))
+        packs = pack_store.Packs(FolderObjectStore(folder, "packs"))
         for item in order:
-            writer = pack_store.PackWriter(packs.shelf.new_file(), item[0])
+            writer = pack_store.PackWriter(packs.store.new_file(), item[0])
             writer.add(*item)
             packs.place(writer)
         packs.compact()
@@ -508,7 +508,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
         outcomes.append(outcome)
         # parts that came back (a slow sync program), beside the file that holds them all
         for item in order[:3]:
-            writer = pack_store.PackWriter(packs.shelf.new_file(), item[0])
+            writer = pack_store.PackWriter(packs.store.new_file(), item[0])
             writer.add(*item)
             packs.place(writer)
         packs.compact()

@@ -127,7 +127,7 @@ def fixed(streams: dict[str, str]) -> Iterator[None]:
         yield
 
 
-class Shelf:
+class Cases:
     """The cases, and the blocks that they read."""
 
     def __init__(self) -> None:
@@ -253,7 +253,7 @@ def two_devices(lab: VaultLab, a: Memory, b: Memory) -> None:
     b.note("scored", goals=2)
 
 
-def sealed(shelf: Shelf, folder: Path) -> None:
+def sealed(cases: Cases, folder: Path) -> None:
     """A sealed vault of one wallet with recovery words and two devices, and what a provider may make of it."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS, recovery=True)
@@ -266,7 +266,7 @@ def sealed(shelf: Shelf, folder: Path) -> None:
     lab.settle(a, b)
     quiet = lab.root(a)
     anchor = KEYS.head_public
-    case = shelf.case
+    case = cases.case
     case(
         "sealed", "one root, by names", "What stands in a provider after two devices of a wallet synced: no list of pins is needed.",
         lab, opened_by=by_wallet(), pins={},
@@ -359,7 +359,7 @@ def sealed(shelf: Shelf, folder: Path) -> None:
     lab.close()
 
 
-def people(shelf: Shelf, folder: Path) -> None:
+def people(cases: Cases, folder: Path) -> None:
     """Two people in one vault, a device that is revoked, a text that a stranger signed."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
@@ -389,7 +389,7 @@ def people(shelf: Shelf, folder: Path) -> None:
     b.write("shared", "replaced by the guest", seen=b.read("shared"))
     lab.settle(b, a)
     anchor = KEYS.head_public
-    shelf.case(
+    cases.case(
         "people", "two people", "A guest's agent is a writer of its own person: what it wrote is in the view, and in the own view of the wallet's "
         "person only listed (section 5.2). Of `shared` it replaced the one own text, so there that reader has none.",
         lab, opened_by=by_wallet(), pins={},
@@ -404,7 +404,7 @@ def people(shelf: Shelf, folder: Path) -> None:
     b.write("user_role", "written after the revoke")
     Forger(b).publish()
     late = lab.root(b)
-    shelf.case(
+    cases.case(
         "people", "a revoked device goes on", "It published once more after its revoke, under the key that it still had: that head is refused, "
         "wherever it is found. The newest root is sealed under a new epoch key.",
         lab, opened_by=by_wallet(), pins={anchor: [late, after]},
@@ -416,7 +416,7 @@ def people(shelf: Shelf, folder: Path) -> None:
     forger.put({"m/user_role": {under: replaced(value, h="0" * 16)}}, ctx={a.device: n}, blocks=[block])
     lab.clock.advance(1)
     forger.publish()
-    shelf.case(
+    cases.case(
         "people", "a value that nobody signed", "A member published a value with another clock than it signed: the whole head is refused, and its older "
         "one is read.",
         lab, opened_by=by_wallet(), pins={anchor: [lab.root(a), after]},
@@ -424,7 +424,7 @@ def people(shelf: Shelf, folder: Path) -> None:
     lab.close()
 
 
-def trees(shelf: Shelf, folder: Path) -> None:
+def trees(cases: Cases, folder: Path) -> None:
     """A member that lays its state out in its own way."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
@@ -434,7 +434,7 @@ def trees(shelf: Shelf, folder: Path) -> None:
     a.write("feedback_tone", "direct", name="Tone", type="feedback")
     with mock.patch.object(prefix_tree, "MAX_ENTRIES", 1):
         Forger(a).publish()
-    shelf.case(
+    cases.case(
         "trees", "a tree that no rule makes", "Two entries under an inner node: its maker did that and signed it, so the head is refused, not damaged.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a), good]},
     )  # fmt: skip
@@ -456,7 +456,7 @@ def trees(shelf: Shelf, folder: Path) -> None:
     forger.put({segment: {under: value}}, ctx={a.device: int(under[17:])}, blocks=[block])
     lab.clock.advance(1)
     forger.publish()
-    shelf.case(
+    cases.case(
         "trees", "a segment with lines that are no events", "Each is kept as a raw event, but one that is too long is passed over; an id counts only in a segment of its device, and of two events with one id the least line keeps it.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a)]},
     )  # fmt: skip
@@ -467,14 +467,14 @@ def trees(shelf: Shelf, folder: Path) -> None:
     )  # fmt: skip
     lab.clock.advance(1)
     forger.publish()
-    shelf.case(
+    cases.case(
         "trees", "values that no key of the ring vouches for", "The counter and the values of that id are left out, the rest of the head counts: joined in part.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a)]},
     )  # fmt: skip
     lab.close()
 
 
-def without_names(shelf: Shelf, folder: Path) -> None:
+def without_names(cases: Cases, folder: Path) -> None:
     """A provider that keeps a pin list and no names, so the words' anchor is carried by the list."""
     lab = VaultLab(folder)
     lab.can = msgspec.structs.replace(FULL, names=False)
@@ -485,16 +485,16 @@ def without_names(shelf: Shelf, folder: Path) -> None:
     lab.sync(a)
     anchors = [KEYS.head_public, keys_of(words).head_public]
     pins = {anchor: lab.pinned(anchor) for anchor in anchors}
-    shelf.case(
+    cases.case(
         "no names", "the words and a list of pins", "Under the pin name of the words' anchor stands a root with the ring and the records that lead "
         "to it (section 7, Anchor roots); under that of the vault's anchor the heads.",
         lab, opened_by=words, pins=pins,
     )  # fmt: skip
-    shelf.case(
+    cases.case(
         "no names", "the wallet and a list of pins", "The same vault.",
         lab, opened_by=by_wallet(), pins=pins,
     )  # fmt: skip
-    shelf.case(
+    cases.case(
         "no names", "the words' list leads to another ring", "What stands under the pin name of the words' anchor is an ordinary root of the vault: it "
         "does not count, and nothing else leads the words anywhere.",
         lab, opened_by=words, pins={anchors[1]: pins[anchors[0]]},
@@ -502,7 +502,7 @@ def without_names(shelf: Shelf, folder: Path) -> None:
     lab.close()
 
 
-def twins(shelf: Shelf, folder: Path) -> None:
+def twins(cases: Cases, folder: Path) -> None:
     """A device that went back to a snapshot: it found its own name ahead of it, and took a successor."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
@@ -516,14 +516,14 @@ def twins(shelf: Shelf, folder: Path) -> None:
     again.write("feedback_tone", "written by the copy", name="Tone", type="feedback")
     again.note("second")
     lab.sync(again)
-    shelf.case(
+    cases.case(
         "twins", "a successor", "The restored device gave up its id for a successor and moved what it had written; values of the old id go on verifying.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(again)]},
     )  # fmt: skip
     lab.close()
 
 
-def later_words(shelf: Shelf, folder: Path) -> None:
+def later_words(cases: Cases, folder: Path) -> None:
     """Recovery words that a root enrolled later, as an admin: with names, and with a pin list alone."""
     for names in (True, False):
         lab = VaultLab(folder / str(names))
@@ -540,14 +540,14 @@ def later_words(shelf: Shelf, folder: Path) -> None:
             if names
             else {key: lab.pinned(key)[:1] for key in (KEYS.head_public, keys_of(words).head_public)}
         )
-        shelf.case(
+        cases.case(
             f"later words {names}", f"words made later, {'by names' if names else 'by a list'}", "An admin that a root enrolled; its anchor leads to that root's.",
             lab, opened_by=words, pins=pins,
         )  # fmt: skip
         lab.close()
 
 
-def replaced_words(shelf: Shelf, folder: Path) -> None:
+def replaced_words(cases: Cases, folder: Path) -> None:
     """A device that came back with later words, whose words were then replaced and revoked."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS, recovery=True)
@@ -564,7 +564,7 @@ def replaced_words(shelf: Shelf, folder: Path) -> None:
             asyncio.run(a.members.revoke(old.id))
     lab.settle(a, b)
     for name, opened_by in (("", by_wallet()), (", by the newest words", {"words": " ".join(second.words)})):
-        shelf.case(
+        cases.case(
             "replaced words", f"words that were replaced{name}", "Later words let a device in, and a root revoked them. The revoke lets that enrolment stand "
             "and says whose the words were, so the device keeps its person and its texts are the reader's own (section 4, rule 5).",
             lab, opened_by=opened_by, pins={},
@@ -572,32 +572,32 @@ def replaced_words(shelf: Shelf, folder: Path) -> None:
     lab.close()
 
 
-def no_wallet(shelf: Shelf, folder: Path) -> None:
+def no_wallet(cases: Cases, folder: Path) -> None:
     """A vault that was made without a wallet: only the words lead to it."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=None, recovery=True)
     assert a.recovery_words is not None
     a.write("user_role", "likes tea", name="Role", type="user")
     lab.sync(a)
-    shelf.case(
+    cases.case(
         "no wallet", "a vault without a wallet", "64 random bytes stand for the signature (2.3); the words are its second root.",
         lab, opened_by={"words": " ".join(a.recovery_words)}, pins={},
     )  # fmt: skip
-    shelf.case(
+    cases.case(
         "no wallet", "a vault without a wallet, by its secret", "As the device that made it may keep it.",
         lab, opened_by={"secret": BySize("laptop 1")(64).hex()}, pins={},
     )  # fmt: skip
     lab.close()
 
 
-def large(shelf: Shelf, folder: Path) -> None:
+def large(cases: Cases, folder: Path) -> None:
     """More than 64 entries and objects: the trees have inner nodes."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
     for n in range(70):
         a.write(f"note-{n:02}", f"text {n}")
     lab.sync(a)
-    shelf.case(
+    cases.case(
         "large", "seventy memories", "State and objects split by the next digit (section 6.1).",
         lab, opened_by=by_wallet(), pins={},
     )  # fmt: skip
@@ -606,7 +606,7 @@ def large(shelf: Shelf, folder: Path) -> None:
     links = _links(lab, case_root)
     one_folder = _made(lab, {link.name: link for link in objects})
     flat = _made(lab, {**links, "o": BlockLink("o", one_folder, links["o"].tsize)})
-    shelf.case(
+    cases.case(
         "large", "objects against the rule", "All objects lie in one folder `o`: folders are signed by nobody, and objects are found by their hash, so "
         "the head is joined. No device lays it out so: `by_rule` is false.",
         lab, opened_by=by_wallet(), names=False, pins={KEYS.head_public: [str(flat)]},
@@ -616,14 +616,14 @@ def large(shelf: Shelf, folder: Path) -> None:
         for link in decode_node(lab.cloud.blocks[_entry(lab, lab.root(a), "s")]).links
         if link.name != "top.ipm" and link.name.endswith(".ipm")
     )
-    shelf.case(
+    cases.case(
         "large", "one leaf is missing", "One of its children is nowhere: the only head is damaged.",
         lab, opened_by=by_wallet(), pins={}, without=[str(inner)],
     )  # fmt: skip
     lab.close()
 
 
-def plain(shelf: Shelf, folder: Path) -> None:
+def plain(cases: Cases, folder: Path) -> None:
     """A plain vault with scopes, conflicts and a forgotten text."""
     lab = VaultLab(folder)
     a = lab.plain("laptop", KEYS)
@@ -633,29 +633,29 @@ def plain(shelf: Shelf, folder: Path) -> None:
     lab.settle(a, b)
     two_devices(lab, a, b)
     lab.settle(a, b)
-    shelf.case(
+    cases.case(
         "plain", "plain: one root", "What anybody can read: a folder that people open, and below it what a device needs to join.",
         lab, opened_by=by_wallet(), kind="plain", pins={},
     )  # fmt: skip
     newest = lab.root(a)
-    shelf.case(
+    cases.case(
         "plain", "plain: no names", "The heads stand in a pin list only.",
         lab, opened_by=by_wallet(), kind="plain", names=False, pins={KEYS.head_public: [newest]},
     )  # fmt: skip
-    shelf.case(
+    cases.case(
         "plain", "a plain vault asked for as a sealed one", "The wallet's plain vault is not its sealed one.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [newest]},
     )  # fmt: skip
     lab.close()
 
 
-def strangers(shelf: Shelf, folder: Path) -> None:
+def strangers(cases: Cases, folder: Path) -> None:
     """The vault of another wallet where ours should stand."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=OTHER_KEYS)
     a.write("user_role", "somebody else")
     lab.sync(a)
-    shelf.case(
+    cases.case(
         "stranger", "a foreign genesis", "Another wallet's whole vault under our pin name and nothing else: no memory of ours.",
         lab, opened_by=by_wallet(), names=False, pins={KEYS.head_public: [lab.root(a)]},
     )  # fmt: skip
@@ -733,7 +733,7 @@ def _genesis_as_plain(lab: Lab, root: str) -> CID:
 
 def build(streams: dict[str, str], *, read: bool = True) -> dict[str, Any]:
     """The whole file. `streams`: what a compressor made of texts, of the file that is there; `read` False: without `expect`."""
-    shelf = Shelf()
+    cases = Cases()
     with tempfile.TemporaryDirectory() as folder, fixed(streams):
         for world in (
             sealed,
@@ -748,11 +748,11 @@ def build(streams: dict[str, str], *, read: bool = True) -> dict[str, Any]:
             plain,
             strangers,
         ):
-            world(shelf, Path(folder) / world.__name__)
-        cars = shelf.cars()
-        for n, case in enumerate(shelf.cases if read else ()):
+            world(cases, Path(folder) / world.__name__)
+        cars = cases.cars()
+        for n, case in enumerate(cases.cases if read else ()):
             case["expect"] = read_case(case, cars, Path(folder) / f"reader {n}")
-    return {"about": ABOUT, "cars": cars, "cases": shelf.cases, "streams": dict(sorted(streams.items()))}
+    return {"about": ABOUT, "cars": cars, "cases": cases.cases, "streams": dict(sorted(streams.items()))}
 
 
 ABOUT = (

@@ -63,8 +63,8 @@ _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
 
 
-class BucketShelf:
-    """`packs`, `pins` or `names` in a bucket, as a shelf (packs/object_store.py)."""
+class BucketObjectStore:
+    """`packs`, `pins` or `names` in a bucket, as an object store (packs/object_store.py)."""
 
     cheap_read_bytes = 16 * 1024
 
@@ -205,9 +205,9 @@ class BucketPacks(Packs):
     large_bytes = PACK_BYTES // 4
     consistent_listing = True
 
-    def __init__(self, shelf: BucketShelf, clock: Clock) -> None:
-        super().__init__(shelf)
-        self._objects = shelf
+    def __init__(self, store: BucketObjectStore, clock: Clock) -> None:
+        super().__init__(store)
+        self._objects = store
         self._clock = clock
         self._seen: tuple[int, Inventory] | None = None
 
@@ -217,7 +217,7 @@ class BucketPacks(Packs):
         if recent and self._seen is not None and _is_recent(self._seen[0], now):
             return self._seen[1]
         in_snapshot = self._objects.in_snapshot  # then the listing may be older than `now`
-        inventory = Inventory(self.shelf.files(), index_last=True)
+        inventory = Inventory(self.store.files(), index_last=True)
         if not in_snapshot:
             self._seen = (now, inventory)
         return inventory
@@ -234,11 +234,11 @@ class BucketPacks(Packs):
             writer.flush()
         stem, index = writer.stem, writer.index()
         writer.place()
-        self.shelf.write(f"{stem}.idx", index)
+        self.store.write(f"{stem}.idx", index)
         self.forget(f"{stem}.car")
         self._indexes[f"{stem}.car", writer.size] = decode_index(index)
         if f"{stem}{LOST}" in files:
-            self.shelf.unlink(f"{stem}{LOST}")  # it is whole again
+            self.store.unlink(f"{stem}{LOST}")  # it is whole again
         return f"{stem}.car"
 
     def _remove(self, packs: Sequence[str]) -> None:
@@ -250,9 +250,9 @@ class BucketCollector(Collector):
     """Marks and removes packs of a bucket. The age of an object, and the time, are those of the server: the clock of this
     device may be days ahead, and not every server refuses requests that are signed then."""
 
-    def __init__(self, packs: BucketPacks, shelf: BucketShelf, now: int) -> None:
+    def __init__(self, packs: BucketPacks, store: BucketObjectStore, now: int) -> None:
         super().__init__(packs, now)
-        self._objects = shelf
+        self._objects = store
 
     def remove(self, read: Callable[[], Roots]) -> int:
         """Do `Collector.remove` by the server's clock."""
@@ -372,8 +372,8 @@ class BucketNameRecords(NameRecords):
     ending = ""
     tag_length = 64
 
-    def __init__(self, shelf: BucketShelf, clock: Clock) -> None:
-        super().__init__(shelf)
+    def __init__(self, store: BucketObjectStore, clock: Clock) -> None:
+        super().__init__(store)
         self._clock = clock
         self._when_read: dict[str, int] = {}
         self._asked: set[str] = set()

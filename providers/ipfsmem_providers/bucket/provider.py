@@ -30,9 +30,9 @@ from ipfsmem_providers.bucket.layout import (
     PACK_BYTES,
     BucketCollector,
     BucketNameRecords,
+    BucketObjectStore,
     BucketPacks,
     BucketPins,
-    BucketShelf,
 )
 from ipfsmem_providers.bucket.objects import Objects
 from ipfsmem_providers.bucket.policy import policy
@@ -63,8 +63,10 @@ class BucketProvider(PackedStore):
         address = parse(rest)
         check_installed()
         self.objects = Objects(address, settings or {})
-        packs, pins, names = (BucketShelf(self.objects, kind, clock) for kind in ("packs", "pins", "names"))
-        self._bucket_packs, self._packs_shelf = BucketPacks(packs, clock), packs
+        packs, pins, names = (
+            BucketObjectStore(self.objects, kind, clock) for kind in ("packs", "pins", "names")
+        )
+        self._bucket_packs, self._packs_store = BucketPacks(packs, clock), packs
         self._bucket_names = BucketNameRecords(names, clock)
         super().__init__(
             self._bucket_packs,
@@ -111,4 +113,4 @@ class BucketProvider(PackedStore):
             raise ProviderUnavailable(f"{self.name} changed during the read", hint="Sync again.") from None
 
     def _collector(self, now: int) -> Collector:
-        return BucketCollector(self._bucket_packs, self._packs_shelf, now)
+        return BucketCollector(self._bucket_packs, self._packs_store, now)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 from ipfsmem.device.shared_folder import TEMPORARY
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs.collection import DAY_MS, Collector
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Packs
@@ -15,7 +15,7 @@ from ipfsmem_providers.packs.store import GOING, Packs
 class FolderCollector(Collector):
     """Marks and removes packs of a shared folder."""
 
-    def __init__(self, packs: Packs, folder: FolderShelf, now: int) -> None:
+    def __init__(self, packs: Packs, folder: FolderObjectStore, now: int) -> None:
         """`folder`: the folder of the packs."""
         super().__init__(packs, now)
         self._folder = folder

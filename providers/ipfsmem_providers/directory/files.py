@@ -1,4 +1,4 @@
-"""A shared folder as a shelf, and its OSErrors as ProviderUnavailable in plain language.
+"""A shared folder as an object store, and its OSErrors as ProviderUnavailable in plain language.
 
 ipfsmem/device/shared_folder.py reads and writes the files.
 """
@@ -21,13 +21,13 @@ from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.packs.store import is_pack
 
 #: The folders inside a shared folder.
-SHELVES: Final = ("packs", "pins", "names")
+STORE_NAMES: Final = ("packs", "pins", "names")
 _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
-class FolderShelf(SharedFolder):
-    """`packs`, `pins` or `names` in a shared folder, as a shelf (packs/object_store.py)."""
+class FolderObjectStore(SharedFolder):
+    """`packs`, `pins` or `names` in a shared folder, as an object store (packs/object_store.py)."""
 
     cheap_read_bytes = 1 << 20
 
@@ -85,15 +85,15 @@ class FolderShelf(SharedFolder):
         return NewFile(self)
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files from all shelves of the shared folder; a pack that was hidden and neither removed nor restored
+        """Remove unfinished files from all object stores of the shared folder; a pack that was hidden and neither removed nor restored
         is restored."""
-        for kind in SHELVES:
-            shelf = FolderShelf(self.parent, kind)
-            for name in shelf.names():
+        for kind in STORE_NAMES:
+            store = FolderObjectStore(self.parent, kind)
+            for name in store.names():
                 own = name.removeprefix(TEMPORARY)
                 with contextlib.suppress(OSError):
-                    if own != name and shelf.lstat(name).st_mtime < oldest:
-                        shelf.restore(name, own) if is_pack(own) else shelf.unlink(name)
+                    if own != name and store.lstat(name).st_mtime < oldest:
+                        store.restore(name, own) if is_pack(own) else store.unlink(name)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ipfsmem.errors import ConfigError
 from ipfsmem_providers.directory.collection import FolderCollector
-from ipfsmem_providers.directory.files import SHELVES, FolderShelf, disk_errors, gone
+from ipfsmem_providers.directory.files import STORE_NAMES, FolderObjectStore, disk_errors, gone
 from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import STALL, BlockingWork
 from ipfsmem_providers.packs.collection import Collector
@@ -52,8 +52,8 @@ class DirectoryProvider(PackedStore):
             self._folder = Path(path).expanduser().absolute()
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"{path!r} is not the path of a folder: {error}") from None
-        packs, pins, names = (FolderShelf(self._folder, kind) for kind in SHELVES)
-        self._shelves = (packs, pins, names)
+        packs, pins, names = (FolderObjectStore(self._folder, kind) for kind in STORE_NAMES)
+        self._stores = (packs, pins, names)
         super().__init__(
             Packs(packs),
             PackPins(pins, lambda: clock() // 1_000_000),
@@ -77,7 +77,7 @@ class DirectoryProvider(PackedStore):
         return f"directory:{self._folder}"
 
     def _checked(self, work: Callable[..., T], *args: object) -> T:
-        packs, pins, names = self._shelves
+        packs, pins, names = self._stores
         with disk_errors(self._folder):
             if not self._folder.is_dir():
                 raise gone(self._folder)
@@ -89,7 +89,7 @@ class DirectoryProvider(PackedStore):
                 return work(*args)
 
     def _collector(self, now: int) -> Collector:
-        return FolderCollector(self._packs, self._shelves[0], now)
+        return FolderCollector(self._packs, self._stores[0], now)
 
 
 def _silence(settings: Mapping[str, Any]) -> float:

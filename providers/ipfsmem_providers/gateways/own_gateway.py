@@ -42,7 +42,7 @@ _GIVE_UP: Final = 4
 _RETRY: Final = Retry(attempts=3)
 
 
-class BlockPlace(NamedTuple):
+class BlockPath(NamedTuple):
     """Location of a block: the root, the path below it, and whether it is only a part of the folder or file there."""
 
     root: CID
@@ -87,7 +87,7 @@ class OwnGateway:
         ):  # the token's default owner is the first gateway of a `gateway:` spec
             about.pop("gateway_token", None)
         self._others = Gateways(rest, about) if rest else None
-        self._places: dict[CID, BlockPlace] = {}
+        self._places: dict[CID, BlockPath] = {}
         #: Roots that were read, the newest last; ordered like a set.
         self._roots: dict[CID, None] = {}
         self._pinned: list[CID] = []
@@ -197,7 +197,7 @@ class OwnGateway:
         """Add blocks to `found`; return the failures."""
         problems: list[ProviderError] = []
         everything = set(wanted)
-        asked: dict[BlockPlace, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
+        asked: dict[BlockPath, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
 
         async def fetch(cid: CID) -> None:
             if cid in found or (len(problems) >= _GIVE_UP and not found):
@@ -216,7 +216,7 @@ class OwnGateway:
         cid: CID,
         wanted: set[CID],
         found: dict[CID, bytes],
-        asked: dict[BlockPlace, asyncio.Lock],
+        asked: dict[BlockPath, asyncio.Lock],
     ) -> None:
         place = self._places.get(cid)
         by_path = place is not None and self._rooted
@@ -236,13 +236,13 @@ class OwnGateway:
             self._learn(cid, data)
             found[cid] = data
 
-    def _standing(self, place: BlockPlace) -> list[BlockPlace]:
+    def _standing(self, place: BlockPath) -> list[BlockPath]:
         """Return the candidate locations of a block: its own, and the same path below newer roots, since its
         root may be unpinned."""
         roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
         return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
 
-    async def _by_path(self, cid: CID, place: BlockPlace) -> bytes | None:
+    async def _by_path(self, cid: CID, place: BlockPath) -> bytes | None:
         for one in self._standing(place):
             data = await self._path(one.root, one.path, True)
             if data is None:
@@ -273,7 +273,7 @@ class OwnGateway:
     ) -> bytes | None:
         """Return the data at a path, unchecked: its first block (`raw`), or the whole file."""
         answer = await self._http.request(
-            "GET", f"{self._url}/ipfs/{_address(BlockPlace(root, path))}{'?format=raw' if raw else ''}",
+            "GET", f"{self._url}/ipfs/{_address(BlockPath(root, path))}{'?format=raw' if raw else ''}",
             headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
             what="get a file",
         )  # fmt: skip
@@ -281,14 +281,14 @@ class OwnGateway:
             self._roots.pop(root, None)  # it is not pinned any more
         return answer.body if answer.status == 200 else None
 
-    async def _parts(self, cid: CID, place: BlockPlace, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _parts(self, cid: CID, place: BlockPath, wanted: set[CID], found: dict[CID, bytes]) -> None:
         """Fetch the blocks of a folder or file in one CAR, and keep all that are wanted, until `cid` is among them."""
         for one in self._standing(place):
             await self._some_parts(one, wanted, found)
             if cid in found:
                 return
 
-    async def _some_parts(self, place: BlockPlace, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _some_parts(self, place: BlockPath, wanted: set[CID], found: dict[CID, bytes]) -> None:
         try:
             async with self._http.stream(
                 "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
@@ -313,7 +313,7 @@ class OwnGateway:
             return
         if len(self._places) > _PLACES_MAX:
             self._places.clear()
-        here = self._places.get(cid) or BlockPlace(cid, ())
+        here = self._places.get(cid) or BlockPath(cid, ())
         if not here.path and not here.part:
             self._roots.pop(cid, None)
             self._roots[cid] = None
@@ -324,13 +324,13 @@ class OwnGateway:
             kind = decode_unixfs(node.data or b"").type
             for link in node.links:
                 if kind == TYPE_DIRECTORY:
-                    place = BlockPlace(here.root, (*here.path, link.name))
+                    place = BlockPath(here.root, (*here.path, link.name))
                 elif kind == TYPE_HAMT and len(link.name) > 2:
-                    place = BlockPlace(here.root, (*here.path, link.name[2:]))
+                    place = BlockPath(here.root, (*here.path, link.name[2:]))
                 else:
-                    place = BlockPlace(here.root, here.path, True)
+                    place = BlockPath(here.root, here.path, True)
                 self._places[link.cid] = place
 
 
-def _address(place: BlockPlace) -> str:
+def _address(place: BlockPath) -> str:
     return "/".join((str(place.root), *(quote(name, safe="") for name in place.path)))

@@ -41,18 +41,18 @@ from ipfsmem.errors import (
 from ipfsmem.provider.contract import Block, Capabilities
 from ipfsmem_providers.git.address import EXAMPLES, GitAddress, parse
 from ipfsmem_providers.git.errors import RULES_HINT, is_damage, is_of_device
-from ipfsmem_providers.git.program import GitProgram, LocalFailure, find_git
-from ipfsmem_providers.git.repository import BranchTree, CacheRepository, LostRace
-from ipfsmem_providers.git.shelf import (
+from ipfsmem_providers.git.object_store import (
     BranchChanges,
     BranchView,
     GitCollector,
     GitPacks,
     PackState,
     default_cache,
+    object_stores,
     pack_states,
-    shelves,
 )
+from ipfsmem_providers.git.program import GitProgram, LocalFailure, find_git
+from ipfsmem_providers.git.repository import BranchTree, CacheRepository, LostRace
 from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import BlockingWork, heartbeat, is_cancelled
 from ipfsmem_providers.packs.collection import Collector
@@ -120,7 +120,7 @@ class GitProvider(PackedStore):
         #: The packs shown in the snapshot, as this device left them.
         self._shown: dict[str, PackState] = {}
         self._group: ContextVar[_Group | None] = ContextVar("group", default=None)
-        packs, pins, names = shelves(self._view, self.repository, self.name)
+        packs, pins, names = object_stores(self._view, self.repository, self.name)
         super().__init__(
             GitPacks(packs),
             PackPins(pins, lambda: clock() // 1_000_000),

@@ -29,7 +29,7 @@ from ipfsmem_providers.git.errors import OTHER_HINT, RULES_HINT, explain, is_dam
 from ipfsmem_providers.git.program import Finished, GitProgram, LocalFailure
 from ipfsmem_providers.packs.blocking_work import heartbeat, is_cancelled
 
-SHELVES: Final = ("packs", "pins", "names")
+STORE_NAMES: Final = ("packs", "pins", "names")
 #: Other files in the root of our branch: a text for people who open it.
 README: Final = "README.md"
 _TEXT: Final = b"This branch is written by ipfsmem: encrypted memories of AI agents. Nothing here is meant to be read, merged or edited.\n"
@@ -69,7 +69,7 @@ class TreeEntry(NamedTuple):
     size: int  #: bytes of a regular file; -1 for anything else
 
 
-_NOTHING: Final[Mapping[str, Mapping[str, TreeEntry]]] = MappingProxyType({shelf: {} for shelf in SHELVES})
+_NOTHING: Final[Mapping[str, Mapping[str, TreeEntry]]] = MappingProxyType({kind: {} for kind in STORE_NAMES})
 
 
 class BranchTree(NamedTuple):
@@ -78,7 +78,7 @@ class BranchTree(NamedTuple):
     head: str = ""
     chain: int = 0  #: commits since the last squash
     has_text: bool = False
-    shelves: Mapping[str, Mapping[str, TreeEntry]] = _NOTHING
+    stores: Mapping[str, Mapping[str, TreeEntry]] = _NOTHING
 
 
 def _quoted(path: str) -> bytes:
@@ -208,25 +208,25 @@ class CacheRepository:
         strange = [
             name
             for name, entry in root.items()
-            if (entry.mode != "040000" if name in SHELVES else name not in _HARMLESS)
+            if (entry.mode != "040000" if name in STORE_NAMES else name not in _HARMLESS)
         ]
         commit = self._git.local(self.folder, "cat-file", "commit", head).out
         counted = _COUNT.match(commit.partition(b"\n\n")[2][:200].decode(errors="replace"))
-        if strange or (root and not counted and not any(shelf in root for shelf in SHELVES)):
+        if strange or (root and not counted and not any(kind in root for kind in STORE_NAMES)):
             what = strange[0] if strange else next(iter(root))
             raise ProviderRefused(
                 f"{self._where}: branch {self._address.branch} holds other files than ipfsmem's, for instance "
                 f"{what[:60]!a}; nothing was changed",
                 hint=OTHER_HINT,
             )
-        shelves = {shelf: dict(self._entries(root[shelf].oid)) if shelf in root else {} for shelf in SHELVES}
-        total = sum(max(0, entry.size) for files in shelves.values() for entry in files.values())
+        stores = {kind: dict(self._entries(root[kind].oid)) if kind in root else {} for kind in STORE_NAMES}
+        total = sum(max(0, entry.size) for files in stores.values() for entry in files.values())
         if total > _TOTAL_MAX:
             raise ProviderRefused(
                 f"{self._where} has {total:,} bytes of files; at most {_TOTAL_MAX:,} are read",
                 hint=OTHER_HINT,
             )
-        return BranchTree(head, int(counted[1]) if counted else 1, README in root, shelves)
+        return BranchTree(head, int(counted[1]) if counted else 1, README in root, stores)
 
     def _entries(self, tree: str) -> Iterator[tuple[str, TreeEntry]]:
         out = self._git.local(self.folder, "ls-tree", "-l", "-z", tree).out
@@ -386,7 +386,7 @@ class CacheRepository:
     ) -> None:
         """See that a commit has exactly the files of `tree` with these changes, before it is pushed."""
         meant = {
-            f"{shelf}/{name}": entry for shelf, files in tree.shelves.items() for name, entry in files.items()
+            f"{kind}/{name}": entry for kind, files in tree.stores.items() for name, entry in files.items()
         }
         for path in gone:
             meant.pop(path, None)
@@ -395,7 +395,7 @@ class CacheRepository:
             path: put if isinstance(put, TreeEntry) else _entry_of(put, width) for path, put in puts.items()
         }
         there = {
-            f"{shelf}/{name}": entry for shelf, files in made.shelves.items() for name, entry in files.items()
+            f"{kind}/{name}": entry for kind, files in made.stores.items() for name, entry in files.items()
         }
         if there != meant:
             wrong = sorted({*there.items()} ^ {*meant.items()})[0][0]

@@ -1,1 +1,1 @@
-"""Common parts of folder and bucket: blocks in packs, pins and records on shelves."""
+"""Common parts of folder and bucket: blocks in packs, pins and records in object stores."""

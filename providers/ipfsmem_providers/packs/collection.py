@@ -74,8 +74,8 @@ class Collector(ABC):
         marked = [(name, size) for name, size in useless if name not in broken]
         for name, _ in marked:
             mark = msgspec.json.encode(_Mark(self._now))
-            self._packs.shelf.write(f"{name[:64]}{GOING}", mark, flush=False)
-        self._packs.shelf.flush()
+            self._packs.store.write(f"{name[:64]}{GOING}", mark, flush=False)
+        self._packs.store.flush()
         return max(0, sum(size for _, size in marked) - rewritten)
 
     def remove(self, read: Callable[[], Roots]) -> int:
@@ -100,7 +100,7 @@ class Collector(ABC):
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
                 freed += sizes.get(name, 0)
         self._packs.sweep(self._packs.inventory(), (self._now - DAY_MS) / 1000)
-        self._packs.shelf.flush()
+        self._packs.store.flush()
         return max(0, freed - rewritten)
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Collector(ABC):
         found = []
         for name in sorted(inventory.marked):
             with contextlib.suppress(msgspec.DecodeError):
-                data = self._packs.shelf.read(f"{name[:64]}{GOING}", _MARK_MAX)
+                data = self._packs.store.read(f"{name[:64]}{GOING}", _MARK_MAX)
                 if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
                     found.append(name)
         return found
@@ -173,7 +173,7 @@ class Collector(ABC):
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
-            with contextlib.suppress(FormatError), self._packs.shelf.open_file(name, buffered=True) as file:
+            with contextlib.suppress(FormatError), self._packs.store.open_file(name, buffered=True) as file:
                 for section in scan(file):
                     if section.sound and section.digest in mine:
                         # A pack must not exceed what the location accepts in one piece.

@@ -44,7 +44,7 @@ JUNK_MAX: Final = 1_000
 _SECTION_MAX: Final = BLOCK_MAX + 256
 
 
-class Place(NamedTuple):
+class BlockLocation(NamedTuple):
     """Position of a block's bytes in its pack."""
 
     digest: bytes
@@ -65,8 +65,8 @@ class Section(NamedTuple):
 class Index:
     """Maps digests to positions, for one pack."""
 
-    def __init__(self, shelf: ObjectStore | None, name: str, head: bytes, body: bytes | None) -> None:
-        """The index `name` on `shelf`; without a shelf it is in memory only."""
+    def __init__(self, store: ObjectStore | None, name: str, head: bytes, body: bytes | None) -> None:
+        """The index `name` in `store`; without a store it is in memory only."""
         fields = _HEAD.unpack(head)
         #: Whether the pack had blocks that are not named here, because they were not sound.
         self.damaged: bool = fields[0] == _MAGIC_DAMAGED
@@ -74,11 +74,11 @@ class Index:
         self._fan = (0, *fields[3:259])
         self._head_crc = zlib.crc32(head[:-4])
         self._crc: int = fields[259]
-        self._shelf = shelf
+        self._store = store
         self._name = name
         self._body = body
 
-    def find(self, wanted: Collection[bytes]) -> list[Place]:
+    def find(self, wanted: Collection[bytes]) -> list[BlockLocation]:
         """Return the positions of `wanted` digests in this index."""
         if self._body is None and len(wanted) * 64 > self.count:
             self._load()
@@ -86,7 +86,7 @@ class Index:
         if len(wanted) > self.count:
             return [place for place in self.places() if place.digest in wanted]
         if body is None:
-            return self._find_on_shelf(wanted)
+            return self._find_in_store(wanted)
         found = []
         fan = self._fan
         for digest in wanted:
@@ -98,10 +98,10 @@ class Index:
                     found.append(place)
         return found
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[BlockLocation]:
         """Yield all positions; reads the whole index. FileNotFoundError when its file was replaced since opening."""
         for piece in self._pieces():
-            yield from map(Place._make, _RECORD.iter_unpack(piece))
+            yield from map(BlockLocation._make, _RECORD.iter_unpack(piece))
 
     def intact(self) -> bool:
         """Tell whether the index is as it was written; reads it up to the first fault."""
@@ -123,10 +123,10 @@ class Index:
         if self._body is not None:
             yield self._body
             return
-        if self._shelf is None:
+        if self._store is None:
             return
         left = self.count * _SIZE
-        with self._shelf.open_file(self._name, buffered=True) as file:
+        with self._store.open_file(self._name, buffered=True) as file:
             file.seek(_HEAD.size)
             while left:
                 piece = file.read(min(left, _PIECE))
@@ -138,14 +138,14 @@ class Index:
     def _load(self) -> None:
         """Read the records into memory, unless there are too many."""
         size = self.count * _SIZE
-        if self._body is None and self._shelf is not None and size <= _KEPT:
-            [body] = self._shelf.ranges(self._name, [(_HEAD.size, _HEAD.size + size)])
+        if self._body is None and self._store is not None and size <= _KEPT:
+            [body] = self._store.ranges(self._name, [(_HEAD.size, _HEAD.size + size)])
             if len(body) != size:
                 raise FileNotFoundError("the index changed during the read")
             self._body = body
 
-    def _find_on_shelf(self, wanted: Collection[bytes]) -> list[Place]:
-        if self._shelf is None:
+    def _find_in_store(self, wanted: Collection[bytes]) -> list[BlockLocation]:
+        if self._store is None:
             return []
         asked: list[bytes] = []
         spans: list[tuple[int, int]] = []
@@ -154,17 +154,17 @@ class Index:
             while (end - start) * _SIZE > _PIECE:
                 middle = (start + end) // 2
                 at = _HEAD.size + middle * _SIZE
-                [found] = self._shelf.ranges(self._name, [(at, at + 32)])
+                [found] = self._store.ranges(self._name, [(at, at + 32)])
                 start, end = (middle, end) if found <= digest else (start, middle)
             if start != end:
                 asked.append(digest)
                 spans.append((_HEAD.size + start * _SIZE, _HEAD.size + end * _SIZE))
-        pieces = self._shelf.ranges(self._name, spans) if spans else []
+        pieces = self._store.ranges(self._name, spans) if spans else []
         places = [_search(piece, digest, 0, len(piece)) for digest, piece in zip(asked, pieces, strict=True)]
         return [place for place in places if place is not None]
 
 
-def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = False) -> bytes:
+def encode_index(places: Iterable[BlockLocation], pack_size: int, *, damaged: bool = False) -> bytes:
     """Return the bytes of an index file."""
     pack = _RECORD.pack
     records = sorted([pack(*place) for place in places])
@@ -186,27 +186,27 @@ def decode_index(data: bytes) -> Index:
     return Index(None, "", data[: _HEAD.size], data[_HEAD.size :])
 
 
-def open_indexes(shelf: ObjectStore, packs: Mapping[str, int]) -> dict[str, Index]:
+def open_indexes(store: ObjectStore, packs: Mapping[str, int]) -> dict[str, Index]:
     """Return the indexes of these packs, by name. `packs`: name of the index -> bytes of its pack. Indexes
     that are missing or damaged are left out."""
-    length = _HEAD.size + min(_SMALL, shelf.cheap_read_bytes)
+    length = _HEAD.size + min(_SMALL, store.cheap_read_bytes)
     heads: dict[str, Head] = {}
     try:
-        heads = shelf.heads(list(packs), length)
+        heads = store.heads(list(packs), length)
     except OSError:  # one of them is unreadable: read them one by one, and rebuild that one from its pack
         for name in packs:
             with contextlib.suppress(OSError):
-                heads |= shelf.heads([name], length)
-    opened = {name: _checked_index(shelf, name, packs[name], head) for name, head in heads.items()}
+                heads |= store.heads([name], length)
+    opened = {name: _checked_index(store, name, packs[name], head) for name, head in heads.items()}
     return {name: index for name, index in opened.items() if index is not None}
 
 
-def open_index(shelf: ObjectStore, name: str, pack_size: int) -> Index | None:
+def open_index(store: ObjectStore, name: str, pack_size: int) -> Index | None:
     """Return the index in a file; None when it is missing, damaged, or not that of a pack of `pack_size` bytes."""
-    return open_indexes(shelf, {name: pack_size}).get(name)
+    return open_indexes(store, {name: pack_size}).get(name)
 
 
-def _checked_index(shelf: ObjectStore, name: str, pack_size: int, head: Head) -> Index | None:
+def _checked_index(store: ObjectStore, name: str, pack_size: int, head: Head) -> Index | None:
     """Return the index whose file begins with `head`; None when damaged or of another pack."""
     data, size = head
     if len(data) < _HEAD.size:
@@ -219,7 +219,7 @@ def _checked_index(shelf: ObjectStore, name: str, pack_size: int, head: Head) ->
     if fan[-1] != count or fan != sorted(fan) or count * _LEAST > pack_size:
         return None
     whole = len(data) == size
-    index = Index(shelf, name, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
+    index = Index(store, name, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
     return index if not whole or index.intact() else None
 
 
@@ -291,10 +291,10 @@ def _length(file: BinaryIO) -> int | None:
     raise FormatError("a pack has a length that is too large")
 
 
-def _search(body: bytes, digest: bytes, start: int, end: int) -> Place | None:
+def _search(body: bytes, digest: bytes, start: int, end: int) -> BlockLocation | None:
     base = start % _SIZE
     while (position := body.find(digest, start, end)) >= 0:
         if position % _SIZE == base:
-            return Place(*_RECORD.unpack_from(body, position)) if position + _SIZE <= end else None
+            return BlockLocation(*_RECORD.unpack_from(body, position)) if position + _SIZE <= end else None
         start = position + 1
     return None

@@ -24,8 +24,8 @@ _FILE_MAX: Final = MOST * 128
 class LostBlocks:
     """The notes of one location. Methods block. Unreadable notes are ignored, unwritable ones left out."""
 
-    def __init__(self, shelf: ObjectStore) -> None:
-        self._shelf = shelf
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
         self._read: dict[str, tuple[Hashable, dict[bytes, CID]]] = {}
 
     def of(self, stem: str, files: Mapping[str, FileInfo]) -> dict[bytes, CID]:
@@ -39,7 +39,7 @@ class LostBlocks:
         known = self._read.get(stem)
         if known is None or known[0] != info.version:
             try:
-                known = (info.version, _parse(self._shelf.read(name, _FILE_MAX) or b""))
+                known = (info.version, _parse(self._store.read(name, _FILE_MAX) or b""))
             except OSError:
                 return {}
             self._read[stem] = known
@@ -50,9 +50,9 @@ class LostBlocks:
         lines = sorted(map(str, cids))[:MOST]
         with contextlib.suppress(OSError, ProviderError):  # a read-only location can still be read
             if lines:
-                self._shelf.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
+                self._store.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
             else:
-                self._shelf.unlink(f"{stem}{LOST}")
+                self._store.unlink(f"{stem}{LOST}")
 
 
 def _parse(data: bytes) -> dict[bytes, CID]:

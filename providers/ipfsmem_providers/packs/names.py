@@ -1,4 +1,4 @@
-"""Signed name records (IPNS) on a shelf: one file each, named by the IPNS name and the record's hash.
+"""Signed name records (IPNS) in an object store: one file each, named by the IPNS name and the record's hash.
 
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
@@ -35,8 +35,8 @@ class NameRecords:
     ending = ".ipns-record"
     tag_length = 16
 
-    def __init__(self, shelf: ObjectStore) -> None:
-        self._shelf = shelf
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
         self._known: dict[str, tuple[Hashable, ipns_record.IpnsRecord]] = {}
         #: Files of names that were asked for, which are listed and hold no record that can be read.
         self.unread: set[str] = set()
@@ -48,29 +48,29 @@ class NameRecords:
         if best is None or ipns_record.record_order(best) < ipns_record.record_order(offered):
             tag = hashlib.sha256(offered.encoded).hexdigest()[: self.tag_length]
             file = f"{name}{self.separator}{tag}{self.ending}"
-            self._shelf.write(file, offered.encoded)
+            self._store.write(file, offered.encoded)
             records[file] = offered
         # Only records lesser than an existing one are removed, so the greatest stays, whoever else puts one now.
         best = ipns_record.newest_record(records.values())
         for file, record in records.items():
             if best is not None and ipns_record.record_order(record) < ipns_record.record_order(best):
                 with contextlib.suppress(OSError, ProviderError):
-                    self._shelf.unlink(file)
+                    self._store.unlink(file)
         if best is not None:
             self._remove_old_garbage(name)
             for file in self._odd(f"{name}{self.separator}"):
                 with contextlib.suppress(OSError, ProviderError):
-                    self._shelf.set_aside(file)
+                    self._store.set_aside(file)
 
     def _remove_old_garbage(self, name: str) -> None:
         """Remove files that have not been a record of this name for a day. One still being copied may become one."""
-        files = self._shelf.files(f"{name}{self.separator}")
+        files = self._store.files(f"{name}{self.separator}")
         garbage = [file for file in self.unread & files.keys() if file.endswith(self.ending)]
         newest = max((info.modified for info in files.values()), default=0)
         for file in self._heads(garbage):  # not files that only another user may read
             if files[file].modified < newest - _PATIENCE_MS:
                 with contextlib.suppress(OSError, ProviderError):
-                    self._shelf.unlink(file)
+                    self._store.unlink(file)
 
     def best(self, name: str) -> ipns_record.IpnsRecord | None:
         """Return the greatest record of a canonical name, None without one."""
@@ -79,7 +79,7 @@ class NameRecords:
     def roots(self) -> set[CID]:
         """Return the roots in the records of all names, whoever put them there."""
         found: set[CID] = set()
-        for record in self._read(self._shelf.files()).values():
+        for record in self._read(self._store.files()).values():
             leads = ipns_record.value_target(record.value)
             if isinstance(leads, CID):
                 found.add(leads)
@@ -90,27 +90,27 @@ class NameRecords:
         found: dict[str, ipns_record.IpnsRecord] = {}
         left: set[str] = set()
         for _ in range(_ATTEMPTS):
-            files = self._shelf.files(prefix)
+            files = self._store.files(prefix)
             found = self._read(files)
             # Files replaced by another device between list and read are not listed again.
             before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
             if left <= before:
                 break
-            self._shelf.refresh()
+            self._store.refresh()
         now = (left & before) | self._odd(prefix) | self._stand_ins(name, found)
         self.unread = {file for file in self.unread if prefix not in file} | now
         return found
 
     def _odd(self, prefix: str) -> set[str]:
         """Return folders and links with the names of records."""
-        return {file for file in self._shelf.not_files(prefix) if file.endswith(self.ending)}
+        return {file for file in self._store.not_files(prefix) if file.endswith(self.ending)}
 
     def _stand_ins(self, name: str, found: Collection[str]) -> set[str]:
         """Return placeholders of sync programs for absent records of a name: `.<file>.icloud`,
         `<file>.nextcloud` and the like."""
         prefix = f"{name}{self.separator}"
         there: set[str] = set()
-        for entry in self._shelf.containing(prefix):
+        for entry in self._store.containing(prefix):
             start, ending, rest = entry.partition(self.ending)
             if ending and not NO_STAND_IN.search(entry) and (rest or not entry.startswith(prefix)):
                 record = f"{start[start.index(prefix) :]}{ending}"
@@ -143,10 +143,10 @@ class NameRecords:
         """Return the first bytes of these files. An unreadable one does not hide the others."""
         length = ipns_record.MAX_RECORD + 1
         try:
-            return self._shelf.heads(files, length) if files else {}
+            return self._store.heads(files, length) if files else {}
         except PermissionError:
             found: dict[str, Head] = {}
             for file in files:
                 with contextlib.suppress(PermissionError):
-                    found |= self._shelf.heads([file], length)
+                    found |= self._store.heads([file], length)
             return found

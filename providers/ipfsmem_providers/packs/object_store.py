@@ -1,6 +1,6 @@
-"""The storage interface of packs, pins and name records: a flat set of named files, a shelf.
+"""The storage interface of packs, pins and name records: a flat set of named files, an object store.
 
-A shelf is a folder on a disk (directory/files.py) or the objects under one prefix of a bucket
+An object store is a folder on a disk (directory/files.py) or the objects under one prefix of a bucket
 (bucket/layout.py). It requires only what both can do: no order of names, no lock, no append; a file appears
 whole. Protocols only.
 """
@@ -95,7 +95,7 @@ class ObjectStore(Protocol):
         """Make placements and removals durable."""
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files of a crash, on this shelf and its siblings, last changed before `oldest`
+        """Remove unfinished files of a crash, in this store and its siblings, last changed before `oldest`
         (Unix time, seconds)."""
 
     def held_open(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Pins on a shelf: roots listed under names. Each pin is a small file, or a line of a list of many.
+"""Pins in an object store: roots listed under names. Each pin is a small file, or a line of a list of many.
 
     pins/<cid>.<16 hex of SHA-256(name)>.json      {"cid","created","name","v":1}
     pins/<sha256 of the file>.pins                 such objects, a line each, sorted
@@ -71,8 +71,8 @@ class _PinList(NamedTuple):
 class PackPins:
     """The pins of one location; `now` returns milliseconds since 1970 UTC. Methods block."""
 
-    def __init__(self, shelf: ObjectStore, now: Callable[[], int]) -> None:
-        self.shelf = shelf
+    def __init__(self, store: ObjectStore, now: Callable[[], int]) -> None:
+        self.store = store
         self._now = now
         self._lists: dict[str, _PinList] = {}
         #: Lists that are there and damaged, so that not all of their pins are known.
@@ -80,15 +80,15 @@ class PackPins:
 
     def add(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A pin that exists keeps its time."""
-        files = self.shelf.files(self._prefix(name))
+        files = self.store.files(self._prefix(name))
         own = self._single_pins(self._files_of(root, name, files), name)
         for known in own or self._in_lists(files, root, name):
             return known
         pin = self._pin(root, name, self._now())
-        if pin.handle in self.shelf.not_files(self._prefix(name)):
+        if pin.handle in self.store.not_files(self._prefix(name)):
             self._put_list({(str(root), name): pin.created}, name)
         else:
-            self.shelf.write(pin.handle, _line(str(root), name, pin.created))
+            self.store.write(pin.handle, _line(str(root), name, pin.created))
         if len(files) >= MAX_FILES:
             with contextlib.suppress(
                 OSError, ProviderError
@@ -101,7 +101,7 @@ class PackPins:
         by its name; other files are passed over."""
         prefix = self._prefix(name)
         files, read = self._listed(prefix, is_list)
-        odd = self.shelf.not_files(prefix)
+        odd = self.store.not_files(prefix)
         found: dict[CID, Pin] = {}
         lists = read.values()
         for pin in (
@@ -122,10 +122,10 @@ class PackPins:
         intact = {_hash_named(file) for file, each in lists.items() if each.intact}
         there = {
             file
-            for file in self.shelf.containing(PIN_LIST)
+            for file in self.store.containing(PIN_LIST)
             if not is_list(file) and (listed := _list_named(file)) and listed not in intact
         }
-        for file in self.shelf.containing(f".{tag_of(name)}{SINGLE}"):
+        for file in self.store.containing(f".{tag_of(name)}{SINGLE}"):
             if not is_single(file) and not NO_STAND_IN.search(file) and (root := _root_named(file)):
                 there |= set() if root in found else {file}
         return there
@@ -136,26 +136,26 @@ class PackPins:
         for pin in pins:
             roots_by_name.setdefault(pin.name, set()).add(pin.cid)
         for name, roots in roots_by_name.items():
-            files = self.shelf.files(self._prefix(name))
-            odd = self.shelf.not_files(self._prefix(name))
+            files = self.store.files(self._prefix(name))
+            odd = self.store.not_files(self._prefix(name))
             for root in roots:
                 for file in self._files_of(root, name, files):
                     with contextlib.suppress(FileNotFoundError):
-                        self.shelf.set_aside(file) if file in odd else self.shelf.unlink(file)
+                        self.store.set_aside(file) if file in odd else self.store.unlink(file)
             keys = {(str(root), name) for root in roots}
             for file, known in self._read_lists(filter(is_list, files)).items():
                 # A damaged list is left as it is: a new one would lack its pins that cannot be read.
                 if known.intact and not keys.isdisjoint(known.pins):
                     self._put_list({key: at for key, at in known.pins.items() if key not in keys}, name)
                     with contextlib.suppress(FileNotFoundError):
-                        self.shelf.unlink(file)
-        self.shelf.flush()
+                        self.store.unlink(file)
+        self.store.flush()
 
     def roots(self) -> set[CID]:
         """Return every root that is pinned under any name. ProviderRefused when there is the name of a list
         and the list cannot be read, as its pins cannot be known then."""
         files, lists = self._listed("", lambda file: PIN_LIST in file)
-        there = [*files, *self.shelf.not_files()]
+        there = [*files, *self.store.not_files()]
         found = {root for file in there if (root := _root_named(file)) is not None}
         # The readable part of a sync program's copy, complete or not, protects its roots.
         found.update(pin.cid for each in lists.values() for pins in each.by_name.values() for pin in pins)
@@ -164,7 +164,7 @@ class PackPins:
             listed = _list_named(file)
             if listed and listed not in whole:
                 raise ProviderRefused(
-                    f"{self.shelf}/{file} is damaged or cannot be read, so the pins are unknown; nothing was removed",
+                    f"{self.store}/{file} is damaged or cannot be read, so the pins are unknown; nothing was removed",
                     hint="Let the folder's sync program download that file. If it cannot, remove that file, link or folder, then sync all devices, so that each pins its root again. Older versions that only this list keeps are lost.",
                 )
         return found
@@ -218,7 +218,7 @@ class PackPins:
 
     def _merge(self, name: str) -> None:
         """Merge the smallest files into one list, and remove them when that is written."""
-        files = self.shelf.files(self._prefix(name))
+        files = self.store.files(self._prefix(name))
         ours = sorted((info.size, file) for file, info in files.items() if is_list(file) or is_single(file))
         pins: dict[tuple[str, str], int] = {}
         merged: list[str] = []
@@ -239,8 +239,8 @@ class PackPins:
         for file in merged:
             if file != stays:
                 with contextlib.suppress(FileNotFoundError):
-                    self.shelf.unlink(file)
-        self.shelf.flush()
+                    self.store.unlink(file)
+        self.store.flush()
 
     def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
         """Return the pins in a file and their times; None when it is not as it was written. `name`: the one
@@ -248,7 +248,7 @@ class PackPins:
         if is_list(file):
             known = self._read_lists([file]).get(file)
             return known.pins if known is not None and known.intact else None
-        data = self.shelf.read(file, _PIN_MAX)
+        data = self.store.read(file, _PIN_MAX)
         heartbeat()
         read = _parsed(data) if data is not None else None
         if read is None or self._pin(parse_cid(read.cid), read.name, read.created).handle != file:
@@ -261,7 +261,7 @@ class PackPins:
             return ""
         data = b"\n".join(sorted(_line(cid, of, at) for (cid, of), at in pins.items())) + b"\n"
         file = f"{self._prefix(name)}{hashlib.sha256(data).hexdigest()}{PIN_LIST}"
-        self.shelf.write(file, data)
+        self.store.write(file, data)
         self._lists[file] = self._list_of(pins, intact=True)
         return file
 
@@ -299,7 +299,7 @@ class PackPins:
         merged into another one, so the files are listed again; one that stays in the list and cannot be
         opened is damaged."""
         for _ in range(_ATTEMPTS):
-            files = self.shelf.files(prefix)
+            files = self.store.files(prefix)
             lists = [file for file in files if wanted(file)]
             try:
                 read = self._read_lists(lists)
@@ -308,19 +308,19 @@ class PackPins:
                 raise
             if len(read) == len(lists):
                 break
-            self.shelf.refresh()
+            self.store.refresh()
         return files, {file: read.get(file) or self._list_of({}, intact=False) for file in lists}
 
     def _heads(self, files: list[str], length: int) -> Mapping[str, Head | None]:
         """Return the first bytes of the existing files; None for one that this user may not read, which does
         not hide the others."""
         try:
-            return self.shelf.heads(files, length) if files else {}
+            return self.store.heads(files, length) if files else {}
         except PermissionError:
             found: dict[str, Head | None] = {}
             for file in files:
                 try:
-                    found |= self.shelf.heads([file], length)
+                    found |= self.store.heads([file], length)
                 except PermissionError:
                     found[file] = None
             return found

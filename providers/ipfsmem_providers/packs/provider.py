@@ -1,4 +1,4 @@
-"""A provider with packs, pins and name records on three shelves: the common part of folder and bucket.
+"""A provider with packs, pins and name records in three object stores: the common part of folder and bucket.
 
     packs/<sha256>.car                       blocks, as ordinary CAR files (store.py)
     packs/<sha256>.idx                       where each block lies in it; a cache (index.py)
@@ -54,7 +54,7 @@ _COLLECT_SECONDS: Final = 900.0
 
 
 class PackedStore(ProviderBase):
-    """Three shelves as a provider. See ipfsmem.provider.contract for the methods."""
+    """Three object stores as a provider. See ipfsmem.provider.contract for the methods."""
 
     #: A new pack of this many bytes is placed, and another one begun. None: one pack for each upload.
     pack_bytes: int | None = None
@@ -172,7 +172,7 @@ class PackedStore(ProviderBase):
     ) -> T:
         """Do blocking work in a thread; see `BlockingWork.run`. `snapshot`: an earlier listing suffices."""
         if not snapshot:
-            self._packs.shelf.refresh()
+            self._packs.store.refresh()
         return await self._blocking.run(partial(self._checked, work, *args), more=more)
 
     @abstractmethod
@@ -187,7 +187,7 @@ class PackedStore(ProviderBase):
         return max(writer.size / _SLOWEST, self.step_seconds)
 
     def _new_pack(self, root: CID) -> PackWriter:
-        return PackWriter(self._packs.shelf.new_file(), root)
+        return PackWriter(self._packs.store.new_file(), root)
 
     def _finish(self, writer: PackWriter) -> None:
         self._packs.place(writer)
@@ -208,7 +208,7 @@ class PackedStore(ProviderBase):
         return Roots(frozenset(self._pins.roots()), frozenset(self._names.roots()))
 
     def _listing(self) -> dict[str, int]:
-        pins = {f"pins/{name}": info.size for name, info in self._pins.shelf.files().items()}
+        pins = {f"pins/{name}": info.size for name, info in self._pins.store.files().items()}
         return self._packs.listing() | pins
 
 

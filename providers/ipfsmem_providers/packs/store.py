@@ -1,4 +1,4 @@
-"""Packs: blocks stored as ordinary, immutable CAR files on a shelf (shelf.py).
+"""Packs: blocks stored as ordinary, immutable CAR files on an object store (object_store.py).
 
 `packs/<SHA-256 of the file>.car`, each with its index. A pack appears whole under a name derived from its
 content, and is removed only when another pack holds all its blocks. So devices need no lock: one that finds a
@@ -24,8 +24,8 @@ from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import (
+    BlockLocation,
     Index,
-    Place,
     decode_index,
     encode_index,
     open_index,
@@ -46,12 +46,12 @@ _HEX: Final = frozenset("0123456789abcdef")
 
 
 class PackWriter:
-    """One new pack: `add` blocks, `flush` them to the shelf now and then, and end with `Packs.place` or `drop`."""
+    """One new pack: `add` blocks, `flush` them to the store now and then, and end with `Packs.place` or `drop`."""
 
     def __init__(self, file: FileWriter, root: CID) -> None:
         self._file = file
         self._pending: list[bytes] = [header([root])]
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, BlockLocation] = {}
         self._hash = hashlib.sha256()
         self._size = len(self._pending[0])
         self._written = 0
@@ -69,7 +69,7 @@ class PackWriter:
         cid_bytes = cid.encode()
         length = varint(len(cid_bytes) + size)
         offset = self._size + len(length) + len(cid_bytes)
-        self._places[digest] = Place(digest, offset, size)
+        self._places[digest] = BlockLocation(digest, offset, size)
         self._pending += (length, cid_bytes, data)
         self._size = offset + size
 
@@ -142,17 +142,17 @@ class Packs:
     #: Whether a listing is a snapshot. Otherwise a file may be absent from it that appeared while another was removed.
     consistent_listing: bool = False
 
-    def __init__(self, shelf: ObjectStore) -> None:
-        self.shelf = shelf
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
         self._indexes: dict[tuple[str, int], Index] = {}
         # A pack's properties when it was last examined.
         self._checked: dict[tuple[str, int], object] = {}
         self._damaged: set[tuple[str, int]] = set()
-        self._lost = LostBlocks(shelf)
+        self._lost = LostBlocks(store)
 
     def inventory(self, *, recent: bool = False) -> Inventory:
         """Return the current packs; with `recent` a recent inventory suffices."""
-        return Inventory(self.shelf.files())
+        return Inventory(self.store.files())
 
     def listing(self) -> dict[str, int]:
         """Return unmarked packs and their sizes; a pack that lost blocks has another size than before."""
@@ -219,7 +219,7 @@ class Packs:
             removed = self._get_from(new, missing, found) - gone
             gone |= removed
             seen.update(name for name, _ in new if name not in removed)
-            outdated = bool(missing) and self.shelf.refresh()
+            outdated = bool(missing) and self.store.refresh()
             if self._is_complete(inventory) and not removed and not outdated:
                 break
         if missing and inventory is not None:
@@ -265,7 +265,7 @@ class Packs:
             missing.difference_update(sound)
         return removed
 
-    def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place] | None:
+    def _find(self, name: str, size: int, wanted: set[bytes]) -> list[BlockLocation] | None:
         """Return the positions of `wanted` blocks in a pack, by its index; None when the pack was removed."""
         for _ in range(2):
             index = self.index(name, size)
@@ -279,7 +279,7 @@ class Packs:
                 )  # removed with its pack, or alone: then it is made again
         return None
 
-    def _read(self, name: str, size: int, places: list[Place]) -> dict[bytes, bytes]:
+    def _read(self, name: str, size: int, places: list[BlockLocation]) -> dict[bytes, bytes]:
         """Return the sound blocks at these positions of a pack of `size` bytes, reading close ones together.
 
         Positions outside the pack are skipped: an index may claim any.
@@ -288,7 +288,7 @@ class Packs:
         places = sorted(inside, key=_offset)
         if not places:
             return {}
-        parts: list[list[Place]] = []
+        parts: list[list[BlockLocation]] = []
         spans: list[tuple[int, int]] = []
         for place in places:
             start, end = spans[-1] if spans else (0, 0)
@@ -300,7 +300,7 @@ class Packs:
                 spans.append((place.offset, place.offset + place.length))
         sound: dict[bytes, bytes] = {}
         sha256 = hashlib.sha256
-        for part, (start, _), data in zip(parts, spans, self.shelf.ranges(name, spans), strict=True):
+        for part, (start, _), data in zip(parts, spans, self.store.ranges(name, spans), strict=True):
             for digest, offset, length in part:
                 block = data[offset - start : offset - start + length]
                 if sha256(block).digest() == digest:
@@ -308,12 +308,12 @@ class Packs:
         return sound
 
     def _open(self, packs: Sequence[tuple[str, int]], inventory: Inventory) -> None:
-        """Read the indexes of these packs that are not in memory yet, in one request to the shelf."""
+        """Read the indexes of these packs that are not in memory yet, in one request to the store."""
         unread = {
             f"{name[:-4]}.idx": (name, size) for name, size in packs if (name, size) not in self._indexes
         }
         here = {index: pack[1] for index, pack in unread.items() if index in inventory.files}
-        for index, opened in open_indexes(self.shelf, here).items() if here else ():
+        for index, opened in open_indexes(self.store, here).items() if here else ():
             self._indexes[unread[index]] = opened
 
     def index(self, name: str, size: int) -> Index | None:
@@ -321,7 +321,7 @@ class Packs:
         found = self._indexes.get((name, size))
         if found is None:
             heartbeat()
-            found = open_index(self.shelf, f"{name[:-4]}.idx", size)
+            found = open_index(self.store, f"{name[:-4]}.idx", size)
             if found is None:
                 try:
                     return self._rebuild(name, size)
@@ -346,14 +346,16 @@ class Packs:
 
     def _rebuild(self, name: str, size: int) -> Index:
         """Scan a pack and write a new index of its sound blocks; note the others as lost."""
-        places: dict[bytes, Place] = {}
+        places: dict[bytes, BlockLocation] = {}
         bad: dict[bytes, CID] = {}
         damaged = False
-        with self.shelf.open_file(name, buffered=True) as file:
+        with self.store.open_file(name, buffered=True) as file:
             try:
                 for section in scan(file):
                     if section.sound:
-                        places[section.digest] = Place(section.digest, section.offset, len(section.data))
+                        places[section.digest] = BlockLocation(
+                            section.digest, section.offset, len(section.data)
+                        )
                     else:
                         damaged = True
                         if section.digest:
@@ -365,14 +367,14 @@ class Packs:
         index = decode_index(data)
         self._indexes[name, size] = index
         with contextlib.suppress(OSError, ProviderError):  # a read-only location can still be read
-            self.shelf.write(f"{name[:-4]}.idx", data, flush=False)
+            self.store.write(f"{name[:-4]}.idx", data, flush=False)
         return index
 
     def _note_lost(self, name: str, size: int, bad: dict[bytes, CID], sound: Collection[bytes]) -> None:
         """Note the blocks that a pack lost: its `bad` sections, and those that its index named and no scan finds."""
         stem = name[:64]
         noted = self._lost.of(stem, self.inventory(recent=True).files)
-        before = self._indexes.get((name, size)) or open_index(self.shelf, f"{stem}.idx", size)
+        before = self._indexes.get((name, size)) or open_index(self.store, f"{stem}.idx", size)
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
                 held = {place.digest for place in before.places()}
@@ -385,7 +387,7 @@ class Packs:
         if lost:
             _log.warning(
                 "%s is damaged: %d of its blocks cannot be read, for instance %s; a device that has them sends them again",
-                f"{self.shelf}/{name}", len(lost), next(iter(lost.values())),
+                f"{self.store}/{name}", len(lost), next(iter(lost.values())),
             )  # fmt: skip
         self._lost.note(stem, lost.values())
 
@@ -429,7 +431,7 @@ class Packs:
         for name, size in parts:
             sections: dict[bytes, tuple[bytes, str, int, int]] = {}
             try:
-                with self.shelf.open_file(name, buffered=True) as file:
+                with self.store.open_file(name, buffered=True) as file:
                     for section in scan(file):
                         if not section.sound:
                             raise FormatError(f"pack {name} is damaged")
@@ -450,8 +452,8 @@ class Packs:
         """Remove packs whose blocks are all in another one."""
         for name in packs:
             with contextlib.suppress(OSError):  # removed already, or open in another program on Windows
-                self.shelf.unlink(name)
-                self.shelf.unlink(f"{name[:-4]}.idx")
+                self.store.unlink(name)
+                self.store.unlink(f"{name[:-4]}.idx")
 
     def place(self, writer: PackWriter) -> str:
         """Make a new pack durable and visible, with its index. Returns its file name; "" when it holds no block."""
@@ -461,17 +463,17 @@ class Packs:
             writer.drop()
             return ""
         # The index comes first: nobody sees a pack without one, and an index without a pack is ignored.
-        self.shelf.write(f"{stem}.idx", writer.index(), flush=False)
+        self.store.write(f"{stem}.idx", writer.index(), flush=False)
         try:
             writer.place()
         except OSError:
             with contextlib.suppress(OSError):
-                self.shelf.unlink(f"{stem}.idx")
+                self.store.unlink(f"{stem}.idx")
             raise
         for ending in (GOING, LOST):
             with contextlib.suppress(OSError):  # this very pack was marked or damaged before
-                self.shelf.unlink(f"{stem}{ending}")
-        self.shelf.flush()
+                self.store.unlink(f"{stem}{ending}")
+        self.store.flush()
         self.forget(f"{stem}.car")
         return f"{stem}.car"
 
@@ -482,13 +484,13 @@ class Packs:
         when a pack was removed or changed.
         """
         ordered = sorted(blocks)
-        writer = PackWriter(self.shelf.new_file(), decode_cid(blocks[ordered[0]][0]))
+        writer = PackWriter(self.store.new_file(), decode_cid(blocks[ordered[0]][0]))
         files: dict[str, BinaryIO] = {}
         try:
             for digest in ordered:
                 cid, name, offset, length = blocks[digest]
                 if name not in files:
-                    files[name] = self.shelf.open_file(name)
+                    files[name] = self.store.open_file(name)
                 try:
                     writer.add(decode_cid(cid), read_at(files[name], offset, length))
                 except ProviderRefused as error:
@@ -506,12 +508,12 @@ class Packs:
     def sweep(self, inventory: Inventory, oldest: float) -> None:
         """Remove leftovers of crashes that were last changed before `oldest` (Unix time, seconds): unfinished files, and indexes
         and marks without a pack."""
-        self.shelf.sweep(oldest)
+        self.store.sweep(oldest)
         for name, info in inventory.files.items():
             ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
             if ours and f"{name[:64]}.car" not in inventory.files and info.modified < oldest * 1000:
                 with contextlib.suppress(OSError):
-                    self.shelf.unlink(name)
+                    self.store.unlink(name)
 
 
 def is_pack(name: str) -> bool:
@@ -523,5 +525,5 @@ def _is_mark(name: str, ending: str = GOING) -> bool:
     return len(name) == 64 + len(ending) and name.endswith(ending) and _HEX.issuperset(name[:64])
 
 
-def _offset(place: Place) -> int:
+def _offset(place: BlockLocation) -> int:
     return place.offset

@@ -13,13 +13,13 @@ from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs
-from ipfsmem_providers.remote.shelf import TEMPORARY, RemoteShelf
+from ipfsmem_providers.remote.object_store import TEMPORARY, RemoteObjectStore
 
 
 class RemoteCollector(Collector):
     """Marks and removes packs of a folder on another machine."""
 
-    def __init__(self, packs: Packs, folder: RemoteShelf, now: int) -> None:
+    def __init__(self, packs: Packs, folder: RemoteObjectStore, now: int) -> None:
         """`folder`: the folder of the packs."""
         super().__init__(packs, now)
         self._folder = folder

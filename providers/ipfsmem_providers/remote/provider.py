@@ -19,7 +19,7 @@ from ipfsmem_providers.packs.provider import PackedStore
 from ipfsmem_providers.packs.store import LEFTOVER_SECONDS, Inventory, Packs
 from ipfsmem_providers.remote.collection import RemoteCollector
 from ipfsmem_providers.remote.files import RemoteFiles
-from ipfsmem_providers.remote.shelf import SHELVES, RemoteShelf, Snapshot
+from ipfsmem_providers.remote.object_store import STORE_NAMES, RemoteObjectStore, Snapshot
 
 T = TypeVar("T")
 #: A new pack of this many bytes is put, and another one begun.
@@ -35,13 +35,13 @@ class RemotePacks(Packs):
     merge_bytes = PACK_BYTES
     large_bytes = PACK_BYTES // 4
 
-    def __init__(self, shelf: RemoteShelf) -> None:
-        super().__init__(shelf)
-        self._remote_shelf = shelf
+    def __init__(self, store: RemoteObjectStore) -> None:
+        super().__init__(store)
+        self._remote_store = store
 
     def _rebuild(self, name: str, size: int) -> Index:
         """Do `Packs._rebuild`, in the time that a sync has for it. Merges read what they need."""
-        with self._remote_shelf.scan():
+        with self._remote_store.scan():
             return super()._rebuild(name, size)
 
     def sweep(self, inventory: Inventory, oldest: float) -> None:
@@ -61,8 +61,8 @@ class RemoteFolder(PackedStore):
         """`clock` returns nanoseconds since 1970 UTC."""
         self._remote = remote
         self._snapshot = Snapshot(remote.scan_seconds)
-        packs, pins, names = (RemoteShelf(remote, folder, self._snapshot) for folder in SHELVES)
-        self._packs_shelf = packs
+        packs, pins, names = (RemoteObjectStore(remote, folder, self._snapshot) for folder in STORE_NAMES)
+        self._packs_store = packs
         super().__init__(
             RemotePacks(packs),
             PackPins(pins, lambda: clock() // 1_000_000),
@@ -80,7 +80,7 @@ class RemoteFolder(PackedStore):
     def begin_snapshot(self, cache: bytes) -> None:
         """See `Snapshots`."""
         self._snapshot.begin()
-        self._packs_shelf.unread.clear()
+        self._packs_store.unread.clear()
 
     def end_snapshot(self) -> bytes:
         """See `Snapshots`. There is no cache."""
@@ -94,7 +94,7 @@ class RemoteFolder(PackedStore):
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
-        return sorted([*super().unread(), *self._packs_shelf.unread])
+        return sorted([*super().unread(), *self._packs_store.unread])
 
     async def close(self) -> None:
         """Close connections."""
@@ -114,4 +114,4 @@ class RemoteFolder(PackedStore):
             raise ProviderUnavailable(f"{self.name} cannot be used: {error}") from None
 
     def _collector(self, now: int) -> Collector:
-        return RemoteCollector(self._packs, self._packs_shelf, now)
+        return RemoteCollector(self._packs, self._packs_store, now)

@@ -23,7 +23,7 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
-from ipfsmem_providers.remote.shelf import TEMPORARY
+from ipfsmem_providers.remote.object_store import TEMPORARY
 from ipfsmem_providers.webdav.address import EXAMPLES, DavAddress, is_name
 from ipfsmem_providers.webdav.listing import DavEntry, ListingParser, ListingTooLarge, NotAListing
 

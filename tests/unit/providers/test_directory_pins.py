@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs.object_store import Head
 from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, PackPins
 
@@ -27,7 +27,7 @@ def root(n: int) -> CID:
 
 def pins_in(folder: Path, start: int = 0) -> PackPins:
     clock = iter(range(start, 10**9))
-    return PackPins(FolderShelf(folder.parent, folder.name), lambda: next(clock))
+    return PackPins(FolderObjectStore(folder.parent, folder.name), lambda: next(clock))
 
 
 @pytest.fixture
@@ -272,14 +272,14 @@ def test_pin_list_without_permission_stops_collection_and_hides_no_pin(
 ) -> None:
     file = merged(folder)
     single = next(folder.glob("*.json"))
-    real = FolderShelf.heads
+    real = FolderObjectStore.heads
 
-    def heads(self: FolderShelf, names: Sequence[str], length: int) -> dict[str, Head]:
+    def heads(self: FolderObjectStore, names: Sequence[str], length: int) -> dict[str, Head]:
         if {file.name, single.name}.intersection(names):
             raise PermissionError
         return real(self, names, length)
 
-    monkeypatch.setattr(FolderShelf, "heads", heads)
+    monkeypatch.setattr(FolderObjectStore, "heads", heads)
     pins = pins_in(folder)
     assert len(pins.named(NAME)) + len(pins.named("another vault")) == len([*folder.glob("*.json")])
     assert pins.unread == {file.name}
@@ -392,15 +392,15 @@ def test_list_that_another_device_merges_meanwhile_loses_no_root(
     file = merged(folder)
     whole, listed = pins_in(folder).roots(), file.read_text()
     gone = next(pin.cid for pin in pins_in(folder).named(NAME) if str(pin.cid) in listed)
-    real = FolderShelf.files
+    real = FolderObjectStore.files
     once = iter([True])
 
-    def files(self: FolderShelf, prefix: str = "") -> object:
+    def files(self: FolderObjectStore, prefix: str = "") -> object:
         found = real(self, prefix)
         if next(once, False):
             pins = pins_in(folder)
             pins.remove([pin for pin in pins.named(NAME) if pin.cid == gone])  # written as another list
         return found
 
-    monkeypatch.setattr(FolderShelf, "files", files)
+    monkeypatch.setattr(FolderObjectStore, "files", files)
     assert pins_in(folder).roots() >= whole - {gone} and not file.exists()

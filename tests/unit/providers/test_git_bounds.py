@@ -69,9 +69,9 @@ def test_names_of_any_kind_are_removed_and_nothing_else(tmp_path: Path) -> None:
     provider = at.open()
     repository = provider.repository
     before = repository.fetch(None)
-    assert {*before.shelves["pins"]} == {*strange}
+    assert {*before.stores["pins"]} == {*strange}
     after = repository.push(before, {}, [f"pins/{name}" for name in strange], squash_at=99)
-    assert not after.shelves["pins"] and after.shelves["packs"] == before.shelves["packs"]
+    assert not after.stores["pins"] and after.stores["packs"] == before.stores["packs"]
     assert at.git("ls-tree", "ipfsmem:packs") and run(roots(provider)) == set()
 
 
@@ -519,7 +519,7 @@ def test_branch_without_files_is_still_ours(tmp_path: Path) -> None:
     run(published(provider))
     repository = provider.repository
     before = repository.fetch(None)
-    gone = [f"{shelf}/{name}" for shelf, files in before.shelves.items() for name in files]
+    gone = [f"{kind}/{name}" for kind, files in before.stores.items() for name in files]
     repository.push(before, {}, gone, squash_at=99)
     assert at.git("ls-tree", "--name-only", "ipfsmem") == "README.md"
     again = run(published(at.open(), "again"))
@@ -582,7 +582,7 @@ def test_files_that_unfold_to_much_are_not_read(tmp_path: Path, monkeypatch: pyt
     )
     assert run(roots(provider)) == {made.cid} and sum(read) < 1_000_000
     assert small
-    monkeypatch.setattr(f"{GIT}shelf._HEADS_MAX", 10)
+    monkeypatch.setattr(f"{GIT}object_store._HEADS_MAX", 10)
     with Refused(OTHER), named("at most 10 are read"):
         run(at.open().pins("n"))
 

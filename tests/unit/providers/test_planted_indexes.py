@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs import index as pack_index
-from ipfsmem_providers.packs.index import Index, Place, encode_index
+from ipfsmem_providers.packs.index import BlockLocation, Index, encode_index
 
 from ipfsmem.content.tree import build_tree
 from tests.unit.providers.bucket_lab import bucket
@@ -23,7 +23,9 @@ GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 
 
 def open_index(path: Path, pack_size: int) -> Index | None:
-    return pack_index.open_index(FolderShelf(path.parent.parent, path.parent.name), path.name, pack_size)
+    return pack_index.open_index(
+        FolderObjectStore(path.parent.parent, path.parent.name), path.name, pack_size
+    )
 
 
 def test_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_a_link_is_no_index(tmp_path: Path) -> None:
 
 def test_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path: Path) -> None:
     """A sparse file that claimed 189 GB took 1.4 GB of memory."""
-    places = [Place(sha256(b"%d" % n).digest(), 40, 10) for n in range(3)]
+    places = [BlockLocation(sha256(b"%d" % n).digest(), 40, 10) for n in range(3)]
     for size, opens in ((105, True), (104, False)):
         path = tmp_path / f"{size}.idx"
         path.write_bytes(encode_index(places, size))
@@ -71,9 +73,9 @@ def test_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, buc
     try:
         index = open_index(path, pack_size)
         assert index is not None
-        assert index.find([bytes(32), b"\x01" * 32, b"\xff" * 32]) in ([], [Place(bytes(32), 0, 0)])
+        assert index.find([bytes(32), b"\x01" * 32, b"\xff" * 32]) in ([], [BlockLocation(bytes(32), 0, 0)])
         assert not index.intact()
-        assert next(index.places()) == Place(bytes(32), 0, 0)
+        assert next(index.places()) == BlockLocation(bytes(32), 0, 0)
         assert tracemalloc.get_traced_memory()[1] < 16_000_000
     finally:
         tracemalloc.stop()
@@ -84,7 +86,7 @@ def test_a_large_index_finds_what_a_small_one_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
     """Read in pieces, and never kept whole, it says the same."""
-    places = sorted(Place(sha256(b"%d" % n).digest(), n, 10) for n in range(900))
+    places = sorted(BlockLocation(sha256(b"%d" % n).digest(), n, 10) for n in range(900))
     path = tmp_path / "pack.idx"
     path.write_bytes(encode_index(places, 100_000))
     whole = open_index(path, 100_000)
@@ -135,4 +137,4 @@ def test_an_index_whose_places_are_in_no_pack_hides_nothing_in_a_bucket(offset: 
 def displaced(index: bytes, pack_size: int, offset: int, length: int) -> bytes:
     """An index with right checksums, whose blocks are all said to lie there."""
     places = pack_index.decode_index(index).places()
-    return encode_index([Place(place.digest, offset, length) for place in places], pack_size)
+    return encode_index([BlockLocation(place.digest, offset, length) for place in places], pack_size)

@@ -83,7 +83,7 @@ def test_blocks_that_are_wrong_are_not_carried() -> None:
     assert dict(with_merged_blocks(made.cid, [], [whole])) == dict(made.blocks)
 
 
-class Shelf:
+class StoredBlobs:
     """Blobs in memory; counts what is read."""
 
     def __init__(self, blobs: Mapping[bytes, bytes]) -> None:
@@ -98,7 +98,7 @@ class Shelf:
         return self.held.get(digest)
 
 
-def listed(count: int) -> tuple[Shelf, dict[CID, Upload], list[bytes]]:
+def listed(count: int) -> tuple[StoredBlobs, dict[CID, Upload], list[bytes]]:
     """A space with so many small shards, each with a root and an index."""
     known: dict[CID, Upload] = {}
     blobs: dict[bytes, bytes] = {}
@@ -118,40 +118,40 @@ def listed(count: int) -> tuple[Shelf, dict[CID, Upload], list[bytes]]:
         known[root] = Upload(
             root, frozenset([index]), frozenset(), frozenset(), number, "", IndexKind.SMALL, digest
         )
-    return Shelf(blobs), known, digests
+    return StoredBlobs(blobs), known, digests
 
 
-def planned(shelf: Shelf, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
-    return asyncio.run(plan_merge(Contents(shelf), known, most))  # type: ignore[arg-type]
+def planned(stored: StoredBlobs, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
+    return asyncio.run(plan_merge(Contents(stored), known, most))  # type: ignore[arg-type]
 
 
 def test_a_few_small_shards_are_left_alone_and_nothing_is_read() -> None:
-    shelf, known, _ = listed(5)
-    assert planned(shelf, known, 5) is None and shelf.reads == []
+    stored, known, _ = listed(5)
+    assert planned(stored, known, 5) is None and stored.reads == []
 
 
 def test_many_small_shards_are_read_once_each() -> None:
-    shelf, known, digests = listed(6)
-    merge = planned(shelf, known, 5)
+    stored, known, digests = listed(6)
+    merge = planned(stored, known, 5)
     assert merge is not None and set(merge.small) == set(merge.slices) == set(digests)
-    assert sorted(shelf.reads) == sorted(digests)
+    assert sorted(stored.reads) == sorted(digests)
     assert {item.root for item in merge.replaced} == {root for root in known if root.codec == 0x71}
     assert [len(slices) for slices in merge.slices.values()] == [1] * 6
 
 
 def test_a_shard_that_cannot_be_read_keeps_its_index() -> None:
-    shelf, known, digests = listed(6)
-    del shelf.held[digests[2]]
-    shelf.held[digests[3]] = b"\x05nonsense"
-    merge = planned(shelf, known, 5)
+    stored, known, digests = listed(6)
+    del stored.held[digests[2]]
+    stored.held[digests[3]] = b"\x05nonsense"
+    merge = planned(stored, known, 5)
     assert merge is not None and set(merge.small) == set(digests) - set(digests[2:4])
     assert {item.small for item in merge.replaced} == set(merge.small)
 
 
 def test_an_index_whose_shard_no_root_lists_is_not_counted() -> None:
-    shelf, known, digests = listed(6)
+    stored, known, digests = listed(6)
     known = {root: item for root, item in known.items() if item.is_index or item.shards != {digests[0]}}
-    assert planned(shelf, known, 5) is None
+    assert planned(stored, known, 5) is None
 
 
 def test_a_mark_is_a_small_car_of_its_own_and_no_name() -> None:

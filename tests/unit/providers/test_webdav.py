@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.http.policy import ONCE, Retry, Timing
 from ipfsmem_providers.packs import blocking_work, store
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.spans import cut, joined
 from ipfsmem_providers.packs.store import GOING
-from ipfsmem_providers.remote import shelf
+from ipfsmem_providers.remote import object_store
 from ipfsmem_providers.webdav import WebdavProvider, listing
 from ipfsmem_providers.webdav import files as dav_files
 from ipfsmem_providers.webdav.address import parse
@@ -709,8 +709,8 @@ def test_idle_sync_lists_each_folder_once(at: StandIn) -> None:
 def test_large_pack_of_a_mounted_folder_is_read_in_parts(
     at: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "WHOLE_MAX", 50_000)
-    monkeypatch.setattr(shelf, "_AHEAD", 20_000)
+    monkeypatch.setattr(object_store, "WHOLE_MAX", 50_000)
+    monkeypatch.setattr(object_store, "_AHEAD", 20_000)
     large = build_tree({"large": bytes(range(256)) * 3_000})
 
     async def body() -> None:
@@ -727,10 +727,10 @@ def test_large_pack_of_a_mounted_folder_is_read_in_parts(
 
 @pytest.mark.parametrize("bound", ["size", "time", "time of a sole provider"])
 def test_endless_pack_hides_no_other(at: StandIn, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
-    monkeypatch.setattr(shelf, "WHOLE_MAX", 50_000)
-    monkeypatch.setattr(shelf, "_AHEAD", 20_000)
+    monkeypatch.setattr(object_store, "WHOLE_MAX", 50_000)
+    monkeypatch.setattr(object_store, "_AHEAD", 20_000)
     if bound == "size":
-        monkeypatch.setattr(shelf, "FILE_MAX", 100_000)
+        monkeypatch.setattr(object_store, "FILE_MAX", 100_000)
     large = build_tree({"large": bytes(range(256)) * 3_000})
     clock = [0.0]
 
@@ -837,7 +837,7 @@ def test_each_of_many_requests_is_progress(at: StandIn, monkeypatch: pytest.Monk
 
 
 def test_request_for_parts_reads_no_more_than_its_bound(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (store, shelf):
+    for module in (store, object_store):
         monkeypatch.setattr(module, "_SPAN", 20_000)
     tree = build_tree({f"{number}": bytes([number]) * 5_000 for number in range(20)})
     asked = list[int]()
@@ -1019,7 +1019,7 @@ def test_pack_restored_by_another_device_stays(at: StandIn) -> None:
 
         async def swept(request: web.Request) -> web.StreamResponse:
             answer = at.server._move(request, at.server._path(request.raw_path))
-            FolderShelf(at.folder, "packs").sweep(time.time() - DAY)
+            FolderObjectStore(at.folder, "packs").sweep(time.time() - DAY)
             return answer
 
         at.server.faults.add("MOVE", "car", swept)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs.object_store import Head
 from ipfsmem_providers.peer import PeerProvider
 
@@ -182,10 +182,10 @@ def test_file_written_after_folders_were_listed_stays_in_its_place(
     sync(tmp_path, "a", provider, "one")
     there = [*(stick / "names").iterdir(), *(stick / "pins").iterdir()]
 
-    def listed_before(shelf: FolderShelf, prefix: str = "") -> frozenset[str]:
+    def listed_before(store: FolderObjectStore, prefix: str = "") -> frozenset[str]:
         return frozenset(file.name for file in there if file.name.startswith(prefix))
 
-    monkeypatch.setattr(FolderShelf, "not_files", listed_before)
+    monkeypatch.setattr(FolderObjectStore, "not_files", listed_before)
     sync(tmp_path, "a", provider, "two")
     assert [*stick.rglob("*.aside-*")] == []
 
@@ -218,14 +218,14 @@ def test_old_record_that_may_not_be_read_is_kept(tmp_path: Path, monkeypatch: py
     for name in closed:
         (stick / "names" / name).write_bytes(b"a record")
         os.utime(stick / "names" / name, (1, 1))
-    real = FolderShelf.heads
+    real = FolderObjectStore.heads
 
-    def heads(self: FolderShelf, names: Sequence[str], length: int) -> dict[str, Head]:
+    def heads(self: FolderObjectStore, names: Sequence[str], length: int) -> dict[str, Head]:
         if closed.intersection(names):
             raise PermissionError
         return real(self, names, length)
 
-    monkeypatch.setattr(FolderShelf, "heads", heads)
+    monkeypatch.setattr(FolderObjectStore, "heads", heads)
     with as_a_folder(stick) as place:
         assert sync(tmp_path, "a", place, "two").exit_code == 45
     assert all((stick / "names" / name).exists() for name in closed)

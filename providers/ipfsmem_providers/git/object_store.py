@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ipfsmem.errors import ProviderRefused
-from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.git.errors import OTHER_HINT
 from ipfsmem_providers.git.program import LocalFailure
-from ipfsmem_providers.git.repository import FILE_MAX, SHELVES, BranchTree, CacheRepository, TreeEntry
+from ipfsmem_providers.git.repository import FILE_MAX, STORE_NAMES, BranchTree, CacheRepository, TreeEntry
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
@@ -52,7 +52,7 @@ class BranchChanges:
         for path in self.puts:
             if path.startswith("packs/") and path.endswith(".car"):
                 gone |= {f"{path[:-4]}{ending}" for ending in (GOING, LOST)}
-        there = {f"{shelf}/{name}" for shelf, files in tree.shelves.items() for name in files}
+        there = {f"{kind}/{name}" for kind, files in tree.stores.items() for name in files}
         return sorted((gone & there) - self.puts.keys())
 
 
@@ -62,7 +62,7 @@ PackState = tuple[str, str]
 
 def pack_states(tree: BranchTree) -> dict[str, PackState]:
     """Return the packs of a tree by name. One whose state changes or that is gone may have lost blocks."""
-    packs = tree.shelves["packs"]
+    packs = tree.stores["packs"]
     return {
         name: (entry.oid, lost.oid if (lost := packs.get(f"{name[:-4]}{LOST}")) is not None else "")
         for name, entry in packs.items()
@@ -79,17 +79,17 @@ class BranchView:
     def get(self, path: str) -> bytes | TreeEntry | None:
         if path in self.changes.puts:
             return self.changes.puts[path]
-        shelf, _, name = path.partition("/")
-        return None if path in self.changes.gone else self.tree.shelves[shelf].get(name)
+        kind, _, name = path.partition("/")
+        return None if path in self.changes.gone else self.tree.stores[kind].get(name)
 
-    def entries(self, shelf: str) -> dict[str, bytes | TreeEntry]:
-        found: dict[str, bytes | TreeEntry] = dict(self.tree.shelves[shelf])
+    def entries(self, kind: str) -> dict[str, bytes | TreeEntry]:
+        found: dict[str, bytes | TreeEntry] = dict(self.tree.stores[kind])
         for path in self.changes.gone:
-            if path.startswith(f"{shelf}/"):
-                found.pop(path[len(shelf) + 1 :], None)
+            if path.startswith(f"{kind}/"):
+                found.pop(path[len(kind) + 1 :], None)
         for path, put in self.changes.puts.items():
-            if path.startswith(f"{shelf}/"):
-                found[path[len(shelf) + 1 :]] = put
+            if path.startswith(f"{kind}/"):
+                found[path[len(kind) + 1 :]] = put
         return found
 
 
@@ -127,8 +127,8 @@ class BlobReader:
                 total -= len(self._kept.pop(next(iter(self._kept))))
 
 
-class GitShelf:
-    """`packs`, `pins` or `names` in a branch, as a shelf (packs/object_store.py)."""
+class GitObjectStore:
+    """`packs`, `pins` or `names` in a branch, as an object store (packs/object_store.py)."""
 
     cheap_read_bytes = 1 << 20
 
@@ -144,7 +144,7 @@ class GitShelf:
         self._kind, self._view, self._repository, self._blobs, self._where = (
             kind, view, repository, blobs, where,
         )  # fmt: skip
-        self._local = FolderShelf(repository.folder, "indexes")
+        self._local = FolderObjectStore(repository.folder, "indexes")
 
     def __str__(self) -> str:
         return f"{self._where}/{self._kind}"
@@ -253,7 +253,7 @@ class GitShelf:
         if view.get(path) is None:
             raise FileNotFoundError(path)
         view.changes.puts.pop(path, None)
-        if name in view.tree.shelves[self._kind]:
+        if name in view.tree.stores[self._kind]:
             view.changes.gone.add(path)
 
     def set_aside(self, name: str) -> None:
@@ -327,17 +327,17 @@ class GitCollector(Collector):
         taken = not is_needed()
         for ending in (".car", GOING, LOST, INDEX) if taken else (GOING,):
             with contextlib.suppress(OSError):
-                self._packs.shelf.unlink(f"{name[:64]}{ending}")
+                self._packs.store.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
         return taken
 
 
-def shelves(
+def object_stores(
     view: Callable[[], BranchView], repository: CacheRepository, where: str
-) -> tuple[GitShelf, GitShelf, GitShelf]:
-    """Return the shelves of packs, pins and names."""
+) -> tuple[GitObjectStore, GitObjectStore, GitObjectStore]:
+    """Return the object stores of packs, pins and names."""
     blobs = BlobReader(repository)
-    packs, pins, names = (GitShelf(kind, view, repository, blobs, where) for kind in SHELVES)
+    packs, pins, names = (GitObjectStore(kind, view, repository, blobs, where) for kind in STORE_NAMES)
     return packs, pins, names
 
 

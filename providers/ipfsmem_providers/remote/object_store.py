@@ -1,4 +1,4 @@
-"""`packs`, `pins` or `names` of a folder on another machine, as a shelf (packs/object_store.py).
+"""`packs`, `pins` or `names` of a folder on another machine, as an object store (packs/object_store.py).
 
 Within one call of the provider, links and placeholders are looked up in the listing that was made for the files. During a
 snapshot all calls share one listing of each folder.
@@ -27,7 +27,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 #: The folders inside a shared folder.
-SHELVES: Final = ("packs", "pins", "names")
+STORE_NAMES: Final = ("packs", "pins", "names")
 #: What unfinished files begin with, as in a shared folder.
 TEMPORARY: Final = ".new-"
 #: A file of up to this many bytes is read whole into memory; a larger one part by part.
@@ -66,7 +66,7 @@ class Snapshot:
         return bool(dropped)
 
 
-class RemoteShelf:
+class RemoteObjectStore:
     """One folder of a folder on another machine. Methods block; they are called in threads of BlockingWork."""
 
     cheap_read_bytes = 16 * 1024
@@ -254,13 +254,13 @@ class RemoteShelf:
 
     def sweep(self, oldest: float) -> None:
         """Remove unfinished files from all folders; a pack that was hidden and neither removed nor restored is restored."""
-        for folder in SHELVES:
-            shelf = RemoteShelf(self.remote, folder, Snapshot())
-            for name, info in shelf.files(TEMPORARY).items():
+        for folder in STORE_NAMES:
+            store = RemoteObjectStore(self.remote, folder, Snapshot())
+            for name, info in store.files(TEMPORARY).items():
                 if info.modified < oldest * 1000:
                     own = name.removeprefix(TEMPORARY)
                     with contextlib.suppress(OSError, ProviderError):
-                        shelf.restore(name, own) if is_pack(own) else shelf.unlink(name)
+                        store.restore(name, own) if is_pack(own) else store.unlink(name)
 
     def held_open(self) -> AbstractContextManager[None]:
         """Do nothing: each request names the whole path."""
