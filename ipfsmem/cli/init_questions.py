@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -119,7 +120,14 @@ def _offers() -> list[StorageOffer]:
     except OSError:
         mounts = ""
     return storage_offers(
-        Computer(home, folder, os.environ, mounts, lambda name: shutil.which(name) is not None)
+        Computer(
+            home,
+            folder,
+            os.environ,
+            mounts,
+            lambda name: shutil.which(name) is not None,
+            lambda name: find_spec(name) is not None,
+        )
     )
 
 
@@ -156,7 +164,10 @@ def _taken(offer: StorageOffer) -> tuple[str, Path | None]:
         answer = _text(offer.asks).strip("/").removesuffix(".git")
         if _ANSWER.fullmatch(answer) and ".." not in answer:
             return offer.spec.format(answer), None
-        click.echo(f"{clean(answer)} cannot be a name here. Use letters, digits and dashes.", err=True)
+        click.echo(
+            f"{clean(answer)} cannot be a name here. Use letters, digits, - and /.",
+            err=True,
+        )
 
 
 def _one_of(question: str, answers: Sequence[tuple[T, str]]) -> T:

@@ -1,8 +1,8 @@
 """Storage for a vault that this computer has already: folders that a program syncs, drives and network shares, a git host with an
 account, a bucket.
 
-Reads settings of other programs and the table of mounts, runs no program and sends nothing. It never looks into a mount, as one
-whose server is down blocks. A setting that cannot be read offers nothing.
+Reads settings of other programs and the table of mounts, runs no program and sends nothing. It does not look into the shares and
+drives of that table, as one whose server is down blocks. A setting that cannot be read offers nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import configparser
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -23,7 +25,7 @@ from ipfsmem.files.surroundings import git_folder
 FOLDER = "ipfsmem"
 #: Maximum size in bytes of a setting that is read.
 _MAX_SETTINGS = 1024 * 1024
-#: Maximum offers of one kind.
+#: Maximum offers of one program or kind.
 _MAX_OFFERS = 4
 #: Folders that programs sync, in the home.
 _IN_HOME = (
@@ -53,8 +55,9 @@ _DRIVES = re.compile(r"/(?:run/)?media/[^/]+/[^/]+")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _GH_HOST = re.compile(r"([A-Za-z0-9.-]+):\s*")
 _GH_VALUE = re.compile(r" {4}(user|git_protocol): *\"?([A-Za-z0-9_-]+)\"?\s*")
+#: A repository at a host, without a password; what comes before its name.
 _REMOTE = re.compile(
-    r"(?P<start>(?:https://|ssh://(?:[\w.-]+@)?|[\w.-]+@)(?P<host>[\w.-]+)(?::\d+)?[:/].*?)/?[^/:]+/?"
+    r"(?P<start>(?:https://|ssh://(?:[\w.-]+@)?)[\w.-]+(?::\d+)?/(?:(?!\.)[\w.~-]+/)*|[\w.-]+@[\w.-]+:(?:(?!\.)[\w.~-]+/)*)(?!\.)[\w.~-]+/?"
 )
 
 
@@ -80,23 +83,21 @@ class Computer(NamedTuple):
     environment: Mapping[str, str]
     #: The text of /proc/self/mounts, "" where there is none.
     mounts: str
-    #: Tell whether a program is installed.
+    #: Tell whether a program is installed, and whether a module of Python is.
     has_program: Callable[[str], bool]
+    has_module: Callable[[str], bool]
 
 
 def storage_offers(computer: Computer) -> list[StorageOffer]:
     """Return the places that this computer has, without doubles: synced folders, git hosts, a bucket, drives."""
-    found = [
-        *_first(_synced_folders(computer)),
-        *_first(_git_hosts(computer)),
-        *_bucket(computer),
-        *_first(_mounts(computer.mounts)),
-    ]
-    return list({offer.spec: offer for offer in reversed(found)}.values())[::-1]
-
-
-def _first(offers: Iterator[StorageOffer]) -> list[StorageOffer]:
-    return list({offer.spec: offer for offer in offers}.values())[:_MAX_OFFERS]
+    every = (_synced_folders(computer), _git_hosts(computer), _bucket(computer), _mounts(computer.mounts))
+    found, of_kind = dict[str, StorageOffer](), Counter[str]()
+    for offer in chain(*every):
+        kind = offer.text.partition(":")[0]
+        if offer.spec not in found and of_kind[kind] < _MAX_OFFERS:
+            found[offer.spec] = offer
+            of_kind[kind] += 1
+    return list(found.values())
 
 
 def _read(path: Path) -> str:
@@ -200,20 +201,19 @@ def _git_hosts(computer: Computer) -> Iterator[StorageOffer]:
     if not computer.has_program("git"):
         return
     for host, user, protocol in _gh_accounts(computer):
-        start = f"git@{host}:{user}" if protocol == "ssh" else f"https://{host}/{user}"
+        start = f"git@{host}:{user}/" if protocol == "ssh" else f"https://{host}/{user}/"
         create = f", created with: gh repo create {user}/NAME --private"
         yield StorageOffer(
             f"git: a private repository of {user} at {host}{create}",
-            f"git:{start}/{{}}.git",
+            f"git:{start}{{}}.git",
             asks="Repository",
         )
     for url in _remotes(computer.folder):
-        remote = _REMOTE.fullmatch(url)
-        if remote is not None and "{" not in url:
+        if remote := _REMOTE.fullmatch(url):
             start = remote["start"]
             yield StorageOffer(
-                f"git: another private repository at {start}, of its own for this vault",
-                f"git:{start}/{{}}.git",
+                f"git: another private repository at {start}, for this vault alone",
+                f"git:{start}{{}}.git",
                 asks="Repository",
             )
 
@@ -255,20 +255,24 @@ def _remotes(folder: Path) -> list[str]:
     return urls
 
 
-def _bucket(computer: Computer) -> list[StorageOffer]:
-    """Return the offer of a bucket if the AWS tools have a profile with keys that this process would use."""
+def _bucket(computer: Computer) -> Iterator[StorageOffer]:
+    """Yield a bucket if there are keys for one: those of the environment, or of the profile of the AWS tools."""
+    environment = computer.environment
+    if not computer.has_module("obstore"):
+        return
+    keys = "the keys in AWS_ACCESS_KEY_ID" if environment.get("AWS_ACCESS_KEY_ID") else _aws_profile(computer)
+    if keys:
+        yield StorageOffer(f"bucket: one that {keys} may use", f"bucket:s3://{{}}/{FOLDER}", asks="Bucket")
+
+
+def _aws_profile(computer: Computer) -> str:
+    """Return the profile that this process would use, if it has keys; else ""."""
     environment = computer.environment
     name = environment.get("AWS_PROFILE") or environment.get("AWS_DEFAULT_PROFILE") or "default"
     file = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or computer.home / ".aws/credentials")
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True, default_section="")
     try:
         parser.read_string(_read(file))
-    except configparser.Error:
-        return []
-    if not parser.has_option(name, "aws_access_key_id"):
-        return []
-    return [
-        StorageOffer(
-            f"bucket: one that the AWS profile {name} may use", f"bucket:s3://{{}}/{FOLDER}", asks="Bucket"
-        )
-    ]
+    except (configparser.Error, AttributeError):  # a value below a name without one
+        return ""
+    return f"the AWS profile {name}" if parser.has_option(name, "aws_access_key_id") else ""

@@ -75,8 +75,8 @@ class Filter(msgspec.Struct, frozen=True):
 
     @property
     def of_index(self) -> Filter:
-        """Return the filter of the index that is searched. Others only restrict the hits, so that they change no rank: parts of
-        sessions have an index of their own."""
+        """Return the filter of the index that is searched. Others restrict the hits alone, which are ranked with the words
+        and neighbours of all entries: parts of sessions have an index of their own."""
         return Filter(SESSION) if self.type == SESSION else _ALL
 
     def takes(self, one: IndexedEntry) -> bool:

@@ -30,7 +30,7 @@ class Person:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ipfsmem.cli", "init", "--home", str(home), *arguments],
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=home.parent, start_new_session=True,
-            env={**environment, "NO_COLOR": "1", "IPFSMEM_CONFIG": os.devnull, **variables},
+            env={**environment, "NO_COLOR": "1", "IPFSMEM_CONFIG": os.devnull, "HOME": str(home.parent), **variables},
         )  # fmt: skip
         os.close(theirs)
         self.seen = ""

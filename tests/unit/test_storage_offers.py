@@ -14,14 +14,16 @@ from ipfsmem.cli.storage_offers import Computer, StorageOffer, storage_offers
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.git").mkdir(parents=True)  # a work tree without remotes, wherever the tests run
     return tmp_path / "home"
 
 
 def offers(
-    home: Path, mounts: str = "", *, programs: Iterable[str] = ("git",), **environment: str
+    home: Path, mounts: str = "", *, programs: Iterable[str] = ("git", "obstore"), **environment: str
 ) -> list[StorageOffer]:
-    return storage_offers(Computer(home, home, environment, mounts, set(programs).__contains__))
+    return storage_offers(
+        Computer(home, home, environment, mounts, set(programs).__contains__, set(programs).__contains__)
+    )
 
 
 def wrote(path: Path, text: str | bytes) -> None:
@@ -108,14 +110,19 @@ def test_accounts_of_gh_and_remotes_here_are_offered_as_git(home: Path) -> None:
     wrote(
         home / ".git/config",
         '[core]\n\tbare = false\n[remote "origin"]\n\turl = git@gitlab.com:team/sub/project.git\n\tfetch = +x\n'
-        '[remote "x"]\n\turl = ext::sh -c evil\n[remote "h"]\n\turl = https://token@example.org/a/b\n[branch "m"]\n\turl = no/x\n',
+        '[remote "x"]\n\turl = ext::sh -c evil\n[remote "h"]\n\turl = https://token@example.org/a/b\n[branch "m"]\n\turl = no/x\n'
+        '[remote "p"]\n\turl = https://oauth2:TOK@gitlab.com/a/b\n[remote "s"]\n\turl = ssh://git:pw@host/a/b\n'
+        '[remote "b"]\n\turl = https://host/a{x}/b\n[remote "d"]\n\turl = https://host/../b\n'
+        '[remote "o"]\n\turl = git@own.example:vault.git\n',
     )
     found = offers(home)
     assert [offer.spec for offer in found] == [
         "git:git@github.com:anna/{}.git",
         "git:https://ghe.example/a-b/{}.git",
         "git:git@gitlab.com:team/sub/{}.git",
+        "git:git@own.example:{}.git",
     ]
+    assert not any(secret in str(found) for secret in ("TOK", "pw", "token"))
     assert all(offer.asks == "Repository" for offer in found)
     assert "gh repo create anna/NAME --private" in found[0].text
     assert offers(home, programs=()) == []
@@ -131,7 +138,29 @@ def test_bucket_is_offered_for_a_profile_with_keys(home: Path) -> None:
         "bucket:s3://{}/ipfsmem",
         "Bucket",
     ) and "profile default" in offer.text
-    assert offers(home, AWS_PROFILE="work") == []
+    assert offers(home, AWS_PROFILE="work") == [] and offers(home, programs=()) == []
+    (offer,) = offers(home, AWS_PROFILE="work", AWS_ACCESS_KEY_ID="A")
+    assert "AWS_ACCESS_KEY_ID" in offer.text
+
+
+def test_one_program_leaves_room_for_the_others(home: Path) -> None:
+    for number in range(9):
+        (home / f"OneDrive - {number}").mkdir()
+    (home / "Nextcloud").mkdir()
+    assert [one.text.partition(":")[0] for one in offers(home)] == ["OneDrive"] * 4 + ["Nextcloud"]
+
+
+@pytest.mark.parametrize(
+    ("url", "spec"),
+    [
+        ("ssh://me@host:22/a/b/c.git/", "git:ssh://me@host:22/a/b/{}.git"),
+        ("https://host/b", "git:https://host/{}.git"),
+        ("git@host:~anna/b.git", "git:git@host:~anna/{}.git"),
+    ],
+)
+def test_repository_beside_the_one_here_is_offered(home: Path, url: str, spec: str) -> None:
+    wrote(home / ".git/config", f'[remote "origin"]\nurl = {url}\n')
+    assert [one.spec for one in offers(home)] == [spec]
 
 
 @given(st.sampled_from([".dropbox/info.json", ".config/syncthing/config.xml", ".config/gh/hosts.yml", ".aws/credentials"]),

@@ -101,7 +101,7 @@ export class Finding {
     needOneOf('kind', kind, Object.keys(KINDS))
     const [which, today, isThen] = [KINDS[kind], this.#today, this.#talks.then({ since, until, when })]
     const everything = which.has('memory') ? this.shown.list(scopes, { sessions: true }) : []
-    // Parts of sessions are found only with the type `session`. Any other filter only restricts the hits, so it changes no rank.
+    // Parts of sessions are found only with the type `session`. Any other filter restricts the hits alone, which are ranked with the words and neighbours of all entries.
     const isOfSessions = type === SESSION
     const listed = everything.filter(one => (isOfSessions ? one.type === type : !one.part))
     const all = new Map(listed.filter(one => one.here && !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
