@@ -84,7 +84,7 @@ def command(
     \b
     versions   syncs, then deletes old versions at the providers and their data here, with a reason for
                each; it keeps the newest version of each device, unchecked ones, those of the last day,
-               and the last one before a mass delete of more than a tenth of a person's texts in a day
+               and the last one before a mass delete of more than a tenth of one author's texts in a day
     leftovers  old indexes, temporary files, operation records and sync notices
     files      rewrites the database and the vectors; needs the same amount of free disk space
     """

@@ -207,7 +207,7 @@ class _ArrayRanking:
         self.dated = np.zeros(entries, dtype=bool)
         self.dated[list(asked.dated)] = True
         self.looked = self._look_at(best, close)
-        #: By examined entry, with all of their groups: the score of the words, and that of the entry alone.
+        #: For each examined entry and all entries of its group: the score of its words, and its own score.
         there, self.words, self.own = self._with_groups(), np.zeros(entries), np.zeros(entries)
         self.words[there] = self._words_of(there, best)
         self.own[there] = self._own_of(there)

@@ -45,7 +45,7 @@ def start(home: Path, stick: str) -> tuple[str, list[str]]:
 
 
 def test_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick: str) -> None:
-    """Five members after four syncs."""
+    """The vault had five members after four syncs."""
     seen = {start(tmp_path / "home", stick)[0] for _ in range(4)}
     assert len(seen) == 1
     assert start(tmp_path / "home", stick)[1] == [*seen]

@@ -1,4 +1,4 @@
-"""Packs: blocks stored as ordinary, immutable CAR files on an object store (object_store.py).
+"""Packs: blocks stored as ordinary, immutable CAR files in an object store (object_store.py).
 
 `packs/<SHA-256 of the file>.car`, each with its index. A pack appears whole under a name derived from its
 content, and is removed only when another pack holds all its blocks. So devices need no lock: one that finds a

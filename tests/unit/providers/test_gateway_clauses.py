@@ -1,5 +1,5 @@
 """Our peer as a trustless gateway, clause by clause: the Trustless Gateway Specification of 2026-03-05, IPIP-412 (orders and
-duplicates in CARs), and what the Path Gateway Specification says of headers. Findings P5 and P6.
+duplicates in CARs), and what the Path Gateway Specification says of headers.
 
 | clause | test |
 | --- | --- |
@@ -11,7 +11,7 @@ duplicates in CARs), and what the Path Gateway Specification says of headers. Fi
 | `entity-bytes` | `test_entity_bytes`, `test_entity_bytes_of_*`, `test_a_range_does_not_need_the_other_blocks` |
 | `car-version`, `car-order`, `car-dups` and the parameters of the type | `test_duplicates`, `test_orders_and_versions` |
 | 404 for a root, or a path, that is not here | `test_what_is_not_here` |
-| a child that is missing ends the stream, and not as if it were whole | `test_p5_*` |
+| a child that is missing ends the stream, and not as if it were whole | `test_a_tree_with_a_hole_*`, `test_a_hole_far_down_*` |
 | `Content-Type`, `Content-Disposition`, `filename` | `test_names_of_what_is_saved` |
 | `Content-Location`, and that caches hold formats apart | `test_where_the_same_answer_stands` |
 | preferences in `Accept`: what cannot be had is passed over for the next | `test_a_list_of_preferences` |

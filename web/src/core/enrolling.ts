@@ -185,7 +185,7 @@ async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonl
     const some = given.get(of) ?? new Set(roots)
     given.set(of, some.add(id))
   }
-  const revokedBy = view.revokedBy.map(([, id]) => id)
+  const revoked = view.revokedBy.map(([, id]) => id)
   const made: Statement[] = []
   for (const [of, served] of given) {
     const boxes = [...new Set([...served].map(boxOf))].sort(byCodePoints)
@@ -196,7 +196,7 @@ async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonl
         ek: key.id,
         epoch: key.epoch,
         for: [...served].sort(byCodePoints),
-        not: [...view.asked].filter(id => !revokedBy.includes(id)).sort(byCodePoints),
+        not: [...view.asked].filter(id => !revoked.includes(id)).sort(byCodePoints),
         of: of === '' ? [] : of.split(' ').sort(byCodePoints),
         old: olderNames(ring, hex(signer.public)).filter(id => id !== key.id).sort(byCodePoints),
         slots: slots.sort(byCodePoints),
