@@ -7,6 +7,8 @@ import asyncio
 import hashlib
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,6 +33,7 @@ from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 from tests.support import effort
+from tests.support.patience import PATIENCE
 from tests.unit.published.test_plain_layout import WALLET
 
 DAY = 86_400
@@ -293,17 +296,58 @@ def test_pack_that_was_hidden_when_packs_were_examined_stays(
     stick.later(1.1)
     [marked] = stick.packs(".going")
     pack = stick.folder / "packs" / f"{marked}.car"
-    hidden = pack.rename(pack.with_name(f".new-{pack.name}"))
+    hidden = pack.with_name(f".new-{pack.name}")
     stick.pin(next(cid for cid, _ in build_tree(OLD).blocks if cid.codec == RAW))
-    real = directory_collect.FolderCollector._take_away
+    collector = directory_collect.FolderCollector
+    look, take = collector._live, collector._take_away
+
+    def live(self: Any, roots: Any) -> set[bytes]:
+        pack.rename(hidden)
+        return look(self, roots)
 
     def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
+        monkeypatch.setattr(collector, "_live", look)
         os.utime(hidden.rename(pack), (0, 0))
-        return real(self, name, is_needed)
+        return take(self, name, is_needed)
 
-    monkeypatch.setattr(directory_collect.FolderCollector, "_take_away", take_away)
+    monkeypatch.setattr(collector, "_live", live)
+    monkeypatch.setattr(collector, "_take_away", take_away)
     stick.collect()
     assert pack.exists() and stick.whole(OLD)
+
+
+_KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from ipfsmem.device.shared_folder import SharedFolder
+from ipfsmem_providers.directory import DirectoryProvider
+hide = SharedFolder.replace
+def killed(folder, name, new):
+    hide(folder, name, new)
+    if name.endswith(".car") and ".new-" in new:
+        os._exit(9)
+SharedFolder.replace = killed
+asyncio.run(DirectoryProvider(Path(sys.argv[1]), clock=lambda: int(sys.argv[2])).collect())
+"""
+
+
+@pytest.mark.parametrize("by", ["collection", "upload"])
+def test_pack_of_a_pinned_tree_that_a_killed_collection_hid_is_restored(stick: Stick, by: str) -> None:
+    """It is pinned by a device that was told before the mark that it is there."""
+    stick.pin(stick.put(NEW))
+    old = stick.put(OLD)
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    command = [sys.executable, "-c", _KILLED, str(stick.folder), str(stick.clock.ns)]
+    assert subprocess.run(command, timeout=PATIENCE).returncode == 9
+    assert stick.packs(".going") and list((stick.folder / "packs").glob(".new-*.car"))
+    stick.pin(old)
+    if by == "collection":
+        asyncio.run(stick.open().collect())
+    else:
+        stick.put({"x": b"1"})
+    assert stick.whole(OLD) and stick.whole(NEW)
 
 
 def test_a_tree_that_is_not_whole_stops_it(stick: Stick) -> None:

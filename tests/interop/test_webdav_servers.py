@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import itertools
+import multiprocessing
 import os
 import signal
 import time
@@ -134,49 +135,57 @@ def test_writers_lose_nothing_in_a_race(at: DavFolder, monkeypatch: pytest.Monke
 
 def test_publisher_killed_at_any_request_loses_nothing(at: DavFolder) -> None:
     """What was acknowledged before stays, what is pinned is whole, and the next device publishes."""
-    before = build_tree({"a.md": b"before"})
-    asyncio.run(_publish(at.open(), before))
-    step, killed = 0, True
+    first = build_tree({"a.md": b"first"})
+    asyncio.run(_publish(at.open(), first))
+    trees, killed = [first], True
     while killed:
-        step += 1
-        tree = build_tree({"a.md": f"killed at {step}".encode()})
-        killed = _killed(at, tree, step)
+        step = len(trees)
+        trees.append(_killed_tree(step))
+        killed = _killed(at, step)
 
         async def body() -> None:
             provider = at.open()
             pinned = {pin.cid for pin in await provider.pins("n")}
-            assert await _is_whole(provider, before)
-            for cid in pinned - {before.cid}:
-                assert cid in await provider.get_blocks([cid])
-            await _publish(provider, tree)  # noqa: B023
-            assert await _is_whole(provider, tree)  # noqa: B023
+            assert {tree.cid for tree in trees[:-1]} <= pinned
+            for tree in trees:
+                assert tree.cid not in pinned or await _is_whole(provider, tree)
+            await _publish(provider, trees[-1])
+            assert await _is_whole(provider, trees[-1])
             await provider.close()
 
         asyncio.run(body())
-    assert step > 8
+    assert len(trees) > 8
 
 
-def _killed(at: DavFolder, tree: BuiltTree, step: int) -> bool:
+def _killed_tree(step: int) -> BuiltTree:
+    return build_tree({"a.md": f"killed at {step}".encode(), "sub/b.md": f"also at {step}".encode()})
+
+
+def _killed(at: DavFolder, step: int) -> bool:
     """Publish in a process that is killed before its request number `step`; tell whether it came so far."""
-    child = os.fork()
-    if child == 0:
-        try:
-            left = itertools.count(1)
-            send = Http._send
+    # A fork of this process could wait for a lock that a thread of it holds.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    child = context.Process(target=_publish_until, args=(at, step))
+    child.start()
+    child.join(PATIENCE)
+    if child.exitcode is None:
+        child.kill()
+    assert child.exitcode in (0, -signal.SIGKILL)
+    return child.exitcode != 0
 
-            async def counted(self: Http, *args: Any) -> Any:
-                if next(left) == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return await send(self, *args)
 
-            Http._send = counted  # type: ignore[method-assign]
-            asyncio.run(_publish(at.open(), tree))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL)
-    return status != 0
+def _publish_until(at: DavFolder, step: int) -> None:
+    left = itertools.count(1)
+    send = Http._send
+
+    async def counted(self: Http, *args: Any) -> Any:
+        if next(left) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await send(self, *args)
+
+    Http._send = counted  # type: ignore[method-assign]
+    asyncio.run(_publish(at.open(), _killed_tree(step)))
 
 
 async def _publish(provider: Provider, tree: BuiltTree) -> None:

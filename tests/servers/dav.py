@@ -27,6 +27,10 @@ class DavServer:
         self.ranges = True
         #: A server that a proxy reaches in the clear, and that knows its own address by no other scheme.
         self.behind_tls = False
+        #: A server that looks at the target of a rename first, deletes it, and answers 403 for a missing source.
+        self.deletes_first = False
+        #: Sizes that lists tell of files, by name, instead of theirs.
+        self.sizes: dict[str, int] = {}
 
     def app(self) -> web.Application:
         """The application, its faults first."""
@@ -70,12 +74,14 @@ class DavServer:
         if self.behind_tls and "://" in request.headers["Destination"]:
             return web.Response(status=502)
         new = self._path(request.headers["Destination"])
-        if not path.exists():
+        if not path.exists() and not self.deletes_first:
             return web.Response(status=404)
         if new.exists() and request.headers.get("Overwrite") == "F":
             return web.Response(status=412)
         if new.exists():
             shutil.rmtree(new) if new.is_dir() else new.unlink()
+        if not path.exists():
+            return web.Response(status=403)
         path.replace(new)
         return web.Response(status=201)
 
@@ -108,7 +114,7 @@ class DavServer:
         else:
             status = path.stat()
             when = format_datetime(datetime.fromtimestamp(status.st_mtime, UTC), usegmt=True)
-            props = f"<d:resourcetype/><d:getcontentlength>{status.st_size}</d:getcontentlength><d:getlastmodified>{when}</d:getlastmodified>"
+            props = f"<d:resourcetype/><d:getcontentlength>{self.sizes.get(path.name, status.st_size)}</d:getcontentlength><d:getlastmodified>{when}</d:getlastmodified>"
             props += f'<d:getetag>"{status.st_mtime_ns}"</d:getetag>'
         return (
             f"<d:response><d:href>{escape(href)}</d:href>"

@@ -18,6 +18,7 @@ from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import read_at
 from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.packs.pins import is_pin
 from ipfsmem_providers.packs.store import is_pack
 
 #: The folders inside a shared folder.
@@ -85,15 +86,15 @@ class FolderObjectStore(SharedFolder):
         return NewFile(self)
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files from all object stores of the shared folder; a pack that was hidden and neither removed nor restored
-        is restored."""
+        """Remove unfinished files from all object stores of the shared folder; a pack or a pin that was hidden and neither removed
+        nor restored is restored."""
         for kind in STORE_NAMES:
             store = FolderObjectStore(self.parent, kind)
             for name in store.names():
                 own = name.removeprefix(TEMPORARY)
                 with contextlib.suppress(OSError):
                     if own != name and store.lstat(name).st_mtime < oldest:
-                        store.restore(name, own) if is_pack(own) else store.unlink(name)
+                        store.restore(name, own) if is_pack(own) or is_pin(own) else store.unlink(name)
 
 
 @contextlib.contextmanager

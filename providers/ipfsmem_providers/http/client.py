@@ -64,6 +64,7 @@ __all__ = [
     "CONCURRENCY",
     "Answer",
     "CountBytes",
+    "CutOff",
     "Http",
     "NotConnected",
     "Origin",
@@ -85,6 +86,10 @@ _log = logging.getLogger("ipfsmem.providers")
 
 class NotConnected(ProviderUnavailable):
     """No connection was made, so nothing was done."""
+
+
+class CutOff(ProviderUnavailable):
+    """The connection broke while an answer was received."""
 
 
 class _ConnectTimedOut(NotConnected):
@@ -299,7 +304,11 @@ class Http:
                 return ProviderUnavailable(text)
             self._bounds.stalled(origin_of(url), timeout.seconds_lost)
             return _Stalled(text)
-        kind = NotConnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
+        kind: type[ProviderUnavailable] = ProviderUnavailable
+        if isinstance(error, aiohttp.ClientConnectorError):
+            kind = NotConnected
+        elif isinstance(error, aiohttp.ClientPayloadError):
+            kind = CutOff
         return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
 
     async def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Common parts of folder and bucket: blocks in packs, pins and records in object stores."""
+"""Common parts of folders, buckets and git repositories: blocks in packs, pins and records in object stores."""

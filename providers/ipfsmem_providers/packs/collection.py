@@ -81,10 +81,8 @@ class Collector(ABC):
     def remove(self, read: Callable[[], Roots]) -> int:
         """Remove packs that were marked a day ago, after saving their blocks that are needed by now. Returns the bytes that are
         free. `read` reads the roots; it is called again before each removal."""
-        inventory = self._packs.inventory()
-        due = self._due(inventory)
+        due = self._due(self._sweep())  # first: a tree may need a pack that a stopped collection hid
         if not due:
-            self._packs.sweep(inventory, (self._now - DAY_MS) / 1000)
             return 0
         roots = read()
         if not roots.pinned:
@@ -99,9 +97,11 @@ class Collector(ABC):
         for name in due:
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
                 freed += sizes.get(name, 0)
-        self._packs.sweep(self._packs.inventory(), (self._now - DAY_MS) / 1000)
         self._packs.store.flush()
         return max(0, freed - rewritten)
+
+    def _sweep(self) -> Inventory:
+        return self._packs.sweep((self._now - DAY_MS) / 1000)
 
     @abstractmethod
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:

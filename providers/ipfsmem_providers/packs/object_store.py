@@ -1,8 +1,8 @@
 """The storage interface of packs, pins and name records: a flat set of named files, an object store.
 
-An object store is a folder on a disk (directory/files.py) or the objects under one prefix of a bucket
-(bucket/layout.py). It requires only what both can do: no order of names, no lock, no append; a file appears
-whole. Protocols only.
+An object store is a folder on a disk (directory/files.py) or on another machine (remote/object_store.py), the objects under
+one prefix of a bucket (bucket/layout.py), or files in a git branch (git/object_store.py). It requires only what all can do:
+no order of names, no lock, no append; a file appears whole. "Durable" is what the location makes so. Protocols only.
 """
 
 from __future__ import annotations

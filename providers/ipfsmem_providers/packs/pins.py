@@ -219,7 +219,7 @@ class PackPins:
     def _merge(self, name: str) -> None:
         """Merge the smallest files into one list, and remove them when that is written."""
         files = self.store.files(self._prefix(name))
-        ours = sorted((info.size, file) for file, info in files.items() if is_list(file) or is_single(file))
+        ours = sorted((info.size, file) for file, info in files.items() if is_pin(file))
         pins: dict[tuple[str, str], int] = {}
         merged: list[str] = []
         total = 0
@@ -385,3 +385,8 @@ def is_single(file: str) -> bool:
     """Tell whether a file has the name of a single pin's file."""
     parts = file.split(".")
     return len(parts) == 3 and file.endswith(SINGLE) and 0 < len(parts[1]) <= 16 and _HEX.issuperset(parts[1])
+
+
+def is_pin(file: str) -> bool:
+    """Tell whether a file has the name of a single pin's file or of a list."""
+    return is_list(file) or is_single(file)

@@ -1,4 +1,5 @@
-"""A provider with packs, pins and name records in three object stores: the common part of folder and bucket.
+"""A provider with packs, pins and name records in three object stores: the common part of `directory`, `bucket`, `git` and
+`webdav`.
 
     packs/<sha256>.car                       blocks, as ordinary CAR files (store.py)
     packs/<sha256>.idx                       where each block lies in it; a cache (index.py)
@@ -8,8 +9,7 @@
     names/...                                signed records (names.py)
 
 Files are immutable and named after their content, so any number of devices may use one location concurrently without a
-lock. Files of others are left alone. directory/provider.py and bucket/provider.py define location, errors and
-time limits.
+lock. Files of others are left alone. Their provider.py, or remote/provider.py, defines location, errors and time limits.
 """
 
 from __future__ import annotations

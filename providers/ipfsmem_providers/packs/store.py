@@ -407,7 +407,7 @@ class Packs:
         inventory = inventory or self.inventory()
         if sum(size < self.large_bytes for size in inventory.packs.values()) <= self.max_packs:
             return
-        self.sweep(inventory, time.time() - LEFTOVER_SECONDS)
+        inventory = self.sweep(time.time() - LEFTOVER_SECONDS)
         with contextlib.suppress(FileNotFoundError):  # another device is at it
             self._merge(self._smallest(inventory.unmarked))
 
@@ -505,15 +505,17 @@ class Packs:
             for file in files.values():
                 file.close()
 
-    def sweep(self, inventory: Inventory, oldest: float) -> None:
-        """Remove leftovers of crashes that were last changed before `oldest` (Unix time, seconds): unfinished files, and indexes
-        and marks without a pack."""
+    def sweep(self, oldest: float) -> Inventory:
+        """Restore hidden packs, and remove leftovers of crashes that were last changed before `oldest` (Unix time, seconds):
+        unfinished files, and indexes and marks without a pack. Returns the packs."""
         self.store.sweep(oldest)
+        inventory = self.inventory()
         for name, info in inventory.files.items():
             ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
             if ours and f"{name[:64]}.car" not in inventory.files and info.modified < oldest * 1000:
                 with contextlib.suppress(OSError):
                     self.store.unlink(name)
+        return inventory
 
 
 def is_pack(name: str) -> bool:

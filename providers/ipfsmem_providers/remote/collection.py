@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.lost_blocks import LOST
-from ipfsmem_providers.packs.store import GOING, Inventory, Packs
+from ipfsmem_providers.packs.store import GOING, Inventory, Packs, is_pack
 from ipfsmem_providers.remote.object_store import TEMPORARY, RemoteObjectStore
 
 
@@ -32,9 +32,15 @@ class RemoteCollector(Collector):
 
     def remove(self, read: Callable[[], Roots]) -> int:
         """Do `Collector.remove` by the server's clock."""
-        if self._packs.inventory().marked:
+        inventory = self._packs.inventory()
+        if inventory.marked or any(map(_is_hidden, inventory.files)):
             self._ask_time()
         return super().remove(read)
+
+    def _sweep(self) -> Inventory:
+        """Do `Collector._sweep`; by the server's clock even without a newer pack."""
+        oldest = (self._now - DAY_MS) / 1000
+        return Packs.sweep(self._packs, oldest) if self._asked else self._packs.sweep(oldest)
 
     def _ask_time(self) -> None:
         """Learn the server's time from a file that is written now."""
@@ -82,3 +88,7 @@ class RemoteCollector(Collector):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
         return taken and not there
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(TEMPORARY) and is_pack(name.removeprefix(TEMPORARY))

@@ -1,4 +1,4 @@
-"""The transport of a folder on another machine: what folder.py needs of WebDAV and the like. Protocols only."""
+"""The transport of a folder on another machine: what object_store.py needs of WebDAV and the like. Protocols only."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import io
+import secrets
 import threading
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,7 @@ from typing import BinaryIO, Final, TypeVar
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat_of_thread, in_loop
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
+from ipfsmem_providers.packs.pins import is_pin
 from ipfsmem_providers.packs.spans import cut, joined
 from ipfsmem_providers.packs.store import is_pack
 from ipfsmem_providers.remote.files import Listing, RemoteFiles
@@ -77,7 +79,7 @@ class RemoteObjectStore:
         #: The listing of this thread, which does one call of the provider, and whether it scans a pack.
         self._last = threading.local()
         self._small: dict[str, tuple[Hashable, bytes]] = {}
-        #: Files that are too large to be read whole, or for which no time was left.
+        #: Files that are too large to be read whole, for which no time was left, or of another size than the server lists.
         self.unread: set[str] = set()
 
     def __str__(self) -> str:
@@ -138,16 +140,21 @@ class RemoteObjectStore:
                 found[name] = Head(kept[1][:length], len(kept[1]))
         wanted = [name for name in names if name not in found]
         read = _all_of(wanted, lambda name: self._head(name, length))
+        listed = infos
         if any(head is not None and _differs(head, infos.get(name)) for name, head in read.items()):
             infos = self._list().files  # another device may just have replaced a file
+        wrong = {name: head.size for name, head in read.items() if head and _differs(head, infos.get(name))}
+        for name, size in wrong.items():
+            before = listed.get(name)
+            if before is None or before.size != infos[name].size or len(wrong) == len(names) > 1:
+                raise self._other(name, size)
+            self._check_size(name, size)
+            self.unread.add(name)
         for name, head in read.items():
-            if head is None:
-                continue
-            # A proxy or portal may have answered instead of the server.
-            if _differs(head, infos.get(name)):
-                raise ProviderUnavailable(f"{self} returned {head.size} bytes of another file for {name}")
-            found[name] = head
-            self._keep(name, head, infos.get(name))
+            if head is not None and name not in wrong:
+                self.unread.discard(name)
+                found[name] = head
+                self._keep(name, head, infos.get(name))
         return {name: found[name] for name in names if name in found}
 
     def _keep(self, name: str, head: Head, info: FileInfo | None) -> None:
@@ -155,6 +162,17 @@ class RemoteObjectStore:
             if sum(len(data) for _, data in self._small.copy().values()) > _SMALL_TOTAL:
                 self._small.clear()
             self._small[name] = info.version, head.data
+
+    def _check_size(self, name: str, size: int) -> None:
+        """Raise unless it is the server that gave a file `size` bytes where it lists others: then it does so again, and knows
+        no file that is not there. A proxy or portal may have answered instead of it."""
+        absent = f"{TEMPORARY}{secrets.token_hex(8)}.{name.rpartition('.')[2]}"
+        again = _all_of([name, absent], lambda one: self._head(one, 1))
+        if again[absent] is not None or (head := again[name]) is None or head.size != size:
+            raise self._other(name, size)
+
+    def _other(self, name: str, size: int) -> ProviderUnavailable:
+        return ProviderUnavailable(f"{self} returned {size} bytes of another file for {name}")
 
     async def _head(self, name: str, length: int) -> Head | None:
         try:
@@ -176,14 +194,18 @@ class RemoteObjectStore:
         is passed over like a missing one."""
         listed: Listing | None = getattr(self._last, "listing", None)
         info = listed.files.get(name) if listed is not None else None
+        if info is not None and info.size > FILE_MAX:
+            raise self._passed_over(name)
         # The time of a request depends on the bytes that it asks for.
         start = self._part(name, 0, min(WHOLE_MAX, info.size + 1) if info is not None else WHOLE_MAX)
         whole = len(start.data) == start.size
         if name.endswith(".car") and not (whole and hashlib.sha256(start.data).hexdigest() == name[:64]):
             known = self.files().get(name)
-            # A proxy or portal may have answered instead of the server. A damaged pack has at least the right size.
-            if known is None or known.size != start.size:
-                raise ProviderUnavailable(f"{self} returned {start.size} bytes of another file for {name}")
+            if known is None:
+                raise self._other(name, start.size)
+            if known.size != start.size:  # even a damaged pack has the right size
+                self._check_size(name, start.size)
+                raise self._passed_over(name)
         if whole:
             return io.BytesIO(start.data)
         if start.size > FILE_MAX:
@@ -250,17 +272,18 @@ class RemoteObjectStore:
         in_loop(partial(self.remote.set_aside, self._path(name)))
 
     def flush(self) -> None:
-        """Do nothing: a put is durable."""
+        """Do nothing: a put is as durable as the server makes it."""
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files from all folders; a pack that was hidden and neither removed nor restored is restored."""
+        """Remove unfinished files from all folders; a pack or a pin that was hidden and neither removed nor restored is
+        restored."""
         for folder in STORE_NAMES:
             store = RemoteObjectStore(self.remote, folder, Snapshot())
             for name, info in store.files(TEMPORARY).items():
                 if info.modified < oldest * 1000:
                     own = name.removeprefix(TEMPORARY)
                     with contextlib.suppress(OSError, ProviderError):
-                        store.restore(name, own) if is_pack(own) else store.unlink(name)
+                        store.restore(name, own) if is_pack(own) or is_pin(own) else store.unlink(name)
 
     def held_open(self) -> AbstractContextManager[None]:
         """Do nothing: each request names the whole path."""

@@ -6,12 +6,13 @@ most 16 MiB, and only small ones are merged; those of other devices may be large
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import BlockingWork
-from ipfsmem_providers.packs.collection import Collector
+from ipfsmem_providers.packs.collection import Collector, Roots
 from ipfsmem_providers.packs.index import Index
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import PackPins
@@ -26,6 +27,7 @@ T = TypeVar("T")
 PACK_BYTES: Final = 16 * 1024 * 1024
 #: Seconds that one request, with its attempts and pauses, may take; one that puts a pack twice as many.
 _REQUEST_SECONDS: Final = 900.0
+_PIECE: Final = 1024 * 1024
 
 
 class RemotePacks(Packs):
@@ -44,11 +46,25 @@ class RemotePacks(Packs):
         with self._remote_store.scan():
             return super()._rebuild(name, size)
 
-    def sweep(self, inventory: Inventory, oldest: float) -> None:
+    def sweep(self, oldest: float) -> Inventory:
         """Do `Packs.sweep`, of what is a day older than the newest pack: the clock of this device may be ahead of the server's,
         and another file may have any date."""
+        inventory = self.inventory()
         newest = max((inventory.files[name].modified for name in inventory.packs), default=0) / 1000
-        super().sweep(inventory, min(oldest, newest - LEFTOVER_SECONDS))
+        return super().sweep(min(oldest, newest - LEFTOVER_SECONDS))
+
+    def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> tuple[str, int]:
+        """Do `Packs.write_merged`, and read the new pack back: others are removed because of it, and a server that says that it
+        stored a file may not have."""
+        name, size = super().write_merged(blocks)
+        self.inventory()  # the size that is listed now bounds what is read
+        digest = hashlib.sha256()
+        with self._remote_store.open_file(name) as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+        if digest.hexdigest() != name[:64]:
+            raise ProviderUnavailable(f"{self._remote_store} did not store pack {name} as it was sent")
+        return name, size
 
 
 class RemoteFolder(PackedStore):
@@ -62,7 +78,7 @@ class RemoteFolder(PackedStore):
         self._remote = remote
         self._snapshot = Snapshot(remote.scan_seconds)
         packs, pins, names = (RemoteObjectStore(remote, folder, self._snapshot) for folder in STORE_NAMES)
-        self._packs_store = packs
+        self._packs_store, self._remote_stores = packs, (packs, pins, names)
         super().__init__(
             RemotePacks(packs),
             PackPins(pins, lambda: clock() // 1_000_000),
@@ -80,7 +96,7 @@ class RemoteFolder(PackedStore):
     def begin_snapshot(self, cache: bytes) -> None:
         """See `Snapshots`."""
         self._snapshot.begin()
-        self._packs_store.unread.clear()
+        self._forget_unread()
 
     def end_snapshot(self) -> bytes:
         """See `Snapshots`. There is no cache."""
@@ -90,11 +106,24 @@ class RemoteFolder(PackedStore):
     async def collect(self) -> int:
         """See `PackedStore.collect`: large packs are read whole, for as long as that takes."""
         self._snapshot.scan_left = None
+        self._forget_unread()
         return await super().collect()
+
+    def _forget_unread(self) -> None:
+        for store in self._remote_stores:
+            store.unread.clear()
+
+    def _roots(self) -> Roots:
+        roots = super()._roots()
+        if unread := self._remote_stores[2].unread:
+            raise ProviderUnavailable(
+                f"{self.name}: record {min(unread)} cannot be read, so nothing was removed"
+            )
+        return roots
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
-        return sorted([*super().unread(), *self._packs_store.unread])
+        return sorted({*super().unread(), *(name for store in self._remote_stores for name in store.unread)})
 
     async def close(self) -> None:
         """Close connections."""

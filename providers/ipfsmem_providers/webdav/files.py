@@ -1,8 +1,9 @@
 """The files of a folder at a WebDAV server, as RemoteFiles (remote/files.py).
 
-A file is put under a temporary name and renamed: many servers show a file while it is being written. Locks are not used.
-Neither are conditional requests: files are named by their content, and not every server honours conditions. A redirect is
-not followed: it would carry data to an address that nobody named.
+A file is put under a temporary name and renamed: many servers show a file while it is being written. No MOVE overwrites
+anything: one whose answer is lost may be carried out twice, or late. Locks are not used. Neither are conditional requests:
+files are named by their content, and not every server honours conditions. A redirect is not followed: it would carry data to
+an address that nobody named.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+
+from yarl import URL
 
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import shown_spec
 from ipfsmem_providers.http.answer import Answer
-from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.client import CutOff, Http
 from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
@@ -49,6 +52,8 @@ _LOCKED: Final = 423
 _FULL: Final = 507
 #: A file that was put so shortly before, in milliseconds, needs no new date.
 _CLOSE_MS: Final = 3_600_000
+#: Attempts to give a file its name while other devices change what has it.
+_PLACINGS: Final = 4
 #: Seconds for the removal of an unfinished file.
 _TIDY_SECONDS: Final = 10.0
 #: Characters of an address of a stranger that an error shows.
@@ -190,12 +195,10 @@ class DavFiles:
                 status = await self._store(temporary, data)
                 if status in (404, 409):
                     raise self._failed(status, f"store {name}")
-            await self._place(temporary, path, len(data), named_by_content)
+            await self._place(temporary, path, data, named_by_content)
         except BaseException:  # also when the call is cancelled
             # It would stay for a day, as after a crash.
-            with contextlib.suppress(ProviderError, OSError):
-                async with asyncio.timeout(_TIDY_SECONDS):
-                    await self.delete(temporary)
+            await self._tidy(lambda: self.delete(temporary))
             raise
 
     async def _store(self, path: str, data: bytes) -> int:
@@ -204,30 +207,80 @@ class DavFiles:
         )
         return answer.status
 
-    async def _place(self, temporary: str, path: str, size: int, named_by_content: bool) -> None:
-        """Rename a file to the name that it is to have. What has that name is replaced if it is a file."""
-        if await self._move(temporary, path, size):
-            return
-        kept = await self._entry(path)
-        if kept is not None and kept.is_folder:
-            await self.set_aside(path)
-        elif kept is not None and named_by_content and kept.size == size and kept.modified:
-            new = await self._entry(temporary)
-            if new is not None and self._are_close(kept, new):
-                await self.delete(temporary)  # servers delete the old file before they rename the new one
-                return
-        if not await self._move(temporary, path, size, overwrite=kept is not None and not kept.is_folder):
-            raise ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
+    async def _place(self, temporary: str, path: str, data: bytes, named_by_content: bool) -> None:
+        """Rename a file to the name that it is to have. A file of that name is hidden first, and removed afterwards: a MOVE
+        that overwrites and is carried out twice or late would delete what was just stored."""
+        folder, _, name = path.partition("/")
+        hidden = (
+            f"{folder}/{TEMPORARY}{name}"  # as of a collection, so that it is restored if this device stops
+        )
+        hides = False
+        try:
+            for _ in range(_PLACINGS):
+                if await self._move(temporary, path, len(data)):
+                    break
+                kept, new = await self._entry(path), await self._entry(temporary)
+                if new is None:  # perhaps an earlier attempt was carried out
+                    if kept is None or kept.is_folder or kept.size != len(data):
+                        raise self._changed(path)
+                    break
+                if kept is None:
+                    continue
+                if kept.is_folder:
+                    await self.set_aside(path)
+                elif await self._may_stay(path, kept, new, data if not named_by_content else None):
+                    await self.delete(temporary)
+                    break
+                else:
+                    hides = True
+                    await self._hide(path, hidden)
+            else:
+                raise self._changed(path)
+            if hides and ((kept := await self._entry(path)) is None or kept.size != len(data)):
+                raise self._changed(path)
+        except BaseException:  # also when the call is cancelled
+            if hides:
+                await self._tidy(lambda: self._move(hidden, path))
+            raise
+        if hides:
+            with contextlib.suppress(FileNotFoundError):
+                await self.delete(hidden)
 
-    def _are_close(self, kept: DavEntry, new: DavEntry) -> bool:
-        return 0 <= self._milliseconds(new.modified) - self._milliseconds(kept.modified) <= _CLOSE_MS
+    def _changed(self, path: str) -> ProviderUnavailable:
+        return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
 
-    async def _move(self, path: str, new: str, size: int | None = None, *, overwrite: bool = False) -> bool:
+    async def _may_stay(self, path: str, kept: DavEntry, new: DavEntry, data: bytes | None) -> bool:
+        """Tell whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
+        same size that was put within the hour."""
+        if kept.size is None or kept.size != new.size:
+            return False
+        if data is None:
+            age = self._milliseconds(new.modified) - self._milliseconds(kept.modified)
+            return bool(kept.modified) and 0 <= age <= _CLOSE_MS
+        with contextlib.suppress(OSError):
+            return (await self.read(path, 0, len(data))).data == data
+        return False
+
+    async def _hide(self, path: str, hidden: str) -> None:
+        """Rename a file that may be gone by now."""
+        with contextlib.suppress(FileNotFoundError):
+            # A file in both places is a leftover: as long as it is hidden, nobody can hide the other one.
+            if not await self._move(path, hidden) and await self._entry(path) is not None:
+                await self.delete(hidden)
+                await self._move(path, hidden)
+
+    async def _tidy(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do what only saves a sweep, for a bounded time."""
+        with contextlib.suppress(ProviderError, OSError):
+            async with asyncio.timeout(_TIDY_SECONDS):
+                await work()
+
+    async def _move(self, path: str, new: str, size: int | None = None) -> bool:
         """Rename a file; False when the new name is taken. `size`: bytes of the file, by which it is recognised there."""
         full = self._full_target
-        answer = await self._ask_to_move(path, new, overwrite, full)
+        answer = await self._ask_to_move(path, new, full)
         if answer.status == _BAD_GATEWAY:
-            answer = await self._ask_to_move(path, new, overwrite, not full)
+            answer = await self._ask_to_move(path, new, not full)
             if answer.status == _BAD_GATEWAY:
                 raise self._http.failure(answer, f"rename {path}")
             self._full_target = not full
@@ -235,18 +288,22 @@ class DavFiles:
             return False
         if answer.status in _MOVED:
             return True
+        if answer.status == 403 and await self._entry(path) is not None:
+            self._check(answer, f"rename {path}", path)
         # Nothing was moved, or an earlier attempt was carried out and not answered; or a portal answered.
-        moved = await self._entry(new) if size is not None or answer.status != 404 else None
+        missing = answer.status in (403, 404)
+        moved = await self._entry(new) if size is not None or not missing else None
         if moved is None or moved.is_folder or (size is not None and moved.size != size):
             raise FileNotFoundError(path)
         return True
 
-    async def _ask_to_move(self, path: str, new: str, overwrite: bool, full: bool) -> Answer:
+    async def _ask_to_move(self, path: str, new: str, full: bool) -> Answer:
+        """Send a MOVE that overwrites nothing, so it may be sent again."""
         target = self._url(new)
         if not full:
             target = target.removeprefix(self._at.origin)
-        headers = {"Destination": target, "Overwrite": "T" if overwrite else "F"}
-        return await self._ask("MOVE", path, {404, 412, _BAD_GATEWAY}, headers=headers, idempotent=True)
+        headers = {"Destination": target, "Overwrite": "F"}
+        return await self._ask("MOVE", path, {403, 404, 412, _BAD_GATEWAY}, headers=headers, idempotent=True)
 
     async def move(self, path: str, new: str) -> None:
         """See `RemoteFiles`."""
@@ -290,7 +347,20 @@ class DavFiles:
         return entries[0]
 
     async def _propfind(self, url: str, *, depth: int) -> list[DavEntry] | None:
-        """Return the entries at a URL; None when there is nothing."""
+        """Return the entries at a URL; None when there is nothing. Servers cut a list off when a file vanishes meanwhile, so
+        it is asked for again."""
+        attempts = self._http.attempts_inside()
+        while True:
+            try:
+                entries = await self._propfind_once(url, depth)
+            except CutOff:
+                if not await self._http.may_again(attempts):
+                    raise
+            else:
+                attempts.answered()
+                return entries
+
+    async def _propfind_once(self, url: str, depth: int) -> list[DavEntry] | None:
         problem: ProviderError
         async with self._http.stream(
             "PROPFIND",
@@ -316,11 +386,15 @@ class DavFiles:
             try:
                 async for piece in answer:
                     parser.feed(piece)
-                return parser.close()
             except ListingTooLarge as error:
                 problem = ProviderRefused(f"{self.where} sent a list of files that is too large: {error}")
             except NotAListing as error:
                 problem = ProviderUnavailable(f"{self.where} sent an unusable list of files: {error}")
+            else:
+                try:
+                    return parser.close()
+                except NotAListing as error:
+                    problem = CutOff(f"{self.where} sent an unusable list of files: {error}")
         raise problem
 
     async def _ask(
@@ -355,7 +429,7 @@ class DavFiles:
         if answer.status == 207:  # a part of it failed
             raise ProviderUnavailable(f"{self.where} could not {what} completely", hint="Sync again.")
         if answer.status in _REDIRECTS:
-            target = shown_spec(self._http.redact(answer.headers.get("Location", "")))[:_SHOWN]
+            target = self._target(answer)
             raise ProviderRefused(
                 f"{self.where} answered {answer.status} to {what}: redirect to {target!r} not followed",
                 hint=f"Name the address of the WebDAV folder itself. {EXAMPLES}",
@@ -375,6 +449,13 @@ class DavFiles:
             raise ProviderUnavailable(f"{self.where}: no space left", hint="Free space there.")
         if not 200 <= answer.status < 300:
             raise self._http.failure(answer, what)
+
+    def _target(self, answer: Answer) -> str:
+        """Return where a redirect leads, without a query, which may hold a token."""
+        location = answer.headers.get("Location", "")
+        with contextlib.suppress(ValueError, TypeError):
+            location = str(answer.url.join(URL(location, encoded=True)))
+        return shown_spec(self._http.redact(location))[:_SHOWN]
 
     def _failed(self, status: int, what: str) -> ProviderError:
         if status == _FULL:

@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE
 
 
 @pytest.mark.parametrize("finish", [False, True])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error:coroutine .* was never awaited", "error:Exception ignored in. .coroutine")
 def test_abandoned_work_waits_for_nothing_in_the_loop(finish: bool) -> None:
     ended, begun = threading.Event(), list[str]()
 
