@@ -349,13 +349,13 @@ def _questions(found: Iterable[Match]) -> dict[str, Match]:
 
 def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
     """Return whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header has one
-    of its words, or its text and its day two; one is enough for a prompt of one or two words."""
-    from ipfsmem.recall.terms import terms
+    of its words, or its text and its day two; one is enough for a prompt of one or two words, and where it is an identifier."""
+    from ipfsmem.recall.function_words import telling, worth_of
 
     if hit is None:
         return False
-    has = len(hit.words) + ("date" in hit.parts)
-    return has >= min(2, len(set(terms(query))) - 1) or hit.parts.get("header", 0.0) > 0
+    has = sum(map(worth_of, hit.words)) + ("date" in hit.parts)
+    return has >= min(2, telling(query) - 1) or hit.parts.get("header", 0.0) > 0
 
 
 def _mark(parts: Sequence[MemoryStore], match: Match) -> str:

@@ -31,8 +31,9 @@ _TAG: Final = "memory-said"
 MOST_BYTES: Final = 600
 #: Bytes of the two marks that show where a text was cut.
 _MARKS: Final = len(" …".encode()) * 2
-#: Weight of a term of the answered message, relative to a term of the query.
-_HALF: Final = 0.5
+#: Weight of a term of the answered message, relative to a term of the query: it only decides between passages that have as much
+#: of the query, as an answer often begins with the words of its question.
+_OF_ASKED: Final = 0.1
 #: Maximum bytes of a character that is cut in two and left out.
 _CUT: Final = 4
 _FENCE: Final = len(tagged(_TAG, {}, "").encode()) + 1
@@ -45,8 +46,19 @@ _bullet = re.compile(r"^(?:[-*>#]+|\d+[.)])\s+|^\[[^\]]*\] ").sub
 class ContextLine:
     """One message or event as a block shows it."""
 
-    def __init__(self, at: int, order: Order, text: str, whole: str, mark: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        at: int,
+        order: Order,
+        who: str,
+        text: str,
+        whole: str,
+        mark: Callable[[], str],
+        asked: Callable[[], str],
+    ) -> None:
+        """`who`: its speaker, or the type of an event; `asked` reads the message that it answers, "" for none."""
         self.at = at
+        self._who, self._asked = who, asked
         #: Its place among those of the same time.
         self.order = order
         self.text = text
@@ -62,6 +74,13 @@ class ContextLine:
     def sentences(self) -> frozenset[str]:
         """Its whole text as sentences."""
         return sentences_of(self._whole)
+
+    def repeats(self, other: ContextLine) -> bool:
+        """Return whether both say the same: the same text by the same speaker, and as an answer to the same text. "Yes" to
+        another question is another answer."""
+        return (
+            self._who == other._who and self.sentences == other.sentences and self._asked() == other._asked()
+        )
 
     @property
     def mark(self) -> str:
@@ -87,6 +106,7 @@ class Said:
         self._scopes = [part.scope for part in parts]
         self.moment: Moment = moment
         who = " ".join(clean_text(moment.type).split())[:80]
+        self._who = who
         self._head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
 
     def line(self, room: int) -> ContextLine | None:
@@ -105,7 +125,8 @@ class Said:
         if self.match.id not in self._least:
             self._least[self.match.id] = _cost(self._head) + least_bytes(text, most)
         shown = self._head + shortened(text, self._sought, most, self._asked)
-        return ContextLine(self.moment.at, self._order(hit), shown, text, lambda: self.mark)
+        order, mark = self._order(hit), lambda: self.mark
+        return ContextLine(self.moment.at, order, self._who, shown, text, mark, self._asked)
 
     def _asked(self) -> str:
         hit = self.asked.moment_hit if self.asked is not None else None
@@ -153,7 +174,7 @@ class Sought(msgspec.Struct, frozen=True):
     def answering(self, asked: str) -> Sought:
         """Return the criteria for the answer to a message, which may ask in other words."""
         return (
-            msgspec.structs.replace(self, terms={**dict.fromkeys(terms(asked), _HALF), **self.terms})
+            msgspec.structs.replace(self, terms={**dict.fromkeys(terms(asked), _OF_ASKED), **self.terms})
             if asked
             else self
         )
@@ -176,7 +197,7 @@ class Talk:
         if cost > room or any(line.sentences <= known for known in self._said()):
             return 0
         for n, one in enumerate(self.lines):
-            if line.sentences == one.sentences:
+            if line.repeats(one):
                 if line.at <= one.at:
                     return 0
                 self.lines[n] = line

@@ -343,3 +343,79 @@ def test_a_block_with_talk_is_never_longer_than_asked(
         counted = block_of(memory, layout, "password", max_tokens=most, count=len)
         assert len(counted.text) == counted.tokens <= most
         assert block == block_of(memory, layout, "password", max_tokens=most)
+
+
+def test_the_same_answer_to_another_question_is_another_line(memory: Memory) -> None:
+    for name, question, answer in (
+        ("a", "Shall we deploy the shop to eu-west?", "Yes."),
+        ("b", "Shall we delete the shop database?", "No."),
+        ("c", "Shall we keep the old shop domain?", "Yes."),
+    ):
+        memory.sessions.add(name, [said(question), said(answer, "assistant")])
+    lines = lines_of(block_of(memory, "ranked", "did we decide to deploy the shop to eu-west?"))
+    assert [line.partition(": ")[2] for line in lines] == [
+        "Shall we deploy the shop to eu-west?", "Yes.", "Shall we delete the shop database?", "No.",
+        "Shall we keep the old shop domain?", "Yes.",
+    ]  # fmt: skip
+
+
+def test_the_same_text_of_two_speakers_is_two_lines(memory: Memory) -> None:
+    memory.sessions.add("a", [said("I owe the landlord 500 euros.")])
+    memory.sessions.add("b", [said("I owe the landlord 500 euros.", "assistant")])
+    memory.sessions.add("c", [said("I owe the landlord 500 euros.")])
+    lines = lines_of(block_of(memory, "ranked", "what do I owe the landlord"))
+    assert sorted(line.split(" ")[2] for line in lines) == ["assistant:", "user:"]
+
+
+def test_passage_that_answers_is_shown_rather_than_one_that_repeats_the_earlier_question(
+    memory: Memory,
+) -> None:
+    filler = " ".join(
+        ["Each step says what it changes, so that it can be undone by somebody who was not there."] * 4
+    )
+    asked = "my nginx reverse proxy returns 502 for websocket upgrade after reboot"
+    parts = [
+        f"Your {asked}, since the upstream starts late.",
+        "Access logs are kept for 26 weeks.",
+        "Set the limit to 15.",
+    ]
+    answer = "\n\n".join(f"{part} {filler}" for part in parts)
+    memory.sessions.add("a", [said(asked), said(answer, "assistant"), said("thanks")])
+    (line,) = (
+        one
+        for one in lines_of(block_of(memory, "ranked", "how long are access logs kept"))
+        if " assistant: " in one
+    )
+    assert "26 weeks" in line
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Warum ist der Himmel blau und die Sonne gelb",
+        "Pourquoi le ciel est bleu et la mer aussi dans les films",
+        "por que el cielo es azul y la luna no lo es",
+    ],
+)
+def test_a_hook_gives_no_talk_for_function_words_of_other_languages(memory: Memory, prompt: str) -> None:
+    memory.sessions.add(
+        "talk",
+        [
+            said("Wo ist der Schlüssel und die Liste für den Heizungskeller?"),
+            said("Der Schlüssel ist im Büro, und die Liste hängt neben der Tür.", "assistant"),
+            said("Le code de la porte est dans le tiroir et la clé aussi."),
+            said("La llave es de la puerta y no lo es de el sótano."),
+        ],
+    )
+    assert block_of(memory, "turn", prompt, by_meaning=False).text == ""
+
+
+@pytest.mark.parametrize(
+    "prompt", ["please look at E1844", "What does error E1844 mean", "ticket 4418820 again"]
+)
+def test_a_hook_gives_talk_about_an_identifier(memory: Memory, prompt: str) -> None:
+    memory.sessions.add(
+        "talk", [said("E1844 came up after the 4418820 update."), said("Replace the fuse.", "assistant")]
+    )
+    block = block_of(memory, "turn", prompt, by_meaning=False)
+    assert "Replace the fuse." in block.text

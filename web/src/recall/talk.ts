@@ -13,8 +13,8 @@ const MOST_BYTES = 600
 const MARKS = byteLength(' …') * 2
 const FENCE = byteLength(tagged(TAG, [], '')) + 1
 const MOST_WHO = 80
-/** Weight of a term of the answered message, relative to a term of the query. */
-const HALF = 0.5
+/** Weight of a term of the answered message, relative to a term of the query: it only decides between passages that have as much of the query. */
+const OF_ASKED = 0.1
 const SENTENCES = new RegExp(`\\n+|(?<=[.!?])[${WHITE}]+|(?<=[。！？])`, 'u')
 const BULLET = new RegExp(`^(?:[-*>#]+|\\p{Nd}+[.)])[${WHITE}]+|^\\[[^\\]]*\\] `, 'u')
 
@@ -26,7 +26,7 @@ export type Sought = { readonly terms: ReadonlyMap<string, number>; readonly whe
 /** Return the criteria of a query. */
 export const soughtBy = (query: string): Sought => ({ terms: new Map(terms(query).map(term => [term, 1])), when: asksWhen(query), number: asksNumber(query) })
 /** One message or event as a block shows it; `mark`: its identity. */
-export type SaidLine = { readonly at: number; readonly order: number; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
+export type SaidLine = { readonly at: number; readonly order: number; readonly who: string; readonly asked: string; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
 
 /** The lines of a block, without repeats. */
 export class Talk {
@@ -45,7 +45,8 @@ export class Talk {
     const cost = costOf(line) + (this.lines.length > 0 ? 0 : FENCE)
     const { sentences } = line
     if (cost > room || this.#known.some(known => isWithin(sentences, known))) return 0
-    const same = this.lines.find(one => isSame(one.sentences, sentences))
+    // "Yes" to another question is another answer.
+    const same = this.lines.find(one => one.who === line.who && isSame(one.sentences, sentences) && one.asked === line.asked)
     if (same === undefined) {
       this.lines = [...this.lines, line]
       return cost
@@ -81,7 +82,7 @@ const isSame = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =
 export function saidLine({ at, order, when, who, text, mark, asked }: Spoken, sought: Sought): SaidLine {
   const called = [...split(cleanText(who)).join(' ')].slice(0, MOST_WHO).join('')
   const head = trimStart(`${when.slice(0, 16).replace('T', ' ')} ${called}: `)
-  return { at, order, text: head + shortened(text, sought, MOST_BYTES - byteLength(head), asked), mark, sentences: sentencesOf(text) }
+  return { at, order, who: called, asked, text: head + shortened(text, sought, MOST_BYTES - byteLength(head), asked), mark, sentences: sentencesOf(text) }
 }
 
 /** Return a text on one line of at most so many bytes. */
@@ -90,7 +91,7 @@ function shortened(text: string, sought: Sought, most: number, asked: string): s
   if (byteLength(line) <= most) return line
   const parts = passages(text)
   // The question before may use other words for the answer.
-  const wanted = new Map([...terms(asked).map((term): [string, number] => [term, HALF]), ...sought.terms])
+  const wanted = new Map([...terms(asked).map((term): [string, number] => [term, OF_ASKED]), ...sought.terms])
   const having = parts.map(part => new Set(terms(part).filter(term => wanted.has(term))))
   const worth = (term: string): number => (wanted.get(term) as number) * Math.log(1 + parts.length / having.filter(one => one.has(term)).length)
   const told = (part: string): number => Number(sought.when && hasTime(part)) + Number(sought.number && hasNumber(part))

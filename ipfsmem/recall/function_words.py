@@ -1,0 +1,58 @@
+"""Words that say nothing alone, in languages whose words the index keeps all: articles, pronouns, prepositions, forms of "be" and
+"have". Without accents and case, as `terms.split` returns words.
+
+Ranking needs no such list: common words have little weight. A hook counts the words of a prompt that a text has.
+"""
+
+from __future__ import annotations
+
+from ipfsmem.recall.terms import fold, split, terms_of
+
+_GERMAN = (
+    "aber als am an auch auf aus bei bin bis bist da dann das dass dein deine dem den der des die dies diese dieser dieses doch du "
+    "durch ein eine einem einen einer eines er es euch fur hab habe haben hast hat hatte ich ihm ihn ihr ihre im in ins ist ja kann "
+    "kein keine man mein meine mich mir mit nach nicht noch nun nur ob oder schon sehr sein seine sich sie sind so uber um und uns "
+    "unser unter vom von vor war waren warum was wegen weil welche wenn wer werde werden wie wieder will wir wird wo zu zum zur"
+)
+_FRENCH = (
+    "a au aux avec c ca ce ces cette comme d dans de des du elle elles en est et etait ete etre eu il ils j je l la le les leur lui m "
+    "ma mais me meme mes moi mon n ne nos notre nous on ont ou par pas pour plus qu que quel quelle qui quoi s sa sans se ses "
+    "si son sont sur t ta te tes toi ton tu un une vos votre vous y"
+)
+_SPANISH = (
+    "a al algo como con cual cuando de del desde donde e el ella ellas ellos en era es esa ese eso esta este esto fue ha han hay he la "
+    "las le les lo los mas me mi mis muy no nos o para pero por porque que quien se ser si sin sobre son su sus te tiene tu tus un una "
+    "uno unos y ya yo"
+)
+_ITALIAN = (
+    "a al alla anche che chi ci come con cosa da dal dalla dei del della delle di dove e ed era gli ha hanno ho i il in io la le lei li "
+    "lo lui ma mi mia mio ne nel nella non o per perche piu quale quando questa questo se si sono su sua suo ti tra tu un una uno voi"
+)
+_PORTUGUESE = (
+    "ao aos as com como da das de do dos e ela ele em era essa esse esta este eu foi ha isso ja la mais mas me meu minha muito na nao "
+    "nas no nos o os ou para pela pelo por porque qual quando que quem se sem ser seu sua sao tem um uma voce"
+)
+_DUTCH = (
+    "aan als bij dan dat de den der deze die dit door een en er het hij hoe ik in is je kan maar me met mijn naar niet nog of om ook op "
+    "over te tot uit van voor waar was wat we wel wie wij zal ze zich zij zijn zo"
+)
+FUNCTION_WORDS = frozenset(" ".join((_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH)).split())
+#: Digits of an identifier: a code of an error, a ticket, a part of a hash. A year has four.
+_LEAST_DIGITS, _NUMBER = 3, 5
+
+
+def worth_of(word: str) -> int:
+    """Return how much a word tells: nothing, 0, as any other, 1, or an identifier, 2."""
+    folded = fold(word)
+    return 0 if folded in FUNCTION_WORDS else 1 + _is_identifier(folded)
+
+
+def telling(text: str) -> int:
+    """Return the sum of these of the different terms of a text."""
+    return sum({term: worth_of(word) for word in split(text) for term in terms_of(word)}.values())
+
+
+def _is_identifier(word: str) -> bool:
+    """Return whether a word is a name that hardly anything else has: letters with three digits, or a number of five."""
+    digits = sum(map(str.isdecimal, word))
+    return digits >= (_NUMBER if digits == len(word) else _LEAST_DIGITS)
