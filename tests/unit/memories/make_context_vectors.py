@@ -62,6 +62,8 @@ TALKS = [
     ("", "chat", [("user", "Who renews the certificate of the otter cage?"), ("assistant", "Ana: certbot renews it every 60 days. " + "Then nginx is loaded anew and the cage is green. " * 30), ("user", "And when did we deploy the releases last?"), ("assistant", "Yesterday at 16:30, twice."), ("system", "The otter is unseen here."), ("user", "Never deploy on Fridays; releases are deployed by Ana.")]),
     ("shop", "prices", [("user", "How many cents does a deploy cost?"), ("assistant", "1. Three cents.\n- Three cents.\n" + "No end of a sentence " * 60 + "deploy cents"), ("user", "\u6771\u4eac\u30bf\u30ef\u30fc\uff1f")]),
     ("", "trip", [("user", "What would the ferry trip cost me?"), ("assistant", _BAGS + "The cost is ninety euros each way. " + _BAGS + "It leaves on Friday before dawn. " + _BAGS)]),
+    ("shop", "agreed", [("user", "Shall we deploy the shop to Tokyo?"), ("assistant", "Yes."), ("user", "Shall we delete the deploy database?"), ("assistant", "No."), ("user", "Shall we deploy the old domain?"), ("assistant", "Yes."), ("user", "I deploy 500 cents."), ("assistant", "I deploy 500 cents.")]),
+    ("shop", "proxy", [("user", "Why does my proxy send 502 for each upgrade after a reboot?"), ("assistant", "Your proxy sends 502 for each upgrade after a reboot, as the upstream starts late. " + _BAGS + "\n\nLogs of the shop are kept for 26 weeks. " + _BAGS)]),
 ]  # fmt: skip
 #: A conversation that an import brought, of which one message is approved; the marks say so.
 BROUGHT = [
@@ -123,7 +125,7 @@ def asked() -> list[dict[str, Any]]:
     some = [
         {"query": query, "layout": layout, "max_tokens": size, "scope": scope}
         for query, layout, size, scope in product(
-            [None, *QUERIES[:4], "turned", "certificate of the otter cage", "when did we deploy", "cents", "how much money for the ferry trip", "when does the ferry trip begin"], ["index", "full", "ranked", "turn"], [None, 200, 420, 9_000], ["", "shop"]
+            [None, *QUERIES[:4], "turned", "certificate of the otter cage", "when did we deploy", "cents", "how much money for the ferry trip", "how long are logs of the shop kept", "when does the ferry trip begin"], ["index", "full", "ranked", "turn"], [None, 200, 420, 9_000], ["", "shop"]
         )
         if query is not None or layout in ("index", "full")
     ]  # fmt: skip
