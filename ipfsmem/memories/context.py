@@ -350,11 +350,11 @@ def _questions(found: Iterable[Match]) -> dict[str, Match]:
 def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
     """Return whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header has one
     of its words, or its text and its day two; one is enough for a prompt of one or two words, and where it is an identifier."""
-    from ipfsmem.recall.function_words import telling, worth_of
+    from ipfsmem.recall.function_words import telling, worths
 
     if hit is None:
         return False
-    has = sum(map(worth_of, hit.words)) + ("date" in hit.parts)
+    has = sum(map(worths(query), hit.words)) + ("date" in hit.parts)
     return has >= min(2, telling(query) - 1) or hit.parts.get("header", 0.0) > 0
 
 

@@ -1,12 +1,15 @@
 """Words that say nothing alone, in languages whose words the index keeps all: articles, pronouns, prepositions, forms of "be" and
 "have". Without accents and case, as `terms.split` returns words.
 
-Ranking needs no such list: common words have little weight. A hook counts the words of a prompt that a text has.
+Ranking needs no such list: common words have little weight. A hook counts the words of a prompt that a text has. Some of these
+are nouns in English ("door", "hat", "man"), so the list holds for a prompt that has more of them than of English stop words.
 """
 
 from __future__ import annotations
 
-from ipfsmem.recall.terms import fold, split, terms_of
+from collections.abc import Callable
+
+from ipfsmem.recall.terms import STOP_WORDS, fold, split, terms_of
 
 _GERMAN = (
     "aber als am an auch auf aus bei bin bis bist da dann das dass dein deine dem den der des die dies diese dieser dieses doch du "
@@ -41,15 +44,22 @@ FUNCTION_WORDS = frozenset(" ".join((_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORT
 _LEAST_DIGITS, _NUMBER = 3, 5
 
 
-def worth_of(word: str) -> int:
-    """Return how much a word tells: nothing, 0, as any other, 1, or an identifier, 2."""
-    folded = fold(word)
-    return 0 if folded in FUNCTION_WORDS else 1 + _is_identifier(folded)
+def worths(prompt: str) -> Callable[[str], int]:
+    """Return a function of how much a word of a prompt tells: nothing, 0, as any other, 1, or an identifier, 2."""
+    words = split(prompt)
+    empty = sum(word in FUNCTION_WORDS for word in words) > sum(word in STOP_WORDS for word in words)
+
+    def worth(word: str) -> int:
+        folded = fold(word)
+        return 0 if empty and folded in FUNCTION_WORDS else 1 + _is_identifier(folded)
+
+    return worth
 
 
-def telling(text: str) -> int:
-    """Return the sum of these of the different terms of a text."""
-    return sum({term: worth_of(word) for word in split(text) for term in terms_of(word)}.values())
+def telling(prompt: str) -> int:
+    """Return the sum of these of the different terms of a prompt."""
+    worth = worths(prompt)
+    return sum({term: worth(word) for word in split(prompt) for term in terms_of(word)}.values())
 
 
 def _is_identifier(word: str) -> bool:

@@ -419,3 +419,9 @@ def test_a_hook_gives_talk_about_an_identifier(memory: Memory, prompt: str) -> N
     )
     block = block_of(memory, "turn", prompt, by_meaning=False)
     assert "Replace the fuse." in block.text
+
+
+@pytest.mark.parametrize("prompt", ["where is the door key", "the man in a fur hat by the door"])
+def test_a_hook_counts_english_nouns_that_are_function_words_elsewhere(memory: Memory, prompt: str) -> None:
+    memory.sessions.add("talk", [said("The man with the hat has the door key.")])
+    assert block_of(memory, "turn", prompt, by_meaning=False).said == 1
