@@ -146,13 +146,15 @@ def prompt_text(
 def asked(prompt: str) -> str:
     """Return the query for a prompt: its end and its beginning, which have the question if much is pasted. Empty with fewer
     than two significant words, unless one is an identifier, or of a script with short words."""
-    from ipfsmem.recall.function_words import telling
+    from ipfsmem.recall.function_words import prompt_weight
     from ipfsmem.recall.terms import terms
 
     query = prompt if len(prompt) <= 2 * _ENDS else f"{prompt[-_ENDS:]} {prompt[:_ENDS]}"
     words = set(terms(query))
     return (
-        query if telling(query) >= 2 or any(len(word) >= 3 and not word.isascii() for word in words) else ""
+        query
+        if prompt_weight(query) >= 2 or any(len(word) >= 3 and not word.isascii() for word in words)
+        else ""
     )
 
 

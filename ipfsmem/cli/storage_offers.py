@@ -89,7 +89,7 @@ class Computer(NamedTuple):
 
 
 def storage_offers(computer: Computer) -> list[StorageOffer]:
-    """Return the places that this computer has, without doubles: synced folders, git hosts, a bucket, drives."""
+    """Return the places that this computer has, each once: synced folders, git hosts, a bucket, drives."""
     every = (_synced_folders(computer), _git_hosts(computer), _bucket(computer), _mounts(computer.mounts))
     found, of_kind = dict[str, StorageOffer](), Counter[str]()
     for offer in chain(*every):

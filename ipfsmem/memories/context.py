@@ -243,7 +243,8 @@ def _not_shown(
     """Return the own ones among the memories found and the messages and events of `answer`, and how many were left out because
     they were shown before. If nothing was shown before, this reads no text."""
     most, most_said = (_TURN_HITS, _TURN_SAID) if layout == "turn" else (_HITS, _SAID)
-    own = (hit for hit in found if hit.own and (not strict or _tells(hit.hit, query)))
+    is_relevant = _relevance(query) if strict else None
+    own = (hit for hit in found if hit.own and (is_relevant is None or is_relevant(hit.hit)))
     some = list(own if exclude else islice(own, most))
     new = [hit for hit in some if not exclude or _mark(parts, hit) not in exclude]
     repeated = len(some) - len(new)
@@ -259,8 +260,8 @@ def _not_shown(
         and match.moment is not None
         and not (running and match.moment.session == running)
         and (
-            not strict
-            or any(one and _tells(one.moment_hit, query) for one in (match, questions.get(match.id)))
+            is_relevant is None
+            or any(one and is_relevant(one.moment_hit) for one in (match, questions.get(match.id)))
         )
     )
     those = list(said if exclude else islice(said, most_said))
@@ -347,15 +348,20 @@ def _questions(found: Iterable[Match]) -> dict[str, Match]:
     }
 
 
-def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
-    """Return whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header has one
-    of its words, or its text and its day two; one is enough for a prompt of one or two words, and where it is an identifier."""
-    from ipfsmem.recall.function_words import telling, worths
+def _relevance(query: str) -> Callable[[Hit | MomentHit | None], bool]:
+    """Return a check of whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header
+    has one of its words, or its text and its day two; one is enough for a prompt of one or two words, and for an identifier."""
+    from ipfsmem.recall.function_words import prompt_weight, word_weights
 
-    if hit is None:
-        return False
-    has = sum(map(worths(query), hit.words)) + ("date" in hit.parts)
-    return has >= min(2, telling(query) - 1) or hit.parts.get("header", 0.0) > 0
+    weight, least = word_weights(query), max(1, min(2, prompt_weight(query) - 1))
+
+    def is_relevant(hit: Hit | MomentHit | None) -> bool:
+        if hit is None:
+            return False
+        has = sum(map(weight, hit.words)) + ("date" in hit.parts)
+        return has >= least or hit.parts.get("header", 0.0) > 0
+
+    return is_relevant
 
 
 def _mark(parts: Sequence[MemoryStore], match: Match) -> str:

@@ -39,27 +39,30 @@ _DUTCH = (
     "aan als bij dan dat de den der deze die dit door een en er het hij hoe ik in is je kan maar me met mijn naar niet nog of om ook op "
     "over te tot uit van voor waar was wat we wel wie wij zal ze zich zij zijn zo"
 )
-FUNCTION_WORDS = frozenset(" ".join((_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH)).split())
+#: Without the English ones, which count for English.
+FUNCTION_WORDS = (
+    frozenset(" ".join((_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH)).split()) - STOP_WORDS
+)
 #: Digits of an identifier: a code of an error, a ticket, a part of a hash. A year has four.
 _LEAST_DIGITS, _NUMBER = 3, 5
 
 
-def worths(prompt: str) -> Callable[[str], int]:
-    """Return a function of how much a word of a prompt tells: nothing, 0, as any other, 1, or an identifier, 2."""
+def word_weights(prompt: str) -> Callable[[str], int]:
+    """Return a function of the weight of a word of a prompt: 0 for a function word, 2 for an identifier, else 1."""
     words = split(prompt)
-    empty = sum(word in FUNCTION_WORDS for word in words) > sum(word in STOP_WORDS for word in words)
+    is_foreign = sum(word in FUNCTION_WORDS for word in words) > sum(word in STOP_WORDS for word in words)
 
-    def worth(word: str) -> int:
+    def weight(word: str) -> int:
         folded = fold(word)
-        return 0 if empty and folded in FUNCTION_WORDS else 1 + _is_identifier(folded)
+        return 0 if is_foreign and folded in FUNCTION_WORDS else 1 + _is_identifier(folded)
 
-    return worth
+    return weight
 
 
-def telling(prompt: str) -> int:
-    """Return the sum of these of the different terms of a prompt."""
-    worth = worths(prompt)
-    return sum({term: worth(word) for word in split(prompt) for term in terms_of(word)}.values())
+def prompt_weight(prompt: str) -> int:
+    """Return the sum of the weights of the different terms of a prompt."""
+    weight = word_weights(prompt)
+    return sum({term: weight(word) for word in split(prompt) for term in terms_of(word)}.values())
 
 
 def _is_identifier(word: str) -> bool:

@@ -425,3 +425,11 @@ def test_a_hook_gives_talk_about_an_identifier(memory: Memory, prompt: str) -> N
 def test_a_hook_counts_english_nouns_that_are_function_words_elsewhere(memory: Memory, prompt: str) -> None:
     memory.sessions.add("talk", [said("The man with the hat has the door key.")])
     assert block_of(memory, "turn", prompt, by_meaning=False).said == 1
+
+
+def test_a_hook_gives_no_talk_for_a_prompt_of_function_words_alone(memory: Memory) -> None:
+    memory.sessions.add(
+        "talk", [said("Wo ist der Schlüssel und die Liste?"), said("Der Schlüssel ist dort.", "assistant")]
+    )
+    for prompt in ("was ist das und wer ist der", "was ist das für ein Himmel"):
+        assert block_of(memory, "turn", prompt, by_meaning=False).text == ""
