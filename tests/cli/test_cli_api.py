@@ -21,7 +21,7 @@ from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
 
 
-def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli: Cli) -> None:
+def test_serve_api_until_ended_prints_its_token_nowhere_else(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
     cli.ok("init", "-n", "other", "--mode", "local")
     cli.ok("write", "tone", "-n", "other", "--scope", "shop", "--body", "Be brief in the shop.")

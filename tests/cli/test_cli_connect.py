@@ -37,7 +37,7 @@ def settings(user: Path) -> str:
     return (user / ".claude.json").read_text()
 
 
-def test_connect_shows_the_difference_writes_it_and_disconnect_takes_it_out(cli: Cli, user: Path) -> None:
+def test_connect_shows_and_writes_the_difference_and_disconnect_removes_it(cli: Cli, user: Path) -> None:
     dry = cli.ok("connect", "claude-code", "--dry-run")
     assert '+    "ipfsmem": {' in dry.out and dry.out.endswith("Nothing was written.\n")
     assert settings(user) == STARTED and not (cli.home / ".agents").exists()
@@ -53,7 +53,7 @@ def test_connect_shows_the_difference_writes_it_and_disconnect_takes_it_out(cli:
     assert "is not connected; no changes" in cli.ok("disconnect", "claude-code").out
 
 
-def test_who_connects_a_locked_memory_is_told_that_the_program_gets_nothing(
+def test_connect_of_locked_vault_warns_that_the_program_reads_nothing(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It said "is connected now", and an agent that was asked knew nothing."""

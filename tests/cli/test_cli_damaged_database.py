@@ -237,9 +237,7 @@ def test_rows_of_a_young_memory_that_are_gone_are_missed(bare: Cli, tmp_path: Pa
     assert "first" in texts and "may be missing" in said
 
 
-def test_a_part_of_the_tree_that_is_an_older_one_is_not_taken_for_the_newest(
-    device: Cli, tmp_path: Path
-) -> None:
+def test_salvage_of_outdated_tree_row_does_not_pass_for_the_newest(device: Cli, tmp_path: Path) -> None:
     """A write that the disk lost: the row has a hash, and it is the right one of a text that was forgotten since."""
     home = device.home / "default"
     with Memory.load(home=device.home) as memory:
@@ -294,7 +292,7 @@ def test_without_its_ring_a_public_memory_takes_no_text_for_its_own(
     assert texts == {"tone": "Short."} and "the authors are unknown" in said
 
 
-def test_own_texts_that_others_replaced_come_along_and_a_damaged_one_is_named(device: Cli) -> None:
+def test_salvage_returns_own_replaced_texts_and_names_a_damaged_one(device: Cli) -> None:
     with Memory.load(home=device.home) as memory, memory.replica.transaction():
         replica = memory.replica
         entry = replica.store.entry("m/note-01")

@@ -13,7 +13,7 @@ from tests.support.cli_lab import Cli
 from tests.support.hints import hinted
 
 
-def test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at(
+def test_dream_apply_without_shown_proposal_id_is_refused(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Whoever may write can have it propose again between `dream show` and `dream apply`."""

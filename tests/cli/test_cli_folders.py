@@ -180,7 +180,7 @@ def paused_by_itself(cli: Cli, place: Path) -> str:
 
 
 @pytest.mark.parametrize("what", [moved_away, without_its_row, paused_by_itself])
-def test_whoever_reads_writes_or_syncs_is_told_that_a_folder_is_not_taken_in(
+def test_read_write_and_sync_warn_about_folder_not_ingested(
     what: Callable[[Cli, Path], str], sealed: Cli, tmp_path: Path
 ) -> None:
     place = tmp_path / "agent"
@@ -214,9 +214,7 @@ def test_nobody_is_told_of_a_folder_that_they_paused_themselves(cli: Cli, tmp_pa
     assert said.err == ""
 
 
-def test_a_folder_that_cannot_even_be_looked_at_keeps_nobody_from_the_memory(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_unreadable_folder_does_not_block_commands(cli: Cli, tmp_path: Path) -> None:
     """A dead mount, a folder of another user: what leads there is no error that tells "not there". Each command ended with 30."""
     above = tmp_path / "above"
     place = above / "agent"

@@ -148,7 +148,7 @@ def test_a_name_that_is_none_leaves_nothing_in_the_folder_of_the_project(
     assert list(project.iterdir()) == []
 
 
-def test_a_passphrase_from_the_environment_opens_the_memory_for_a_hook_and_the_sync_beside_it(
+def test_hook_passphrase_from_environment_opens_vault_and_background_sync(
     tmp_path: Path,
 ) -> None:
     """And one by a descriptor, which the process of the sync does not have."""

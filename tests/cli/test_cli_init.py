@@ -66,7 +66,7 @@ def test_init_elsewhere_brings_back_the_vault_of_that_name_in_the_wallet(
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_init_of_a_new_name_makes_that_vault_on_demand_and_names_the_first_one(
+def test_init_of_new_name_makes_vault_on_demand_and_names_first_vault(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
     """The first vault of the wallet came back under the new name, and what was written for one went into the other."""
@@ -113,7 +113,7 @@ def _expected(existing: dict[str, str], name: str, mode: str | None, create: boo
     [{"default": SEALED}, {"default": PLAIN}, {"work": SEALED}, {"default": SEALED, "work": PLAIN}],
     ids=str,
 )
-def test_init_never_brings_another_vault_back_nor_makes_a_second_one_unasked(
+def test_init_recovers_no_other_vault_and_makes_no_second_unrequested(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: dict[str, str], readable: bool
 ) -> None:  # fmt: skip
     for label, mode in existing.items():
@@ -152,7 +152,7 @@ HERE = {
 
 
 @pytest.mark.parametrize("labels", [(), ("default",), ("work",)], ids=str)
-def test_init_and_recover_find_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
+def test_init_and_recover_find_first_vault_past_other_vaults_on_device(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...]
 ) -> None:
     """Next to a vault of another wallet, a second, empty vault was made with 0, and nothing was recovered."""
@@ -185,7 +185,7 @@ def test_init_and_recover_find_the_first_vault_of_a_wallet_past_other_vaults_on_
 
 
 @pytest.mark.parametrize("name", ["work", "a_b"])
-def test_load_finds_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
+def test_load_finds_first_vault_of_wallet_past_other_vaults_on_device(
     bare: Cli, stick: Path, tmp_path: Path, name: str
 ) -> None:
     """`Memory.load` made a second, empty vault next to a vault of another wallet, and asked for a label where the name cannot be one."""
@@ -215,7 +215,7 @@ def test_load_finds_the_first_vault_of_a_wallet_past_other_vaults_on_the_device(
 
 
 @pytest.mark.parametrize("label", ["default", "work"])
-def test_load_on_empty_device_finds_the_vault_of_that_name_before_the_first_one(
+def test_load_on_empty_device_finds_vault_of_that_name_before_first_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
     """`Memory.load` and `recover` searched for `default` alone: the vault `work` was not found, or `default` came back under its name."""
@@ -254,7 +254,7 @@ def test_load_on_empty_device_finds_the_vault_of_that_name_before_the_first_one(
     assert len(searched) == 1
 
 
-def test_init_next_to_the_first_vault_that_its_phrase_brought_back_makes_another_one(
+def test_init_next_to_first_vault_recovered_by_phrase_makes_another_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
@@ -264,7 +264,7 @@ def test_init_next_to_the_first_vault_that_its_phrase_brought_back_makes_another
     assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == "work"
 
 
-def test_init_of_a_name_that_no_wallet_has_says_how_to_make_a_vault_of_its_own(
+def test_init_of_name_invalid_in_wallet_says_how_to_make_its_own_vault(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed.ok("write", "tone", "--body", "direct")
@@ -277,7 +277,7 @@ def test_init_of_a_name_that_no_wallet_has_says_how_to_make_a_vault_of_its_own(
     assert other("read", "tone", "--vault", "a_b").code != 0
 
 
-def test_init_makes_no_second_vault_where_another_device_has_the_first_one_under_that_name(
+def test_init_makes_no_second_vault_where_another_device_has_first_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first vault is `default` in the wallet, whatever its name on a device: a second, empty one was made."""

@@ -148,9 +148,7 @@ def test_repository_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, answer
 
 
 @pytest.mark.parametrize("wallet", ["missing.json", "stick"])
-def test_wallet_file_that_cannot_be_read_is_refused_before_a_passphrase_is_typed(
-    home: Path, wallet: str
-) -> None:
+def test_init_refuses_unreadable_wallet_file_before_passphrase_prompt(home: Path, wallet: str) -> None:
     person = Person(home, "--wallet", wallet, "--provider", str(home.parent / "stick"))
     assert "assphrase" not in person.until(f"keystore {wallet} cannot be read")
     assert person.ends() == 30 and not home.exists()
@@ -210,7 +208,7 @@ def test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet(home:
     assert person.ends() == 0
 
 
-def test_a_service_that_cannot_be_used_is_told_before_a_passphrase_is_typed(
+def test_init_refuses_unusable_service_before_passphrase_prompt(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PINATA_JWT", raising=False)

@@ -320,7 +320,7 @@ def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
     )
 
 
-def test_server_started_while_another_program_uses_the_memory_answers_and_works_afterwards(
+def test_mcp_server_started_while_database_is_locked_answers_later_calls(
     home: Path,
 ) -> None:
     impatient = (
@@ -343,7 +343,7 @@ def test_server_started_while_another_program_uses_the_memory_answers_and_works_
     assert "in use by another program" in err
 
 
-def test_it_keeps_the_memory_in_sync_and_publishes_what_waits_when_its_client_goes(tmp_path: Path) -> None:
+def test_mcp_server_syncs_and_publishes_pending_writes_when_client_exits(tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
     (stick := tmp_path / "stick").mkdir()
     made: dict[str, Any] = {"passphrase": False, "home": tmp_path / "ipfsmem", "provider": str(stick)}
@@ -489,7 +489,7 @@ def test_connections_that_ask_nothing_keep_nobody_out(home: Path) -> None:
             held.callback(connection.close)
 
 
-def test_sessions_that_nobody_ended_keep_no_new_one_out_and_the_one_that_is_used_stays(home: Path) -> None:
+def test_abandoned_mcp_sessions_block_no_new_session_and_used_one_stays(home: Path) -> None:
     from ipfsmem.mcp.web import MAX_SESSIONS
 
     with listening(home) as (url, token):

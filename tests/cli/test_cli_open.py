@@ -139,7 +139,7 @@ def test_an_encrypted_memory_only_says_so(sealed: Cli) -> None:
     assert "secret:" not in sealed.ok("sync").out
 
 
-def test_a_public_memory_shows_the_address_to_hand_out_and_how_a_friend_opens_it(
+def test_sync_of_public_vault_shows_address_and_command_that_opens_it(
     public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command is run as printed, by somebody who has nothing of the memory but the folder."""

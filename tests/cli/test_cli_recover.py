@@ -110,7 +110,7 @@ def test_recover_finds_a_vault_under_the_name_that_its_wallet_knows_it_by(
     assert other.ok("read", "tone", "--vault", "bob", "--body").out == "of bob\n"
 
 
-def test_recover_brings_no_other_vault_back_where_the_named_one_cannot_be_read(
+def test_recover_of_unreadable_named_vault_recovers_no_other_vault(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first vault came back under the name of another one, whose pins alone could be read."""

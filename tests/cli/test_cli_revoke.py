@@ -72,7 +72,7 @@ def test_two_devices_of_one_name_are_told_apart(
     assert "from second" in said and "second (" not in said
 
 
-def test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it(sealed: Cli, second: Cli) -> None:
+def test_revoke_by_label_like_an_id_prefix_does_not_match_the_id(sealed: Cli, second: Cli) -> None:
     """The device whose id begins so was revoked at once, and the one that is called so was not asked about; of an empty
     name in a memory of one person any member was taken."""
     sealed.ok("sync")

@@ -69,7 +69,7 @@ def test_a_provider_that_took_no_part_is_named_and_counts(
     assert done.code == 7 and "PINATA_JWT is not set" in done.out
 
 
-def test_what_may_be_at_a_provider_that_took_no_part_is_not_said_to_be_whole(
+def test_repair_does_not_call_an_absent_provider_complete(
     sealed: Cli, second: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
@@ -176,7 +176,7 @@ def test_what_is_only_signed_comes_back_when_picked(
     assert len(other.ok("list", "--json").json["memories"]) == 70
 
 
-def test_a_newer_version_that_cannot_be_opened_is_told_with_its_code_where_a_list_shows_it_first(
+def test_recover_names_code_of_unreadable_newer_version_listed_first(
     sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new device reads the list before the names of devices. What it could not open there was no news when a device's name

@@ -310,7 +310,7 @@ def test_the_type_says_where_a_new_memory_goes(cli: Cli, monkeypatch: pytest.Mon
     )
 
 
-def test_without_a_scope_it_is_read_where_it_stands_and_forgotten_only_where_it_is_named(cli: Cli) -> None:
+def test_read_without_scope_searches_all_but_forget_requires_the_scope(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct", "--scope", "shop")
     found = cli.ok("read", "tone", "--body")
     assert found.out == "direct\n" and "from the scope shop" in found.err

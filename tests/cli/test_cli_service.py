@@ -53,7 +53,7 @@ def test_a_command_that_does_not_answer_is_given_to_no_service(
     assert not settings.exists()
 
 
-def test_a_variable_of_this_shell_gives_no_memory_the_name_of_the_usual_one(
+def test_service_name_does_not_depend_on_variables_of_the_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -112,7 +112,7 @@ def test_what_was_said_drives_no_terminal(cli: Cli) -> None:
     assert cli.ok("session", "resume").json["items"] == [said]
 
 
-def test_messages_of_a_transcript_without_roles_are_found_by_their_speakers(cli: Cli) -> None:
+def test_session_add_without_roles_recognises_speakers(cli: Cli) -> None:
     said = [{"speaker": "Ana", "text": "I keep an otter."}, {"name": "Bob", "content": "I keep a heron."}]
     added = cli.ok("session", "add", "chat", stdin=json.dumps(said).encode())
     assert "2 messages added" in added.out and "recall does not find" not in added.err
@@ -233,7 +233,7 @@ def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
     assert cli.ok("list", "--json").json["memories"] == []
 
 
-def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_texts_are_lost(cli: Cli) -> None:
+def test_clear_forgets_hidden_memory_and_edited_fact_with_lost_texts(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
     cli.ok("write", "music", "--body", "Fugues.")
     cli.ok("hide", "tone")
@@ -248,9 +248,7 @@ def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_tex
     assert cli.ok("fact", "history").out == ""
 
 
-def test_what_a_fact_said_before_and_is_lost_keeps_no_session_out_of_the_list(
-    sealed: Cli, second: Cli
-) -> None:
+def test_session_list_is_complete_while_earlier_text_of_a_fact_is_lost(sealed: Cli, second: Cli) -> None:
     """It is no conversation. A session of which a part is lost is named by the other one."""
     fact = sealed.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     sealed.ok("fact", "edit", fact, "User likes lions")

@@ -133,7 +133,7 @@ def test_lock_locks_also_what_cannot_be_opened(guarded: Cli) -> None:
     assert runtime_files() == [] and held_keys(guarded.home / "default") == []
 
 
-def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guarded: Cli) -> None:
+def test_lock_drops_keys_cached_before_vault_was_moved_or_removed(guarded: Cli) -> None:
     """Also under `--home` of where it is now, or of nothing; and where its configuration is damaged."""
     old = guarded.home / "default"
     held_keys(old)
@@ -159,7 +159,7 @@ def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guar
     (old / "ipfsmem.json").write_bytes(config)
 
 
-def test_lock_beside_open_keys_is_refused_and_locks_what_was_lost_elsewhere(guarded: Cli) -> None:
+def test_lock_of_unprotected_keys_fails_but_drops_keys_of_lost_vaults(guarded: Cli) -> None:
     old, home = guarded.home / "default", str(guarded.home.with_name("another"))
     unlock(guarded)
     guarded.ok("init", "--home", home, "--mode", "local")

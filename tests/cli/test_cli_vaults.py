@@ -277,7 +277,7 @@ def test_remove_goes_on_with_what_an_interrupted_removal_left(
     sealed.fails(4, "vault", "remove", "default", "--yes", "--force")
 
 
-def test_remove_with_files_keeps_what_an_interrupted_removal_cannot_tell_from_the_vaults_files(
+def test_remove_with_files_keeps_unattributed_files_after_interruption(
     bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which files show a text of the vault is known no more, and each .md file went, also one that was never taken in."""

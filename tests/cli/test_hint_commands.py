@@ -117,7 +117,7 @@ def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]]
     assert "nothing waits" in device.ok("status", *flags).out
 
 
-def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_they_are() -> None:
+def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> None:
     for text in (
         "Run on a device that has the missing data: ipfsmem sync",
         "If this machine's clock is right, on that device: ipfsmem vault check.",

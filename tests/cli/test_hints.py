@@ -180,7 +180,7 @@ def test_secrets_are_let_through_as_the_hint_says(bare: Cli, stick: Path) -> Non
     run_as_printed(bare, refused.err)
 
 
-def test_a_secret_in_a_new_public_memory_is_said_and_not_that_nobody_agreed(
+def test_init_of_public_vault_with_secret_names_secret_not_consent(
     bare: Cli, stick: Path, tmp_path: Path
 ) -> None:
     """`init --yes-public` ended with 0 and told to say --yes-public; what was in the way was a secret."""

@@ -710,8 +710,8 @@ ELSEWHERE = {
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the vault again. Use another wallet, or make the vault without a wallet and keep its recovery phrase.": "tests/unit/wallet/test_message.py::test_sign_twice",
     "Leave `ttl` out, or delete the item when its time is over.": "tests/unit/adapters/test_langgraph_store.py::test_time_to_live_is_refused",
     "Install it with: pip install 'ipfsmem[VALUE]'": "tests/unit/adapters/test_memory_tool.py::test_without_the_package_the_extra_is_named",
-    "Pass the whole id.": "tests/cli/test_cli_revoke.py::test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it",
-    "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
+    "Pass the whole id.": "tests/cli/test_cli_revoke.py::test_revoke_by_label_like_an_id_prefix_does_not_match_the_id",
+    "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_admin_cannot_date_an_enrolment_beyond_the_change_of_a_root",
     "Open it again (in Python: Memory.load).": "tests/unit/test_wrong_calls.py::test_a_closed_memory_is_opened_again_as_its_hint_says",
     "In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock around one, or RootKeys.": "tests/unit/test_public_face.py::test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none",
     "On another device of this memory: ipfsmem member revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_a_device_does_not_revoke_itself",
@@ -723,7 +723,7 @@ ELSEWHERE = {
     "The other files are imported, and the folder is linked. Fix these files: the next command imports them.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
     "The files stay as they are: fix them, then link the folder again or import them.": "tests/cli/test_cli_folders.py::test_commands_say_that_a_memory_may_be_older_than_its_file",
     "The other files are imported, and the folder is resumed. Fix these files: the next command imports them.": "tests/unit/files/test_working_folders.py::test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts",
-    "Wait until it ends, or stop it; then try again.": "tests/cli/test_cli_mcp.py::test_server_started_while_another_program_uses_the_memory_answers_and_works_afterwards",
+    "Wait until it ends, or stop it; then try again.": "tests/cli/test_cli_mcp.py::test_mcp_server_started_while_database_is_locked_answers_later_calls",
     "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
     "The token is wrong or missing. Set VALUE.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
@@ -736,8 +736,8 @@ ELSEWHERE = {
     "For several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",
     "In the folder web/ of a clone: npm ci && npm run page. The package from pip includes the page.": "tests/web/test_page.py::test_the_page_reads_writes_and_shows_what_others_write",
     "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
-    "See: ipfsmem dream show, which prints the command.": "tests/cli/test_cli_dream.py::test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at",
-    "The readable part is here. When the provider answers again, run: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own",
+    "See: ipfsmem dream show, which prints the command.": "tests/cli/test_cli_dream.py::test_dream_apply_without_shown_proposal_id_is_refused",
+    "The readable part is here. When the provider answers again, run: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_later_pull_continues_with_other_providers_and_exits_45",
 }
 
 

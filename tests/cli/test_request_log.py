@@ -49,7 +49,7 @@ def test_verbose_prints_each_request_on_standard_error_without_secrets(
     assert published.ok("sync").err == ""
 
 
-def test_log_file_gets_the_requests_of_all_commands_and_nobody_else_reads_it(
+def test_request_log_gets_requests_of_all_commands_and_is_private(
     published: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "requests.log"
@@ -63,7 +63,7 @@ def test_log_file_gets_the_requests_of_all_commands_and_nobody_else_reads_it(
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_log_file_that_cannot_be_written_stops_the_command_before_it_begins(
+def test_unwritable_request_log_stops_command_before_it_starts(
     published: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_LOG", str(tmp_path / "none" / "requests.log"))

@@ -123,7 +123,7 @@ def test_vectors_are_made_by_one_process_at_a_time(home: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("given", ["typed", "descriptor", "environment"])
-def test_passphrase_of_one_call_is_not_handed_on_to_the_process_that_makes_vectors(
+def test_passphrase_of_one_call_is_not_passed_to_the_embedding_process(
     server: EmbeddingsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
     """It held the keys for half an hour after the command had ended, and `lock` neither ended it nor knew of it."""

@@ -78,7 +78,7 @@ def test_packs_are_ordinary_cars(tmp_path: Path) -> None:
         assert list(reader) == BLOCKS
 
 
-def test_a_flipped_bit_in_a_block_is_noticed_and_heals_with_the_next_publish(tmp_path: Path) -> None:
+def test_flipped_bit_in_block_is_detected_and_healed_by_next_publish(tmp_path: Path) -> None:
     pack = fill(tmp_path)
     flip(pack, pack.read_bytes().index(BLOCKS[20][1]) + 3)
     provider = DirectoryProvider(tmp_path)
@@ -176,7 +176,7 @@ def test_no_bit_of_an_index_can_hide_a_block_or_bring_a_wrong_one(tmp_path: Path
     assert read_all(tmp_path) == dict(BLOCKS)
 
 
-def test_a_large_index_that_was_damaged_is_found_out_when_a_block_is_missing(
+def test_damaged_large_index_is_detected_when_a_block_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem_providers.packs import index as pack_index

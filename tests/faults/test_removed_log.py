@@ -363,7 +363,7 @@ def test_a_removed_log_is_not_written_while_another_process_writes(
 @pytest.mark.skipif(
     not Path("/proc/self/fd").exists(), reason="only Linux tells which files a process has open"
 )
-def test_a_log_made_again_before_it_is_looked_at_is_not_taken_for_the_open_one(
+def test_recreated_log_is_not_mistaken_for_the_open_one(
     home: Path, running: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.ask("write", "third", "text of third")

@@ -64,9 +64,7 @@ def lived(home: Path) -> None:
         memory.scope("work").write("plan", "Go.")
 
 
-def test_nothing_that_is_asked_ends_in_an_error_of_ours_or_in_what_the_document_does_not_say(
-    tmp_path: Path, python: Path
-) -> None:
+def test_fuzzed_requests_get_no_server_error_and_no_undocumented_answer(tmp_path: Path, python: Path) -> None:
     lived(tmp_path)
     document = tmp_path / "openapi.json"
 

@@ -267,7 +267,7 @@ def _crowd(me: str, liar: str, said: tuple[list[int], ...], tag: str) -> State:
     return state
 
 
-def test_trace_46_a_greater_counter_of_a_clone_does_not_lose_the_other_text() -> None:
+def test_trace_46_greater_counter_of_clone_keeps_the_other_text() -> None:
     trace = [
         ("write", 0, 0),
         ("sync", 0, 0),

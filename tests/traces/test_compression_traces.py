@@ -69,7 +69,7 @@ def test_one_text_sealed_by_two_compressors_at_one_dot(order: tuple[str, ...], l
     assert body(c, "tone") == LONG and not c.conflicts()
 
 
-def test_an_object_that_pretends_to_be_compressed_never_takes_the_place_of_a_good_one(lab: Lab) -> None:
+def test_object_with_false_compression_never_replaces_a_valid_object(lab: Lab) -> None:
     """What does not open by the rules is no location, however great its hash."""
     from hashlib import sha256
 

@@ -124,7 +124,7 @@ def test_trace_03_two_live_clones_write_under_one_dot(lab: Lab) -> None:
     assert b.device != clone.device
 
 
-def test_trace_03_one_dot_in_two_entries_is_held_until_the_clone_has_another_id(lab: Lab) -> None:
+def test_trace_03_one_dot_in_two_entries_is_held_until_clone_has_new_id(lab: Lab) -> None:
     """Two live clones write different entries under one dot: others join the first and hold the second."""
     a, b, c = lab.three()
     _publish_until(lab, b, 3)

@@ -235,7 +235,7 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
         assert "too many" in met
 
 
-def test_what_is_not_at_hand_is_asked_for_and_waited_for_before_it_is_left_out(lab: Lab) -> None:
+def test_missing_segment_is_requested_and_awaited_before_it_is_left_out(lab: Lab) -> None:
     """Other side: a piece of an honest device's timeline that is not here yet is no piece that never was."""
     a, b, m = lab.three()
     made, words = new_words(a)

@@ -356,7 +356,7 @@ def test_trace_46_one_dot_in_two_entries_under_different_counters(lab: Lab) -> N
     assert {"by the first", "by the clone", "and more", "base"} == all_texts(a)
 
 
-def test_trace_46_a_greater_counter_without_a_clash_is_put_right_by_its_owner(lab: Lab) -> None:
+def test_trace_46_greater_counter_without_clash_is_corrected_by_its_owner(lab: Lab) -> None:
     """Nothing shows a third device that a greater n belongs to a clone; the owner finds its text gone, and moves it."""
     a, b, c = lab.three()
     b.write("tone", "base")

@@ -29,7 +29,7 @@ def test_loss_01_two_devices_pin_and_the_later_pointer_wins(lab: Lab) -> None:
     same(a, b, c)
 
 
-def test_loss_02_a_file_that_failed_to_load_is_not_left_out_of_the_next_publish(lab: Lab) -> None:
+def test_loss_02_file_that_failed_to_load_stays_in_next_publish(lab: Lab) -> None:
     """A file that failed to load is "skipped silently", then the next pin lacks it."""
     a, b, c = lab.three()
     for n in range(5):

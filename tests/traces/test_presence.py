@@ -331,7 +331,7 @@ def pin_name_of(memory: Memory) -> str:
     return pin_name(bytes.fromhex(vault.anchor))
 
 
-def test_a_device_that_lacks_what_is_missing_says_so_until_one_that_has_it_comes(shared: FolderLab) -> None:
+def test_missing_object_is_reported_until_a_device_that_has_it_syncs(shared: FolderLab) -> None:
     a, c = two(shared, 4)
     lost = body_block(a, "k2")
     victim = next(p for p in shared.packs() if lost in [cid for cid, _ in read_blocks_of(p)])
@@ -402,7 +402,7 @@ def test_a_byte_that_flips_in_a_folder_is_noticed_within_the_round(shared: Folde
         raise AssertionError("not noticed in seven days")
 
 
-def test_all_objects_are_read_within_seven_days_in_an_order_that_the_provider_cannot_know(lab: Lab) -> None:
+def test_objects_are_all_read_in_seven_days_in_order_unknown_to_provider(lab: Lab) -> None:
     a, c = two(lab, 80, at_once=10)
     orders = []
     for name, memory in (("a", a), ("c", c)):
@@ -468,7 +468,7 @@ def test_a_clock_that_was_far_ahead_keeps_no_repair_back(lab: Lab, form: Capabil
     assert lost in lab.cloud.blocks
 
 
-def test_what_was_found_missing_stays_named_whatever_the_provider_says_it_has(lab: Lab) -> None:
+def test_missing_object_stays_reported_while_provider_claims_to_have_it(lab: Lab) -> None:
     """Found by the machine of presence: it lost a block for the third time, says that it has it, and was believed an hour later."""
     a, _ = two(lab, 5)
     lost = body_block(a, "k3")
@@ -542,7 +542,7 @@ def test_a_provider_that_can_neither_list_nor_read_is_named_as_such(tmp_path: Pa
 # -- rule 24: what is missing everywhere ----------------------------------------------------------------------------------
 
 
-def test_a_head_with_one_object_missing_goes_into_a_complete_root_by_whoever_has_it(lab: Lab) -> None:
+def test_head_with_missing_object_is_published_complete_by_its_holder(lab: Lab) -> None:
     """format-next trace: head with one object missing that another device holds: same commit, complete root."""
     a, c = two(lab, 6)
     b = lab.restore("b")

@@ -74,7 +74,7 @@ def rolled_back(lab: FolderLab) -> tuple[Memory, Memory]:
     return a, c
 
 
-def test_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_found(lab: FolderLab) -> None:
+def test_version_of_rolled_back_device_at_rolled_back_provider_is_found(lab: FolderLab) -> None:
     """The older record of A's name loses to the one that C holds, so only the list shows A's root.
     C finds it, says whose fork it is, and takes its texts when A is revoked, for A is gone."""
     a, c = rolled_back(lab)

@@ -197,7 +197,7 @@ def test_blocks_of_no_tree_refuse_no_head_and_are_not_kept(
     assert kept.isdisjoint({sha256(data).digest() for data in junk})
 
 
-def test_a_sync_that_cannot_open_what_a_device_published_does_not_end_with_0(lab: Lab) -> None:
+def test_sync_with_unreadable_head_of_another_device_does_not_exit_0(lab: Lab) -> None:
     """Its folder or its commit is lost: whether texts stand there that are not here nobody can say. It had ended with 0."""
     a = lab.create("a")
     lab.sync(a)

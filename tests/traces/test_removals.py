@@ -74,7 +74,7 @@ STEPS: dict[str, Callable[[Memory, Memory], Callable[[Memory], object]]] = {
 
 
 @pytest.mark.parametrize("step", ["nothing", *STEPS])
-def test_what_found_words_removed_comes_back_by_one_command_on_a_new_device(lab: Lab, step: str) -> None:
+def test_removal_by_stolen_words_is_reverted_by_one_command_on_new_device(lab: Lab, step: str) -> None:
     """Whatever was done with the wallet before: an unlock, a revoke of something else, a new key or new words made the finder's
     removal of an honest device the wallet's own, for good."""
     a, b, c = three(lab)
@@ -103,7 +103,7 @@ def test_what_found_words_removed_comes_back_by_one_command_on_a_new_device(lab:
     assert not any(made.id in notice for notice in n.status().notices)
 
 
-def test_a_lost_laptop_that_words_removed_stays_out_when_the_words_are_revoked_too(lab: Lab) -> None:
+def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab) -> None:
     """The words were lost with the next bag. What a person did with them holds, on every device, whatever is done with the
     wallet then; only `--nothing-stands` ends it, and not when the person has named the laptop too."""
     a, laptop, c = three(lab)

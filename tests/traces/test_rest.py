@@ -89,7 +89,7 @@ def test_a_lost_ring_is_sent_again_by_who_has_it_and_the_anchor_rests(lab: Lab, 
     lab.rest(a, b)
 
 
-def test_who_alone_cannot_read_a_ring_leaves_the_anchor_where_others_put_it_again(lab: Lab) -> None:
+def test_device_alone_unable_to_read_ring_leaves_anchor_unchanged(lab: Lab) -> None:
     """The provider gives it to everybody but B: nothing can be sent again, and B moves the anchor once, not for ever."""
     a, b, keyring = rotated_and_lost(lab)
     lab.sync(b)

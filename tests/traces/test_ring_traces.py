@@ -168,7 +168,7 @@ def test_trace_39_the_recovery_words_are_a_root_with_an_anchor() -> None:
         _revoke(after, ROOT, RECOVERY, 2)
 
 
-def test_trace_43_concurrent_revocations_leave_no_key_that_a_revoked_member_holds() -> None:
+def test_trace_43_concurrent_revocations_leave_no_key_of_a_revoked_member() -> None:
     x, y = PHONE, TABLET
     base = _with_admins(LAPTOP, x, y)
     one = _revoke(base, A, y, 1)

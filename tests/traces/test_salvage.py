@@ -80,7 +80,7 @@ def lost_below(prefix: str, count: int = 90) -> set[str]:
     return {f"text {n}" for n in range(count) if name_digits(f"m/memory{n}").startswith(prefix)}
 
 
-def test_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_memory(lab: Lab) -> None:
+def test_damaged_block_of_newest_root_does_not_restore_an_empty_vault(lab: Lab) -> None:
     """The newest root has one damaged node; an older one in the same pin list is whole and is joined."""
     a = lab.create("a")
     large(a)
@@ -111,7 +111,7 @@ def test_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> None:
     assert len(all_texts(lab.restore("b"))) == 90
 
 
-def test_a_damaged_restore_on_request_publishes_nothing_until_something_is_salvaged(lab: Lab) -> None:
+def test_damaged_restore_publishes_nothing_until_salvage(lab: Lab) -> None:
     """Format 7.1: with damaged_ok the memory is made, and its first publication is what was salvaged."""
     a = lab.create("a")
     large(a)
@@ -179,7 +179,7 @@ def test_trace_newest_root_with_one_damaged_leaf_and_an_older_root_whole(lab: La
     assert "played" in events(a) and "played" in events(b)
 
 
-def test_trace_the_salvager_s_own_id_stands_in_the_damaged_ctx_with_a_pair_it_did_not_draw(lab: Lab) -> None:
+def test_salvager_with_own_id_in_damaged_context_takes_a_new_id(lab: Lab) -> None:
     """Trace: a device goes back to a snapshot; the head that would tell is damaged. It takes a new id all the same."""
     a = lab.create("a")
     large(a)

@@ -389,7 +389,7 @@ def test_two_copies_of_a_revoked_member_do_not_keep_honest_devices_apart(lab: La
     assert all_texts(lab.restore("d")) == {"to A", "to B"}
 
 
-def test_a_member_that_signs_nine_successors_makes_nobody_elses_heads_invalid(lab: Lab) -> None:
+def test_nine_successors_of_one_member_invalidate_no_other_heads(lab: Lab) -> None:
     """A ring keeps eight successors of a device. Values of a ninth go on under the ids of those who hold them."""
     a, b, m = lab.three()
     ring = m.replica.ring

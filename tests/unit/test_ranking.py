@@ -352,7 +352,7 @@ def damaged(*replaced: tuple[int, object], rows: tuple[int, object] | None = Non
 
 
 @each_way
-def test_an_image_whose_rows_name_an_entry_often_or_in_no_order_still_answers(arrays: bool) -> None:
+def test_index_image_with_repeated_or_unordered_entries_still_answers(arrays: bool) -> None:
     many = [Document(f"{n:04}", "common rare" if n % 300 < 2 else "common") for n in range(3_000)]
     fields = msgspec.msgpack.decode(Index(many).image())
     numbers = array("H", fields[8][3])
@@ -387,7 +387,7 @@ def test_of_damaged_rows_arrays_make_the_same_image() -> None:
 @pytest.mark.parametrize("there", [(), (1,), (1, 2, 3), (4, 3, 4)])
 @pytest.mark.parametrize("not_there", [0, 5, 0xFFFF])
 @each_way
-def test_an_image_whose_rows_name_an_entry_that_is_not_there_answers_without_it(
+def test_index_image_with_unknown_entry_numbers_answers_without_them(
     arrays: bool, not_there: int, there: tuple[int, ...]
 ) -> None:
     size = len(msgspec.msgpack.decode(Index(IMAGE_OF).image())[8][3]) // 2
@@ -628,9 +628,7 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
 @each_way
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 32))
-def test_of_hundreds_of_entries_the_hits_are_those_of_the_whole_recipe_though_most_are_not_looked_at(
-    arrays: bool, seed: int
-) -> None:
+def test_pruned_ranking_of_hundreds_of_entries_equals_the_full_formula(arrays: bool, seed: int) -> None:
     rng = Random(seed)
     words = [word for word in WORDS if word not in STOP_WORDS][:60]
     often, lengthy = [1 / (n + 2) for n in range(len(words))], rng.choice((20, 20, 600))
@@ -687,7 +685,7 @@ def test_folding_takes_out_all_that_combines(any_text: str) -> None:
     assert fold(any_text) == "".join(c for c in apart if not unicodedata.combining(c)).casefold()
 
 
-def test_of_very_many_entries_the_best_are_still_found_and_numpy_is_loaded_only_for_who_asks_often(
+def test_best_of_many_entries_are_found_and_numpy_loads_on_frequent_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     many = [Document(f"{n:05}", f"common word {n % 97}", memory=True) for n in range(5_200)]

@@ -65,7 +65,7 @@ def found_by_fts5(made: list[Collection]) -> list[Asked]:
     return ask(made, fts5)
 
 
-def test_the_set_is_the_same_everywhere_and_each_question_has_its_answer_there(
+def test_synthetic_set_is_reproducible_and_every_question_has_its_answer(
     made: list[Collection],
 ) -> None:
     assert digest(made) == digest(synthetic()) == MADE
@@ -94,7 +94,7 @@ def test_a_made_question_does_not_give_its_answer_away(made: list[Collection]) -
                     assert not any(run in told for run in runs), question.text
 
 
-def test_each_question_over_several_hops_has_a_second_phrasing_and_what_is_asked_after_the_first_hop(
+def test_multi_hop_question_has_a_second_phrasing_and_a_follow_up(
     made: list[Collection],
 ) -> None:
     for collection in made:
@@ -135,7 +135,7 @@ def test_the_halves_of_the_made_set_share_kinds_and_no_question(made: list[Colle
     assert not texts[TUNE] & texts[REPORT]
 
 
-def test_answers_of_an_agent_have_200_to_8000_characters_with_code_lists_and_tables(
+def test_agent_answers_of_the_set_have_200_to_8000_characters(
     made: list[Collection],
 ) -> None:
     for half in (TUNE, REPORT):

@@ -68,7 +68,7 @@ def test_a_word_of_another_language_finds_the_one_that_is_like_it(
     assert rank(index, question, today=date(2026, 11, 26))[0].id == str(fact)
 
 
-def test_a_term_that_was_taken_out_is_like_none_and_the_terms_are_read_only_where_one_is_unknown() -> None:
+def test_removed_term_is_unknown_and_terms_are_read_only_for_unknown_word() -> None:
     numbers = TermNumbers()
     postings = Postings(numbers)
     for one in ("configuration", "configuring", "boat"):

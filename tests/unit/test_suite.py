@@ -18,6 +18,8 @@ TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 #: An import of ours, as ruff writes it: the package, and what of it.
 IMPORT = re.compile(r"^ *(?:from|import) (ipfsmem[\w.]*)(?: import ([\w, ]+))?", re.M)
+#: The name of a test function.
+TEST_NAME = re.compile(r"^ *(?:async )?def (test_\w+)", re.M)
 
 
 def files(prefix: str) -> list[Path]:
@@ -45,6 +47,16 @@ def test_no_file_chooses_itself() -> None:
     """`-m quick` does not read the others (tests/conftest.py)."""
     mark = "mark" + ".quick"
     assert [path.name for path in TESTS.glob("**/test_*.py") if mark in path.read_text("utf-8")] == []
+
+
+def test_name_of_every_test_has_at_most_70_characters() -> None:
+    long = [
+        f"{path.relative_to(TESTS)}::{name}"
+        for path in sorted(TESTS.glob("**/*.py"))
+        for name in TEST_NAME.findall(path.read_text("utf-8"))
+        if len(name) > 70
+    ]
+    assert long == [], "name them test_<subject>_<condition>_<result>"
 
 
 def test_every_room_has_a_quick_test() -> None:

@@ -130,7 +130,7 @@ def test_they_come_back_from_their_bytes_and_damage_is_said() -> None:
     [[], [0.0] * 8, [float("nan")] * 8, [float("inf")] + [1.0] * 7, [1.0] * 7, [1e-320] * 8, [1e308] * 8],
     ids=["none", "all 0", "nan", "infinite", "another length", "too small", "too large"],
 )
-def test_what_has_no_direction_or_another_length_is_refused_and_nothing_is_added(vector: list[float]) -> None:
+def test_vector_without_direction_or_of_other_length_is_refused(vector: list[float]) -> None:
     made = kept(drawn(3, 8, 5))
     before = made.dump()
     with pytest.raises(FormatError):
@@ -169,7 +169,7 @@ def test_no_vectors_are_like_nothing(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "numpy"])
-def test_vectors_that_were_added_and_erased_one_by_one_compare_like_those_made_anew(
+def test_vectors_added_and_erased_singly_compare_like_new_ones(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "plain":

@@ -35,7 +35,7 @@ def body(memory: Memory, key: str) -> str | None:
     return None if found is None else found.file.body
 
 
-def test_what_a_dream_did_elsewhere_is_told_and_taken_back_where_nobody_wrote_since(
+def test_dream_of_another_device_is_shown_and_undone_where_unedited(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.write("a", TEA)
@@ -69,7 +69,7 @@ def test_what_a_dream_did_elsewhere_is_told_and_taken_back_where_nobody_wrote_si
     assert late.back == () and set(late.changed) == {"a", "c"}
 
 
-def test_what_is_forgotten_after_a_dream_comes_back_on_no_device_with_what_went_together_with_it(
+def test_text_forgotten_after_a_dream_is_restored_on_no_device(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.write("a", TEA)

@@ -16,9 +16,7 @@ from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, root_of, web_client, words_of
 
 
-def test_it_is_shown_before_it_is_kept_and_a_text_that_is_written_then_replaces_what_was_shown(
-    url: str, memory: Memory
-) -> None:
+def test_memory_shown_before_storing_is_replaced_by_an_edit_made_then(url: str, memory: Memory) -> None:
     with web_client() as client:
         how = {"words": words_of(memory), "token": PEER_TOKEN, "early": True}
         assert client.open_early("reader", url, **how) == ["tone"]

@@ -56,7 +56,7 @@ def test_graph_of_scope_that_leads_to_another_is_that_of_python(
         assert web.graph({**at, "entity": "bob", "depth": 2}) == plain(graph.around("bob", 2))
 
 
-def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
+def test_browser_graph_equals_that_of_python_and_follows_writes(
     client: Client, url: str, memory: Memory
 ) -> None:
     for name, kind in (("Ada", "person"), ("Acme", "company"), ("Oslo", "city")):

@@ -92,7 +92,7 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("kind", ["routing", "gateway"])
-def test_an_answer_that_never_ends_costs_what_it_may_and_the_honest_place_is_read(
+def test_endless_answer_is_bounded_and_the_honest_provider_is_read(
     kind: str, client: Client, url: str, memory: Memory, endless: _Endless
 ) -> None:
     at = [f"{kind}:{endless.url}", f"gateway:{url}", f"routing:{url}"]
@@ -110,7 +110,7 @@ def test_a_list_of_what_is_no_cid_names_nothing(
     assert failed.value.kind == "none"
 
 
-def test_what_a_list_names_is_brought_only_when_it_is_shown_to_be_of_this_memory(
+def test_listed_tree_is_downloaded_only_if_proved_to_be_of_this_vault(
     client: Client, url: str, memory: Memory
 ) -> None:
     """A place lists a tree of 64 MiB under this wallet's name: its folder and its ring are read, which are not of this memory."""
@@ -205,9 +205,7 @@ def test_a_refused_upload_is_said_where_reading_failed_too(
     assert len(said) == 2 and "503" in said[0] and "403" in said[1], said
 
 
-def test_who_asks_to_be_let_in_takes_no_keys_away_and_locks_nothing_for_ever(
-    url: str, memory: Memory
-) -> None:
+def test_device_awaiting_admission_is_not_locked_and_keeps_its_keys(url: str, memory: Memory) -> None:
     """A browser whose keys nothing else opens is not locked: what was written there and not yet sent would be lost."""
     with playing("chromium") as play:
         said = play("asked", {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)})

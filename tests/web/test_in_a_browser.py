@@ -18,7 +18,7 @@ WORDS_OF_NOTHING = " ".join(["abandon"] * 23 + ["art"])
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("name", BROWSERS)]
 
 
-def test_a_wallet_opens_it_and_the_browser_keeps_it_sealed_under_keys_that_no_script_reads(
+def test_wallet_opens_vault_and_browser_seals_it_under_unreadable_keys(
     name: str, url: str, memory: Memory
 ) -> None:
     at = {"at": f"peer:{url}", "token": PEER_TOKEN}
@@ -58,7 +58,7 @@ def test_a_page_asks_a_worker(name: str, url: str, memory: Memory) -> None:
     assert said["failed"][0] == "usage"
 
 
-def test_python_and_a_browser_write_at_once_and_end_on_one_root_until_the_browser_is_removed(
+def test_python_and_browser_edit_at_once_and_meet_until_browser_removal(
     name: str, url: str, memory: Memory
 ) -> None:
     at: dict[str, str | int] = {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)}

@@ -49,7 +49,7 @@ def conversed(memory: Memory, name: str) -> list[str]:
     return [item["content"] for item in memory.sessions.items(name).items]
 
 
-def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdown(
+def test_browser_sessions_equal_those_of_python_with_hits_and_markdown(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.sessions.create("harbour", title="How to get to the island")
@@ -285,7 +285,7 @@ def imported_parts(memory: Memory, folder: Path) -> tuple[str, list[str]]:
     return mark, [key for key in parts if key != mark]
 
 
-def test_part_of_a_forgotten_session_is_restored_in_the_browser_only_behind_its_mark(
+def test_part_of_forgotten_session_is_restored_only_behind_its_mark(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
     mark, others = imported_parts(memory, tmp_path)

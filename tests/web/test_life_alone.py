@@ -126,7 +126,7 @@ def test_the_graph_is_a_list_and_a_picture_that_follows_what_is_written(
     ]
 
 
-def test_what_dreams_did_is_told_and_taken_back_and_where_a_proposal_is_said(
+def test_page_shows_and_undoes_dreams_and_says_where_a_proposal_is(
     tmp_path: Path, url: str, memory: Memory
 ) -> None:
     for key in ("ferry_one", "ferry_two"):

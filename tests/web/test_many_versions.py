@@ -65,7 +65,7 @@ def nameless(url: str) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_memory_that_two_devices_published_in_turns_opens_by_a_list_of_pins(
+def test_vault_published_by_two_devices_in_turns_opens_by_a_pin_list(
     nameless: str, url: str, memory: Memory, tmp_path: Path
 ) -> None:
     home = Home(folder=tmp_path / "second", label="second")

@@ -45,7 +45,7 @@ def brought_back(url: str, folder: Path, unlock: object) -> Iterator[Memory]:
         asyncio.run(found.aclose())
 
 
-def test_a_memory_that_a_browser_made_is_one_for_python_with_the_wallet_and_with_the_words(
+def test_vault_made_by_a_browser_opens_in_python_by_wallet_and_phrase(
     client: Client, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
@@ -95,7 +95,7 @@ def test_no_memory_is_made_where_a_part_of_the_pin_list_cannot_be_read(
         client.ask({"do": "open", "as": "gap", "label": "gap", "url": url, "token": PEER_TOKEN, "create": True, **by_wallet()})  # fmt: skip
 
 
-def test_a_memory_without_a_wallet_is_opened_by_its_words_and_none_is_made_without_either(
+def test_vault_without_wallet_opens_by_its_phrase_and_needs_one_of_both(
     client: Client, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)

@@ -141,7 +141,7 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
     looked_at(tmp_path, look, open_memory=open_memory)
 
 
-def test_what_is_being_typed_outlives_another_memory_another_view_and_the_end_of_the_session(
+def test_unsaved_input_survives_other_memory_other_view_and_session_end(
     tmp_path: Path,
 ) -> None:
     with opener(tmp_path)() as memory:

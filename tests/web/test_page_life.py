@@ -330,7 +330,7 @@ def test_timeline_and_usage_are_by_the_days_of_who_looks(tmp_path: Path) -> None
     looked_at(tmp_path, look, timezone_id="America/Los_Angeles")
 
 
-def test_an_export_says_what_it_would_leave_out_and_saves_the_rest_when_told_to(
+def test_export_names_what_it_leaves_out_and_saves_the_rest_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -354,7 +354,7 @@ def test_an_export_says_what_it_would_leave_out_and_saves_the_rest_when_told_to(
     looked_at(tmp_path, look)
 
 
-def test_what_is_proposed_of_one_scope_stays_when_another_is_looked_through(tmp_path: Path) -> None:
+def test_proposal_of_one_scope_stays_while_another_is_scanned(tmp_path: Path) -> None:
     lived(tmp_path)
     with opener(tmp_path)() as memory:
         for key in ("one", "two"):

@@ -72,7 +72,7 @@ def test_what_was_forgotten_comes_back_by_its_history(client: Client, url: str, 
     assert reading is not None and reading.file.body == "Still needed."
 
 
-def test_a_conflict_is_settled_by_what_was_seen_and_nothing_that_came_meanwhile_is_replaced(
+def test_conflict_is_resolved_by_shown_texts_and_later_texts_remain(
     client: Client, url: str, memory: Memory
 ) -> None:
     one, two = device(client, "one", url), device(client, "two", url)
@@ -99,7 +99,7 @@ def test_a_conflict_is_settled_by_what_was_seen_and_nothing_that_came_meanwhile_
     assert root_of(memory) == one.sync()["root"] and not memory.conflicts()
 
 
-def test_a_scope_that_turned_out_to_be_another_is_read_below_it_and_written_there(
+def test_redirected_scope_is_read_below_its_target_and_written_there(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.scope("old").write("rule", "From the old one.")

@@ -17,7 +17,7 @@ def client() -> Iterator[Client]:
         yield started
 
 
-def test_an_own_text_goes_into_another_scope_and_replaces_there_only_what_was_read(
+def test_own_text_moves_to_another_scope_and_replaces_only_a_shown_text(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.write("deploy", "Never on Fridays.")

@@ -174,7 +174,7 @@ def test_words_open_it_in_a_browser_which_writes_and_publishes(
         assert files_of(zips[0]) == files_of(out.getvalue())
 
 
-def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_it_out(
+def test_page_finds_vault_by_wallet_and_writes_wait_for_a_token(
     folder: Path, url: str, memory: Memory
 ) -> None:
     signed: list[str] = []
@@ -234,9 +234,7 @@ def test_a_wallet_alone_finds_it_and_what_is_written_waits_until_a_token_takes_i
     assert tone is not None and tone.file.body.strip() == "Be kinder."
 
 
-def test_it_is_an_app_that_opens_and_is_read_without_a_network_and_locks_in_every_tab(
-    folder: Path, url: str, memory: Memory
-) -> None:
+def test_page_app_opens_offline_and_locks_in_every_tab(folder: Path, url: str, memory: Memory) -> None:
     async def play(page: Page, address: str) -> None:
         await page.goto(address)
         await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
@@ -293,7 +291,7 @@ def test_a_disk_that_takes_no_more_leaves_no_half_of_a_page(tmp_path: Path, ther
     assert (where / "index.html").stat().st_mode & 0o044 == 0o044 & ~current_umask()
 
 
-def test_a_browser_that_has_no_room_shows_what_it_brought_no_longer_and_says_why(
+def test_page_without_storage_quota_hides_its_data_and_says_why(
     folder: Path, url: str, memory: Memory
 ) -> None:
     for n in range(4):
@@ -418,7 +416,7 @@ def test_where_a_memory_is_is_told_while_the_browser_still_publishes(
     played(play, folder)
 
 
-def test_a_browser_without_the_wallet_is_let_in_by_its_public_keys_and_six_words(
+def test_browser_without_wallet_is_admitted_by_public_keys_and_six_words(
     tmp_path: Path, folder: Path, url: str, memory: Memory
 ) -> None:
     seen = tmp_path / "seen.mjpeg"
@@ -528,7 +526,7 @@ def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
     played(play, folder)
 
 
-def test_a_key_of_pinata_that_is_typed_into_the_page_publishes_there_and_a_router_tells_of_it(
+def test_pinata_key_typed_into_page_publishes_and_a_router_finds_it(
     tmp_path: Path, folder: Path, url: str, memory: Memory
 ) -> None:
     """Its hosts are asked as they are called, and answered by the stand-in; a router that takes names is the peer."""

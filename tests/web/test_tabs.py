@@ -26,9 +26,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 COUNT = "prefix => memory.list().filter(one => one.key.startsWith(prefix)).length"
 
 
-def test_tabs_write_at_once_crash_and_lose_their_storage_and_nothing_is_lost(
-    url: str, memory: Memory
-) -> None:
+def test_tabs_that_write_at_once_crash_and_lose_storage_lose_no_text(url: str, memory: Memory) -> None:
     api = need_extra("counterparts", "playwright.async_api")
     chromium = shutil.which("chromium") or missing("chromium is not installed")
     n = cases(40, 300)

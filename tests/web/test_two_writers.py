@@ -211,7 +211,7 @@ def test_a_text_of_the_past_comes_in_beside_what_is_here(client: Client, url: st
     assert [one.key for one in memory.conflicts()] == ["tone"]
 
 
-def test_the_head_is_found_by_the_words_alone_through_a_gateway_and_a_router(
+def test_head_is_found_by_phrase_alone_through_gateway_and_router(
     client: Client, url: str, memory: Memory
 ) -> None:
     """Nothing is known of the peer but that it gives blocks and names, as strangers' services do; what is written waits."""
@@ -259,7 +259,7 @@ def test_a_memory_is_read_from_a_shared_folder_as_python_left_it(
 
 
 @pytest.mark.slow
-def test_a_device_that_others_overtook_before_it_was_announced_says_what_it_needs(
+def test_device_overtaken_before_announcement_says_what_it_needs(
     client: Client, url: str, memory: Memory
 ) -> None:
     """Two more devices were let in meanwhile, so the wallet must lead its name on once more."""
@@ -277,7 +277,7 @@ def test_a_device_that_others_overtook_before_it_was_announced_says_what_it_need
     assert {"late", "second", "third"} <= {one["label"] for one in before.members()}
 
 
-def test_a_text_that_its_provider_lacks_is_said_asked_for_again_and_then_published(
+def test_text_missing_at_its_provider_is_requested_again_then_published(
     client: Client, tmp_path: Path, memory: Memory
 ) -> None:
     """One provider keeps what Python made and lacks a block of it for some time; another one takes what the client publishes."""

@@ -207,7 +207,7 @@ def test_a_long_path_is_found_by_what_claude_made(memory: Memory, claude: Claude
     assert plan_project(memory, claude.home, root).folder == made / "memory"
 
 
-def test_a_moved_project_takes_its_memory_to_the_folder_that_claude_gives_it_there(
+def test_moved_project_takes_its_memory_to_the_new_claude_folder(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -296,9 +296,7 @@ def test_the_folder_of_a_project_in_whose_place_another_lies_is_paused(
     assert {one.path for one in memory.folders.list() if one.scope} == {str(claude.used_in(moved))}
 
 
-def test_which_folder_is_which_project_may_be_damaged_and_texts_can_still_be_read(
-    memory: Memory, claude: Claude, tmp_path: Path
-) -> None:
+def test_damaged_project_table_leaves_texts_readable(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     row = carry_out(memory, plan_project(memory, claude.home, root))
     claude.remembers(root, "tone", "short sentences")

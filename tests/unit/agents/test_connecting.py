@@ -56,9 +56,7 @@ def difference_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_difference_is_the_one_in_the_golden_file_and_goes_back_to_the_byte(
-    name: str, machine: Machine
-) -> None:
+def test_connect_difference_matches_golden_file_and_is_fully_reverted(name: str, machine: Machine) -> None:
     for path, text in before_of(name).items():
         machine.put(path, text)
     before = machine.picture()
@@ -367,7 +365,7 @@ def test_the_newer_of_two_edits_at_the_very_moment_stands(
     assert aside.read_text() == edits[0]
 
 
-def test_a_file_that_appears_or_changes_while_ours_is_made_or_removed_stays(machine: Machine) -> None:
+def test_file_changed_while_entry_is_added_or_removed_stays(machine: Machine) -> None:
     (machine.user / ".claude").mkdir()
     plan = machine.plan("claude-code")
     machine.put(".claude.json", "{}")
@@ -549,7 +547,7 @@ def test_the_document_has_a_section_for_each_program_with_its_files() -> None:
             assert Path(path).name in section, (name, path)
 
 
-def test_continue_is_connected_in_one_file_also_when_its_settings_come_later(machine: Machine) -> None:
+def test_continue_is_connected_in_one_file_even_if_settings_appear_later(machine: Machine) -> None:
     machine.put(".continue/.keep", "")
     before = machine.picture()
     machine.connect("continue")

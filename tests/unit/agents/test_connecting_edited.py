@@ -170,7 +170,7 @@ AROUND = {
     ],
 )
 @pytest.mark.parametrize("name", ["claude-code", "codex", "cursor", "opencode"])
-def test_json_that_was_laid_out_anew_or_added_to_is_to_the_byte_what_it_would_be_without_ours(
+def test_reformatted_json_without_our_entry_is_restored_to_the_byte(
     name: str, before: str, change: Callable[[str], str], machine: Machine
 ) -> None:
     file = next(one for one in reversed(machine.files(name)) if one.suffix != ".toml")
@@ -208,7 +208,7 @@ def test_toml_around_our_block_is_what_it_would_be_without_it(
 @pytest.mark.parametrize(
     ("name", "path"), [("cursor", ".cursor/hooks.json"), ("opencode", ".config/opencode/opencode.json")]
 )
-def test_what_an_empty_file_was_begun_with_goes_also_where_it_was_laid_out_anew(
+def test_skeleton_of_empty_file_is_removed_even_if_reformatted(
     name: str, path: str, before: str | None, change: str, machine: Machine
 ) -> None:
     file = machine.user / path

@@ -95,7 +95,7 @@ def test_a_text_for_the_model_has_the_shape_that_the_program_documents() -> None
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_nothing_is_printed_for_a_program_that_is_not_known_or_takes_nothing(event: str) -> None:
+def test_hook_answers_nothing_to_unknown_program_or_unsupported_event(event: str) -> None:
     assert answer("", event, context="t", line="l") == b""
     assert answer("someone", event, context="t", line="l") == b""
     for program in PROGRAMS:

@@ -352,7 +352,7 @@ def test_what_was_compacted_away_is_given_again(hook: Hooks, tmp_path: Path, how
     assert "make ship" in asks(hook, root, "how to deploy with make")
 
 
-def test_what_a_session_was_given_at_its_start_stands_and_what_it_writes_is_in_the_next_one(
+def test_session_context_stays_fixed_and_its_writes_appear_in_next_session(
     hook: Hooks, tmp_path: Path
 ) -> None:
     """AGH's A3: the section of the prompt is that of the start."""
@@ -503,7 +503,7 @@ def test_a_locked_memory_is_said_to_the_person_and_noted(
     assert not hook_notes(hook.place).locked
 
 
-def test_a_session_that_began_locked_is_given_what_is_here_after_the_unlock(
+def test_session_started_locked_gets_context_after_unlock(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.device.identity import load_device, save_device
@@ -652,7 +652,7 @@ def sync(hook: Hooks, folder: Path | str = "") -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "getpriority"), reason="priorities of processes are Unix's")
-def test_the_process_beside_gives_way_and_who_syncs_in_a_process_of_its_own_keeps_its_rank(
+def test_background_sync_lowers_its_priority_and_foreground_sync_does_not(
     hook: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = os.getpriority(os.PRIO_PROCESS, 0)
@@ -690,7 +690,7 @@ def test_prompt_looks_at_no_surroundings_of_a_linked_folder(
     assert looked != []
 
 
-def test_sync_beside_a_hook_with_relative_paths_finds_its_home_and_settings(
+def test_background_sync_with_relative_paths_finds_home_and_settings(
     hook: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, str, str]] = []
@@ -708,7 +708,7 @@ def test_sync_beside_a_hook_with_relative_paths_finds_its_home_and_settings(
     assert begun == [(there, there, str(Path("settings.toml").absolute()))]
 
 
-def test_the_sync_beside_makes_the_index_for_prompts_that_no_hook_has_time_for(
+def test_background_sync_builds_the_index_that_prompts_have_no_time_for(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 4)  # as if there were thousands
@@ -797,7 +797,7 @@ def test_the_index_for_prompts_is_made_before_a_sync_that_fails(
     assert "number 77" in asks(hook, tmp_path, QUESTION)
 
 
-def test_prompt_to_a_memory_that_nobody_can_write_to_tries_without_an_index(
+def test_prompt_hook_with_read_only_vault_answers_without_an_index(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 0)
@@ -816,7 +816,7 @@ def test_prompt_to_a_memory_that_nobody_can_write_to_tries_without_an_index(
     assert "number 77" in asks(hook, tmp_path, QUESTION) and hook.started == []
 
 
-def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_folder(
+def test_background_sync_ingests_agent_edits_and_names_unconnected_folder(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
@@ -878,7 +878,7 @@ def test_outage_noted_by_a_clock_ahead_begins_when_the_clock_is_right(
     assert "not synced for 26 h (StorageError)" in hook.line(root)
 
 
-def test_there_is_one_sync_at_a_time_and_who_comes_meanwhile_is_not_forgotten(hook: Hooks) -> None:
+def test_background_sync_runs_alone_and_repeats_for_later_requests(hook: Hooks) -> None:
     with file_lock(hook.place / "background.lock"):
         sync(hook)
     assert not background_notes(hook.place).tried

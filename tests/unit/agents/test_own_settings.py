@@ -42,7 +42,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_every_setting_that_is_read_is_described_and_what_is_described_is_read() -> None:
+def test_settings_read_and_settings_described_are_the_same() -> None:
     for one in all_settings().values():
         assert one.about, one.name
         assert bool(one.unit) == (one.kind in (int, float) and ".weights." not in one.name), one.name
@@ -66,7 +66,7 @@ def test_a_default_is_what_counts_without_a_file(tmp_path: Path) -> None:
     assert known.sessions.resume == all_settings()["sessions.resume"].default == 20
 
 
-def test_what_is_shown_says_where_it_comes_from_and_hides_what_may_be_a_token(file: Path) -> None:
+def test_settings_shown_name_their_source_and_hide_tokens(file: Path) -> None:
     env = {"IPFSMEM_CONFIG": str(file), "IPFSMEM_LABEL": "lap", "IPFSMEM_EMBEDDINGS": "off"}
     found = {one.name: one for one in settings_shown(env)}
     assert (found["label"].value, found["label"].source) == ("lap", "IPFSMEM_LABEL")

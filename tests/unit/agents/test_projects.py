@@ -55,9 +55,7 @@ def test_a_remote_gives_the_token_of_the_format(sealed: Memory, tmp_path: Path) 
     assert scope_at(sealed, tmp_path / "somewhere") == row.scope
 
 
-def test_one_project_on_two_machines_is_one_scope_also_when_both_begin_offline(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_project_connected_offline_on_two_machines_is_one_scope(lab: Lab, tmp_path: Path) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -159,7 +157,7 @@ def test_a_moved_and_renamed_repository_is_still_connected(sealed: Memory, tmp_p
     assert scope_at(sealed, moved) == row.scope
 
 
-def test_a_clone_in_its_place_is_still_connected_and_another_repository_is_not(
+def test_new_clone_at_same_path_is_connected_and_other_repository_is_not(
     sealed: Memory, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -176,9 +174,7 @@ def test_a_clone_in_its_place_is_still_connected_and_another_repository_is_not(
         assert scope_at(sealed, root) is None
 
 
-def test_another_repository_that_got_the_numbers_of_the_removed_one_is_not_it(
-    sealed: Memory, tmp_path: Path
-) -> None:
+def test_repository_with_reused_inode_numbers_is_not_connected(sealed: Memory, tmp_path: Path) -> None:
     """On ext4 a clone of something else in the place of a removed project has its inodes again, and was given its memories."""
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
@@ -212,7 +208,7 @@ def test_an_archive_with_a_foreign_configuration_is_not_connected(sealed: Memory
         assert scope_at(sealed, folder) is None, folder
 
 
-def test_what_lies_in_a_connected_folder_is_of_its_project_but_not_a_repository_in_it(
+def test_subfolder_belongs_to_connected_project_but_nested_repository_not(
     sealed: Memory, tmp_path: Path
 ) -> None:
     work = tmp_path / "work"

@@ -459,7 +459,7 @@ def test_a_token_is_of_one_memory(tmp_path: Path) -> None:
     Lab(tmp_path, "m", "n").run(ask)
 
 
-def test_what_is_kept_of_a_token_is_no_secret_and_no_row_lends_its_right_to_another(tmp_path: Path) -> None:
+def test_stored_tokens_hold_no_secret_and_lend_no_rights_to_other_rows(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     home = tmp_path / "home"
@@ -711,7 +711,7 @@ def _digest(lab: Lab, secret: str) -> str:
 
 
 @pytest.mark.parametrize("kept", ["everywhere", "here too"])
-def test_imported_messages_are_approved_as_they_were_read_and_with_the_right_admin_alone(
+def test_approval_of_imported_messages_requires_admin_and_shown_text(
     kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared(tmp_path)

@@ -253,7 +253,7 @@ def test_numbers_go_on_where_they_were_and_what_is_not_kept_is_a_reset(
         assert feed.behind(wrong) is None, wrong
 
 
-def test_a_cursor_does_not_say_how_much_changed_in_scopes_that_its_reader_is_not_told_of() -> None:
+def test_cursor_does_not_reveal_change_counts_of_unreadable_scopes() -> None:
     feed = Feed()
     for _ in range(300):
         feed.add(Change(what="timeline", scope="other"))

@@ -32,7 +32,7 @@ def lived(home: Path) -> None:
             work.write(f"fact_{n}", f"Fact {n}")
 
 
-def test_a_model_is_shown_the_scope_alone_and_other_calls_are_answered_meanwhile(
+def test_dream_model_sees_only_its_scope_and_other_calls_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lived(tmp_path)

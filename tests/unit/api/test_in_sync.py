@@ -146,7 +146,7 @@ def test_what_a_sync_that_failed_left_here_is_sent_at_the_end(
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "local"])
-def test_what_everybody_could_read_is_published_by_nobody_who_was_not_asked(
+def test_server_does_not_publish_publicly_without_consent(
     tmp_path: Path, box: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "AFTER_WRITE", 0.01)

@@ -84,7 +84,7 @@ def test_librefang_delete_leaves_a_pending_value_that_it_does_not_list(tmp_path:
         assert memory.scope(AGENT).values.get("theme") is not None
 
 
-def test_token_of_an_agent_reaches_no_agent_that_leads_to_it_or_that_it_leads_to(tmp_path: Path) -> None:
+def test_agent_token_reaches_no_redirecting_or_redirected_agent(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         for agent in ("sub", "top"):
             part = memory.scope(agent)

@@ -290,7 +290,7 @@ def test_read_only_changes_nothing(tmp_path: Path) -> None:
     asked(tmp_path, ask, read_only=True)
 
 
-def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tmp_path: Path) -> None:
+def test_openapi_document_names_every_route_and_validates_live_answers(tmp_path: Path) -> None:
     need_extra("mcp", "jsonschema")
     import jsonschema
 
@@ -321,7 +321,7 @@ def test_the_document_names_every_route_and_its_schemas_hold_for_live_answers(tm
     asked(tmp_path, ask)
 
 
-def test_an_address_that_is_too_long_is_told_so_in_one_sentence_as_the_document_says(tmp_path: Path) -> None:
+def test_overlong_address_gets_the_documented_one_sentence_answer(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         async with client.get(f"/v1/memories?match={'x' * 9_000}") as got:
             assert (got.status, got.content_type) == (400, "text/plain")

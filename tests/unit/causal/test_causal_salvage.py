@@ -30,7 +30,7 @@ def test_vector(row: dict[str, object]) -> None:
     assert found == row["changes"]
 
 
-def test_what_is_taken_keeps_its_text_clock_and_bases_and_says_whose_word_it_is() -> None:
+def test_salvaged_text_keeps_clock_and_bases_and_records_its_author() -> None:
     theirs = live("two", "one")
     ((change),) = salvage({}, {}, [DamagedHead({B: 1}, {NAME: {f"{B}-1": theirs}}, ())])
     made = rewrite({}, change, C, 4, lambda dev: dev != B)

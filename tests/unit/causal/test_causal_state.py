@@ -109,7 +109,7 @@ def test_write_and_delete() -> None:
         write(entry, [dot(A, 1)], dot(A, 1), text("3"))
 
 
-def test_a_fifth_text_that_saw_none_of_its_own_others_is_refused_not_dropped() -> None:
+def test_fifth_concurrent_text_of_one_device_is_refused_not_dropped() -> None:
     entry: Entry = {}
     for n in range(1, 5):
         entry = write(entry, [], dot(A, n), text(str(n)))

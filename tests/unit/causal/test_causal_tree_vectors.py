@@ -66,7 +66,7 @@ def test_refused(row: dict[str, Any]) -> None:
         read(empty_tree(), row["digest"], node)
 
 
-def test_an_inner_node_that_should_be_a_leaf_is_found_where_most_equals_ours() -> None:
+def test_inner_node_that_must_be_a_leaf_is_found_with_unread_children() -> None:
     """Its children are counted also when they need not be read."""
     names = [f"m/k{n}" for n in range(66)]
     whole = tree(names, SMALL)

@@ -166,7 +166,7 @@ def test_category_of_any_type_never_costs_the_text(tool: str, given: object, kep
         assert "Green tea." in said(memory, "list_memories", category=kept)
 
 
-def test_entries_of_one_millisecond_are_numbered_and_listed_as_they_were_written() -> None:
+def test_initrunner_entries_of_one_millisecond_keep_their_order() -> None:
     home = Home(world=Environment(lambda: MockClock().ms))
     texts = ["tea", "coffee", "milk", "water", "juice"]
     with Memory.load("alex", "none", home=home) as memory:

@@ -46,7 +46,7 @@ def test_a_database_that_cannot_be_read_now_is_not_made_anew(
         pass
 
 
-def test_a_memory_whose_maker_ended_too_early_says_so_by_itself_once_it_is_opened(tmp_path: Path) -> None:
+def test_vault_with_interrupted_creation_is_finished_when_opened(tmp_path: Path) -> None:
     """A crash right after the configuration was written left a database that did not, and with the file lost it was made anew."""
     with Memory.create(mode="local", home=tmp_path) as memory:
         memory.write("tone", "direct")

@@ -35,7 +35,7 @@ def _two(tmp_path: Path) -> tuple[Memory, Memory]:
     return first, second
 
 
-def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening(tmp_path: Path) -> None:
+def test_crowded_set_equals_full_scan_after_checkpoints_and_reopening(tmp_path: Path) -> None:
     first, second = _two(tmp_path)
     assert _crowded(first) == set() == _scanned(first)
     for i in range(6):
@@ -60,7 +60,7 @@ def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening
     assert _crowded(again) == both - {"m/k0", "m/k1", "m/k2"}
 
 
-def test_after_a_sync_a_settled_memory_asks_the_database_no_question_that_grows(tmp_path: Path) -> None:
+def test_sync_without_changes_runs_no_query_that_grows_with_the_vault(tmp_path: Path) -> None:
     first, second = _two(tmp_path)
     asyncio.run(second.sync())
     seen: list[str] = []

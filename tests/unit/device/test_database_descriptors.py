@@ -92,7 +92,7 @@ def test_database_used_a_second_time_keeps_its_locks(tmp_path: Path, use: Callab
 
 
 @pytest.mark.parametrize("names", [DATABASE_FILES[1:2], DATABASE_FILES[2:], DATABASE_FILES[1:]], ids=" ".join)
-def test_write_after_log_was_removed_is_refused_and_nothing_earlier_is_lost(
+def test_write_after_log_removal_is_refused_and_earlier_writes_remain(
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     db = Database(tmp_path)

@@ -176,7 +176,7 @@ def test_folders_of_a_memory(mode: str, seed: int) -> None:
         replica.close()
 
 
-def test_a_made_up_location_neither_pushes_an_object_out_of_its_name_nor_hides_it() -> None:
+def test_forged_location_neither_displaces_nor_hides_a_real_object() -> None:
     """Names are 160 bits of a hash: a member may claim a location that shares them with a real object's (no block has it).
     Both are asked for, each counted by itself, and the name is that of the one that is here."""
     good = sha256(b"real").digest()

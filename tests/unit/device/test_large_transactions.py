@@ -34,7 +34,7 @@ def _memory(tmp_path: Path) -> Memory:
 
 
 @pytest.mark.slow
-def test_a_large_import_is_there_after_reopening_and_a_second_one_changes_nothing(
+def test_large_import_survives_reopening_and_repeats_without_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "_LONG_BYTES", 1 << 30)  # the journal as it is before it goes into the tree
@@ -71,7 +71,7 @@ def test_a_large_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
         assert memory.read("k00000") is None and memory.read("after") is not None
 
 
-def test_one_entry_changed_before_and_after_the_hand_over_keeps_both_writes_in_order(tmp_path: Path) -> None:
+def test_entry_changed_before_and_after_hand_over_keeps_write_order(tmp_path: Path) -> None:
     with _memory(tmp_path) as memory:
         with writing(memory.replica) as change:
             change.put("m/twice", b"first\n", ())

@@ -130,7 +130,7 @@ def test_recall_image_first_part_opens_without_the_second(tmp_path: Path, mode: 
     replica.close()
 
 
-def test_the_image_of_another_device_or_another_kind_of_memory_does_not_open(tmp_path: Path) -> None:
+def test_index_image_of_another_device_or_mode_does_not_open(tmp_path: Path) -> None:
     one = make(tmp_path / "1" / "m", "encrypted-ipfs", world("one"))
     other = make(tmp_path / "2" / "m", "encrypted-ipfs", world("other"))
     plain = make(tmp_path / "3" / "m")
@@ -144,7 +144,7 @@ def test_the_image_of_another_device_or_another_kind_of_memory_does_not_open(tmp
         replica.close()
 
 
-def test_without_keys_without_a_folder_or_to_be_read_only_nothing_is_written(tmp_path: Path) -> None:
+def test_index_image_without_keys_or_folder_or_read_only_is_not_written(tmp_path: Path) -> None:
     in_process = make(None, "none")
     assert not save_image(in_process, kept()) and load_image(in_process) is None
     locked = make(tmp_path / "l" / "m", "encrypted-ipfs")
@@ -168,7 +168,7 @@ def test_something_else_in_its_place_is_said_and_recall_goes_on(tmp_path: Path) 
     replica.close()
 
 
-def test_status_says_that_it_is_of_no_use_and_a_forgotten_text_takes_it_along(tmp_path: Path) -> None:
+def test_status_reports_useless_index_image_and_forgetting_deletes_it(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.write("zebrakey", "quokka")
         save_image(memory.replica, kept())

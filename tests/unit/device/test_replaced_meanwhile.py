@@ -31,7 +31,7 @@ def put_back(home: Path) -> None:
     shutil.copytree(home.parent / "backup", home / "default")
 
 
-def test_a_write_into_a_database_that_was_put_back_from_a_backup_is_refused_and_not_lost(home: Path) -> None:
+def test_write_after_database_was_restored_from_backup_is_refused(home: Path) -> None:
     """It went into the file that was taken away, was acknowledged, and nobody ever saw it again."""
     with Memory.load("default", home=home) as memory:
         memory.write("new", "x")

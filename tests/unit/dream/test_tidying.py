@@ -52,7 +52,7 @@ def test_of_two_equal_texts_the_one_that_says_more_of_itself_stays() -> None:
     assert made.steps[0].why == "b contains everything that a says" and made.steps[0].keys == ("a", "b")
 
 
-def test_a_text_whose_every_sentence_stands_in_another_goes_and_links_are_led_there() -> None:
+def test_text_contained_in_another_is_removed_and_links_are_redirected() -> None:
     longer = f"{TEA} In the afternoon they drink coffee, and water in between."
     made = tidy(
         [
@@ -262,7 +262,7 @@ def test_what_a_model_says_means_the_same_is_listed_and_stays() -> None:
     assert alike.detail == "they have a similar meaning (cosine 0.95)"
 
 
-def test_words_that_mean_another_day_tomorrow_get_the_day_on_which_they_were_written() -> None:
+def test_relative_day_words_get_the_date_of_their_writing() -> None:
     """A22."""
     body = (
         "They moved Yesterday, and the fair is next week (in May).\n> yesterday they said\n```\nlast week\n```\n"

@@ -107,7 +107,7 @@ def test_file_with_capital_ending_is_imported(
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_attachments_are_skipped_by_name_and_notes_that_cannot_be_read_are_left_out(
+def test_attachments_are_skipped_by_name_and_unreadable_notes_left_out(
     kind: str, memory: Memory, tmp_path: Path
 ) -> None:
     """A folder of notes with a PDF beside them ended with 7, although all notes came in."""

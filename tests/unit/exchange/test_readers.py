@@ -375,7 +375,7 @@ def test_a_claude_export_is_history_and_candidates(memory: Memory, tmp_path: Pat
         assert memory.bundles.import_from("claude", alone).counts == {"unchanged": 1, "renewed": 1}
 
 
-def test_what_claude_remembers_later_renews_a_candidate_and_never_what_was_promoted(
+def test_claude_reimport_renews_pending_text_and_never_an_approved_one(
     memory: Memory, tmp_path: Path
 ) -> None:
     def exported(text: str) -> Path:

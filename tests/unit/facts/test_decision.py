@@ -25,7 +25,7 @@ def test_a_fact_in_another_word_is_another_fact() -> None:
     assert held_against("user likes team sports", "user likes tea")[0] == "added"
 
 
-def test_what_stands_in_another_one_is_kept_and_what_holds_another_one_takes_its_place() -> None:
+def test_contained_fact_is_not_added_and_containing_fact_replaces() -> None:
     assert held_against("User likes tea.", "the user likes tea with milk")[0] == "kept"
     assert held_against("The user likes tea with milk", "user likes tea") == (
         "updated",

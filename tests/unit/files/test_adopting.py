@@ -142,9 +142,7 @@ def test_an_index_that_names_everything_is_not_touched(tmp_path: Path, mode: Mod
     lab.memory.close()
 
 
-def test_a_folder_is_attached_to_a_memory_that_knows_other_texts_of_the_same_names(
-    tmp_path: Path, mode: ModeName
-) -> None:
+def test_attach_with_other_texts_of_same_names_makes_conflict_copies(tmp_path: Path, mode: ModeName) -> None:
     """What stands in the folder stays; what the memory had stands beside it, as conflict copies, and nothing is lost."""
     lab = Lab(tmp_path, mode=mode)
     lab.start()

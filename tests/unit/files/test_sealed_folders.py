@@ -82,7 +82,7 @@ def words_of(place: Path) -> set[bytes]:
     return {word for word in found if b"canary" in word.lower()}
 
 
-def test_a_word_of_a_sealed_memory_stands_in_the_attached_folder_and_nowhere_else(devices: Devices) -> None:
+def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Devices) -> None:
     """Edits, merges, conflicts, late changes, returns, deletes, MEMORY.md, a scope, a foreign name, a forgotten memory: at each step
     no word, no name and no hash of one lies beside the state or at the provider, also while the database is open."""
     folder = devices.folder / "files-a"
@@ -284,7 +284,7 @@ def test_the_home_of_a_stranger_opens_no_row(tmp_path: Path) -> None:
 # -- a folder that is named when the memory is made ----------------------------------------------------------------------
 
 
-def test_a_folder_that_cannot_be_used_leaves_no_memory_whose_words_nobody_saw(tmp_path: Path) -> None:
+def test_create_with_unusable_folder_leaves_no_vault_behind(tmp_path: Path) -> None:
     place, victim = tmp_path / "agent", tmp_path / "victim"
     for folder in (place, victim):
         folder.mkdir()
@@ -407,7 +407,7 @@ def test_what_is_forgotten_leaves_nothing_in_any_folder_of_the_device(tmp_path: 
     lab.memory.close()
 
 
-def test_what_was_set_aside_of_a_file_that_nobody_can_name_any_more_is_not_left_behind(
+def test_detach_refuses_while_file_name_of_replaced_text_is_unknown(
     tmp_path: Path,
 ) -> None:
     lab = Lab(tmp_path, mode=MODE)

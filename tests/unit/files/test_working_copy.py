@@ -98,7 +98,7 @@ def test_lists_see_edits_that_are_older_than_a_second(lab: Lab) -> None:
     assert [item.key for item in lab.memory.list()] == ["new"]
 
 
-def test_a_write_without_reading_does_not_replace_an_edit_that_nobody_was_shown(lab: Lab) -> None:
+def test_write_without_reading_does_not_replace_an_unseen_file_edit(lab: Lab) -> None:
     lab.memory.write_text("tone", b"one\n")
     (lab.dir / "tone.md").write_bytes(b"by hand\n")
     lab.memory.write_text("tone", b"by program\n")
@@ -597,7 +597,7 @@ def test_lines_written_through_a_handle_that_was_open_are_kept(lab: Lab) -> None
     assert lab.files()["log.md"] == b"ONE\n\ntwo\n\nlate\n"
 
 
-def test_what_stood_in_a_file_before_a_late_change_is_stored_also_when_an_old_text_stands_in_it(
+def test_previous_text_before_late_change_is_stored_despite_older_text(
     lab: Lab,
 ) -> None:
     """Its writer may write the whole file from any of these texts."""

@@ -100,9 +100,7 @@ def test_a_read_alone_tells_that_the_file_of_its_memory_was_left_alone(lab: Lab)
 # -- several folders (rule 28) -----------------------------------------------------------------------------------------
 
 
-def test_two_folders_of_one_scope_show_the_same_and_an_edit_in_one_reaches_the_other(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_two_folders_of_one_scope_stay_equal_after_an_edit_in_one(lab: Lab, tmp_path: Path) -> None:
     second = tmp_path / "second"
     made = lab.memory.folders.attach(second)
     assert made.state == "ok" and made.files == 1
@@ -144,9 +142,7 @@ def test_a_folder_of_a_scope_has_the_texts_of_that_scope_only(lab: Lab, tmp_path
     lab.memory.close()
 
 
-def test_subfolders_are_no_input_and_never_written_and_timeline_only_where_we_made_the_folder(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_subfolders_are_ignored_and_timeline_only_in_our_own_folder(lab: Lab, tmp_path: Path) -> None:
     (lab.dir / "sub").mkdir()
     (lab.dir / "sub" / "a.md").write_bytes(b"no\n")
     lab.memory.note("waved")
@@ -200,7 +196,7 @@ def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path, m
     memory.close()
 
 
-def test_a_file_that_would_stand_for_the_index_is_no_input_where_the_index_is_shared(lab: Lab) -> None:
+def test_file_named_like_the_index_is_ignored_where_index_is_shared(lab: Lab) -> None:
     (lab.dir / "memory-fe1ee863.md").write_bytes(b"who am I\n")
     lab.look()
     assert lab.memory.read("memory-fe1ee863") is None and "memory-fe1ee863.md" in notices(lab)
@@ -705,7 +701,7 @@ def test_a_pause_ends_by_itself_when_all_is_as_before(lab: Lab) -> None:
     assert lab.memory.folders.list()[0].state == "paused"
 
 
-def test_a_text_that_never_stood_there_is_kept_beside_when_the_folder_is_put_back(lab: Lab) -> None:
+def test_put_back_keeps_edit_of_paused_folder_as_conflict(lab: Lab) -> None:
     lab.memory.folders.pause(lab.dir)
     (lab.dir / "role.md").write_bytes(b"written while it was paused\n")
     (lab.dir / "MEMORY.md").write_bytes(b"my line\n")
@@ -846,7 +842,7 @@ def test_trace_two_weeks_away(lab: Lab) -> None:
     assert lab.files()["m3.md"] == lines
 
 
-def test_what_was_missing_before_the_keys_were_locked_is_missed_twice_after_it(lab: Lab) -> None:
+def test_file_missing_before_lock_is_missed_twice_before_deletion(lab: Lab) -> None:
     """format-next rule 33: after an unlock deletions need two looks. One of before and one weeks later were two."""
     lab.memory.write_text("tone", b"one\n")
     (lab.dir / "tone.md").unlink()

@@ -168,7 +168,7 @@ def test_one_address_does_not_take_all_the_room() -> None:
     with_server(work, ConnectionLimits(total=20, per_address=10))
 
 
-def test_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else() -> None:
+def test_connection_over_busy_limit_is_refused_and_others_continue() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 4, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy:
             await asyncio.sleep(0.1)

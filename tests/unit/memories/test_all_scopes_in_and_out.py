@@ -444,9 +444,7 @@ def test_bounds_of_a_tree(
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_a_trial_says_what_a_backup_has_and_would_change_and_changes_nothing(
-    tmp_path: Path, mode: str
-) -> None:
+def test_import_preview_reports_backup_changes_and_changes_nothing(tmp_path: Path, mode: str) -> None:
     more = {} if mode == "local" else {"passphrase": False, "provider": str(tmp_path)}
     with Memory.create("m", mode, home=tmp_path / "home", **more) as memory:  # type: ignore[arg-type]
         memory.write("tone", "direct")

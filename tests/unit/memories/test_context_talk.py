@@ -367,7 +367,7 @@ def test_the_same_text_of_two_speakers_is_two_lines(memory: Memory) -> None:
     assert sorted(line.split(" ")[2] for line in lines) == ["assistant:", "user:"]
 
 
-def test_passage_that_answers_is_shown_rather_than_one_that_repeats_the_earlier_question(
+def test_context_prefers_answering_passage_to_repeated_question(
     memory: Memory,
 ) -> None:
     filler = " ".join(

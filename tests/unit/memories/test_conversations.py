@@ -383,7 +383,7 @@ def test_resumed_pydantic_ai_agent_has_its_current_system_prompt(memory: Memory,
     assert len(memory.sessions.items("chat").items) == 6
 
 
-def test_compacted_pydantic_ai_session_keeps_the_prompt_and_repeats_nothing(
+def test_compacted_pydantic_ai_session_keeps_prompt_without_repeats(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_extra("pydantic-ai", "pydantic_ai.models.function")

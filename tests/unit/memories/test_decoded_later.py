@@ -47,7 +47,7 @@ def test_it_is_like_one_that_is_decoded_at_once_and_is_kept_alike(
     assert later == table
 
 
-def test_an_entry_that_is_none_of_its_kind_is_an_error_that_says_what_to_do() -> None:
+def test_entry_of_wrong_type_is_a_format_error_with_rebuild_hint() -> None:
     later = DecodedLater(Said, {"a": msgspec.Raw(msgspec.msgpack.encode(7))})
     with pytest.raises(FormatError, match="the saved index is damaged: a Said") as failed:
         later["a"]

@@ -115,7 +115,7 @@ def test_taking_back_leaves_what_was_written_since(memory: Memory) -> None:
     assert memory.dreams.undo().changed == (removed,) and body(memory, removed) == "New"
 
 
-def test_texts_are_kept_for_taking_back_until_somebody_forgets_what_went_with_them(memory: Memory) -> None:
+def test_dream_undo_texts_are_kept_until_a_replacing_text_is_forgotten(memory: Memory) -> None:
     memory.write("a", TEA)
     memory.write("b", TEA, description="What they drink")
     memory.dreams.run()
@@ -143,7 +143,7 @@ def test_a_proposal_goes_with_what_it_speaks_of(memory: Memory) -> None:
     assert memory.dreams.proposed() is None
 
 
-def test_what_another_device_forgot_is_kept_neither_in_a_proposal_nor_to_be_taken_back(lab: Lab) -> None:
+def test_memory_forgotten_elsewhere_leaves_proposals_and_undo_texts(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -293,7 +293,7 @@ def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPat
     assert not memory.dreams.status().chosen
 
 
-def test_a_clock_that_was_ahead_at_a_dream_keeps_the_next_one_not_away_for_years(
+def test_dream_made_with_clock_ahead_does_not_delay_the_next_one(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -317,7 +317,7 @@ def dreams_when_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
 
 
-def test_a_clock_that_jumped_far_ahead_takes_nothing_away_that_no_person_was_shown(
+def test_clock_far_ahead_lets_dreams_remove_no_text_unseen_by_a_person(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dreams_when_due(monkeypatch, tmp_path)
@@ -395,7 +395,7 @@ def test_what_begins_by_itself_looks_at_every_scope_once_it_is_time(
     dream_if_due(memory)  # disturbs nobody
 
 
-def test_at_the_end_of_a_turn_the_gates_are_asked_in_order_and_any_miss_skips(
+def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """L11: enabled, switched on, hours, sessions, and the lock."""
@@ -501,7 +501,7 @@ def said_twice_in(memory: Memory, *scopes: str) -> list[Memory]:
     return found
 
 
-def test_each_scope_keeps_its_own_proposal_until_it_is_done_replaced_or_forgotten(memory: Memory) -> None:
+def test_each_scope_keeps_its_proposal_until_done_replaced_or_forgotten(memory: Memory) -> None:
     here, work, home = said_twice_in(memory, "", "work", "home")
     made = [one.dreams.propose() for one in (here, work, home)]
     assert [one.dreams.proposed() for one in (here, work, home)] == made
@@ -528,7 +528,7 @@ def test_the_last_dreams_of_each_scope_can_be_taken_back(memory: Memory) -> None
     assert here.dreams.undo().back
 
 
-def test_what_a_version_that_kept_one_proposal_of_all_scopes_kept_is_still_there(memory: Memory) -> None:
+def test_proposal_of_version_with_one_proposal_for_all_scopes_remains(memory: Memory) -> None:
     here, work = said_twice_in(memory, "", "work")
     made = work.dreams.propose()
     replica = memory.replica
@@ -548,7 +548,7 @@ def test_what_a_version_that_kept_one_proposal_of_all_scopes_kept_is_still_there
     assert work.dreams.apply(again.id).id == again.id and work.dreams.proposed() is None
 
 
-def test_dreams_that_the_disk_changed_keep_nobody_from_forgetting_or_dreaming(memory: Memory) -> None:
+def test_damaged_dreams_do_not_block_forgetting_or_dreaming(memory: Memory) -> None:
     said_twice_in(memory, "")
     memory.dreams.run()
     with memory.replica.transaction():
@@ -564,7 +564,7 @@ def test_dreams_that_the_disk_changed_keep_nobody_from_forgetting_or_dreaming(me
     assert len(memory.dreams.list()) == 1 and memory.dreams.undo().back
 
 
-def test_a_proposal_that_the_disk_changed_is_as_none_and_the_next_takes_its_place(memory: Memory) -> None:
+def test_damaged_proposal_is_ignored_and_replaced_by_the_next(memory: Memory) -> None:
     memory.write("a", TEA)
     memory.write("b", TEA)
     memory.dreams.propose()
@@ -589,7 +589,7 @@ def test_a_dream_is_of_one_scope(memory: Memory, scope: str) -> None:
     assert len(here.dreams.undo().back) == 1
 
 
-def test_a_dream_of_which_a_line_has_no_room_for_all_is_done_and_says_what_it_changed(memory: Memory) -> None:
+def test_dream_too_large_for_one_event_is_applied_and_lists_its_changes(memory: Memory) -> None:
     names = [f"{'k' * 58}{n:06}" for n in range(280)]
     for name in names:
         memory.write(name, "One")

@@ -39,7 +39,7 @@ def limits(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
 
 
-def test_what_is_known_is_not_written_twice_and_what_says_more_takes_its_place(memory: Memory) -> None:
+def test_known_fact_is_not_added_twice_and_a_fuller_fact_replaces(memory: Memory) -> None:
     key = remember(memory, "User likes tea")
     assert remember(memory, "- user  likes\ntea.") == key
     assert remember(memory, "User likes team sports") != key
@@ -92,7 +92,7 @@ def test_nothing_is_saved_of_an_empty_fact_and_wrong_ones_are_refused(
     )
 
 
-def test_procedures_and_episodes_have_types_of_their_own_and_are_not_held_against_facts(
+def test_procedures_and_episodes_are_not_compared_with_facts(
     memory: Memory,
 ) -> None:
     fact = remember(memory, "Deploy on Tuesdays")
@@ -335,7 +335,7 @@ def test_what_is_said_again_is_surer_and_never_surer_than_sure(memory: Memory) -
     assert memory.read(memory.facts.list()[0].key) == before  # who said it without doubt said it
 
 
-def test_what_another_process_writes_meanwhile_is_not_replaced_and_not_taken_away(
+def test_fact_written_meanwhile_by_another_process_is_not_replaced(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = remember(memory, "User likes tea")

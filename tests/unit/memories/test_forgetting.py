@@ -65,7 +65,7 @@ def test_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
     lab.memory.close()
 
 
-def test_the_texts_that_plain_files_stand_for_stay_when_something_else_is_forgotten(tmp_path: Path) -> None:
+def test_merge_bases_of_plain_files_survive_forgetting_of_another_memory(tmp_path: Path) -> None:
     """A merged text is no value of the state; an edit of its file is merged with it all the same."""
     lab = Lab(tmp_path)
     memory = lab.start()

@@ -42,7 +42,7 @@ def test_entities_are_memories_and_texts_are_the_graph(memory: Memory) -> None:
     assert joined(memory) == set() and not memory.facts.list()
 
 
-def test_what_is_taken_away_comes_back_and_a_persons_text_is_not_written_anew(memory: Memory) -> None:
+def test_removed_observation_is_restored_and_prose_is_not_rewritten(memory: Memory) -> None:
     memory.graph.add("Bob", "person", ["likes tea", "is tall"])
     memory.graph.add("Acme")
     memory.graph.relate("bob", "works at", "acme")
@@ -140,7 +140,7 @@ def test_the_nine_operations_of_the_reference_server(memory: Memory) -> None:
     assert model("add_observations", observations=[{"entityName": "nobody", "contents": ["x"]}]).structured["changed"] == 1  # fmt: skip
 
 
-def test_entities_beyond_the_first_thousand_are_opened_and_what_two_are_called_is_said_by_their_keys(
+def test_open_finds_entities_beyond_first_thousand_and_shared_names_by_key(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "memory"

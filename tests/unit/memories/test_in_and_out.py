@@ -234,7 +234,7 @@ def test_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
     assert memory.bundles.import_(blob({"k.md": "two"}), strategy="replace").unchanged == 1
 
 
-def test_of_two_texts_for_one_key_replace_shows_the_first_and_keeps_the_other(memory: Memory) -> None:
+def test_import_replace_of_two_texts_for_one_key_keeps_both(memory: Memory) -> None:
     """Same thought: the second text of an import must not replace the first, which nobody was shown."""
     memory.write_text("foo-9091a707", b"mine\n")
     done = memory.bundles.import_(blob({"foo-9091a707.md": "two\n", "Foo.md": "one\n"}), strategy="replace")

@@ -70,7 +70,7 @@ def test_the_next_process_opens_what_changed_and_nothing_else(lab: Lab, opened: 
     memory.close()
 
 
-def test_a_text_that_the_disk_lost_is_not_said_to_be_here_as_its_header_is_kept(lab: Lab) -> None:
+def test_text_lost_on_disk_is_not_listed_as_present_by_a_cached_header(lab: Lab) -> None:
     memory = lab.create("a")
     for key in ("lost", "same", "other"):
         memory.write(key, "tea" if key != "other" else "coffee", name="Drink")
@@ -92,7 +92,7 @@ def test_a_text_that_the_disk_lost_is_not_said_to_be_here_as_its_header_is_kept(
     memory.close()
 
 
-def test_in_a_sealed_memory_no_word_of_them_is_in_the_clear_and_damage_is_made_good(
+def test_cached_headers_of_sealed_vault_are_sealed_and_damage_is_repaired(
     lab: Lab, opened: list[str]
 ) -> None:
     memory = lab.create("a")

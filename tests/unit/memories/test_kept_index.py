@@ -204,7 +204,7 @@ def test_the_first_recall_opens_each_text_once(
         assert memory.recall("tea green", **asked) == answer
 
 
-def test_programs_of_two_versions_that_work_on_one_memory_read_no_text_again(
+def test_programs_of_two_versions_on_one_vault_do_not_reread_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each made the whole index anew at each call, past the time that a hook is given."""
@@ -281,7 +281,7 @@ def test_what_was_forgotten_is_in_no_kept_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-def test_what_was_forgotten_is_in_no_index_that_a_killed_process_left_half_written(tmp_path: Path) -> None:
+def test_forgotten_text_is_in_no_temporary_index_of_a_killed_process(tmp_path: Path) -> None:
     """It lay in a temporary file beside the index until somebody cleaned up, inflated by whoever found it."""
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea with zebrax")
@@ -381,7 +381,7 @@ def test_an_index_in_memory_is_not_kept_with_what_was_forgotten_since(tmp_path: 
         assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
 
 
-def test_an_index_from_which_something_went_is_kept_without_it_however_little_changed(
+def test_index_is_saved_after_forgetting_however_little_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_index, "_STALE", 50)
@@ -400,7 +400,7 @@ def test_an_index_from_which_something_went_is_kept_without_it_however_little_ch
         assert kept is not None and b"zebrax" not in bytes(kept.index) + kept.rest
 
 
-def test_an_index_of_few_memories_is_kept_without_what_another_process_forgot(
+def test_index_of_few_memories_is_saved_without_text_forgotten_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_index, "_FEW", 100)
@@ -463,7 +463,7 @@ def test_an_index_of_words_that_does_not_open_is_written_anew(
         assert anew is not None and anew.index == kept.index
 
 
-def test_a_kept_index_that_says_something_else_than_the_texts_is_found_and_made_anew(tmp_path: Path) -> None:
+def test_saved_index_that_differs_from_the_texts_is_detected_and_rebuilt(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         for number, word in enumerate(WORDS):
             memory.write(f"k{number}", f"{word} and {word}", tags=["x"])
@@ -539,7 +539,7 @@ def test_an_index_knows_whether_its_scopes_have_events_or_messages(
     assert [has for _, has in seen] == [of in scopes for scopes, _ in seen]
 
 
-def test_a_session_begins_with_the_same_block_with_and_without_a_kept_index(tmp_path: Path) -> None:
+def test_session_context_is_equal_with_and_without_a_saved_index(tmp_path: Path) -> None:
     """Without one only the thousand memories that were written last were told apart by their worth."""
     files = {f"k{n:04}.md": f"---\ntype: reference\n---\n\ntext {n}\n" for n in range(1_010)}
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -696,7 +696,7 @@ def test_an_index_opened_for_its_memories_alone_is_not_ready_for_words(tmp_path:
         assert search_index.is_ready(parts, "memory", 0)
 
 
-def test_session_start_with_a_kept_index_opens_no_words_until_they_are_needed(
+def test_session_start_with_saved_index_loads_no_words_until_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -718,9 +718,7 @@ def test_session_start_with_a_kept_index_opens_no_words_until_they_are_needed(
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_recall_after_a_session_start_finds_what_changed_and_what_another_process_kept(
-    tmp_path: Path, replaced: bool
-) -> None:
+def test_recall_after_session_start_finds_changes_of_another_process(tmp_path: Path, replaced: bool) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea with milk", type="user")
         memory.write("gone", "tea with zebrax", type="user")
@@ -741,7 +739,7 @@ def test_recall_after_a_session_start_finds_what_changed_and_what_another_proces
         assert kept is None or b"zebrax" not in bytes(kept.index) + kept.rest
 
 
-def test_session_start_lists_alike_worthy_memories_newest_first_with_and_without_an_index(
+def test_session_start_lists_equal_priorities_newest_first_in_both_ways(
     tmp_path: Path,
 ) -> None:
     """Of several headers that are worth the same, in the order in which they were written, also of those written since."""
@@ -763,7 +761,7 @@ def test_session_start_lists_alike_worthy_memories_newest_first_with_and_without
     assert 0 < kept.listed < 60 and "(k59.md)" in kept.text and "(k00.md)" not in kept.text
 
 
-def test_of_very_many_memories_a_session_without_a_kept_index_begins_with_those_written_last(
+def test_session_without_index_of_many_memories_lists_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hook that reads all of them is over its time, and gives nothing."""

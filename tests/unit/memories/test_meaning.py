@@ -104,7 +104,7 @@ def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, u
     assert keys(memory.recall("kitchen", threshold=1.0)) == []
 
 
-def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(memory: Memory) -> None:
+def test_vectors_are_ignored_below_nine_of_ten_searched_texts(memory: Memory) -> None:
     """While they were made, the newest first, what had none yet stood behind all that had one."""
     for n in range(8):
         memory.write(f"note_{n}", f"The roof was painted on day {n}")
@@ -124,7 +124,7 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
     assert enough.matches.by_meaning and len(enough.hits) == 10 and "meaning" in enough.hits[1].parts
 
 
-def test_question_is_not_embedded_while_few_of_what_is_looked_through_have_a_vector(
+def test_question_is_not_embedded_while_few_searched_texts_have_vectors(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     """A vector of the question says nothing beside texts of which most have none: to load the model for it took a command's time, and an
@@ -156,7 +156,7 @@ def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server
     assert server.texts.count("The user really likes espresso from that machine") == 1
 
 
-def test_only_what_is_new_or_changed_is_sent_and_what_is_forgotten_is_erased(
+def test_only_new_or_changed_texts_are_sent_and_forgotten_ones_erased(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -280,7 +280,7 @@ def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
         assert memory.recall("espressos").by_meaning
 
 
-def test_vectors_that_cannot_be_read_for_a_moment_are_not_made_and_paid_for_anew(
+def test_vectors_unreadable_for_a_moment_are_not_computed_again(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever had too many files open at that moment lost all of them."""
@@ -338,7 +338,7 @@ ILL = (_garbage, _nan, _zero, _fewer, _shorter, _huge, _elsewhere, _refuses)
 
 
 @pytest.mark.parametrize("ill", ILL, ids=lambda one: one.__name__)
-def test_whatever_the_endpoint_answers_recall_goes_by_words_and_says_so_once(
+def test_recall_falls_back_to_words_with_one_notice_if_endpoint_fails(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer, ill: Any
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -390,7 +390,7 @@ def test_a_question_that_the_model_refuses_keeps_no_other_from_being_asked(
     assert memory.recall("lisboa trains").by_meaning
 
 
-def test_an_endpoint_that_refuses_everything_is_asked_no_more_for_each_text(
+def test_endpoint_that_refuses_everything_is_not_asked_for_each_text(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     server.refuses = lambda text: 403
@@ -514,7 +514,7 @@ def test_threshold_in_an_empty_memory_finds_nothing(memory: Memory, name: Name, 
     assert keys(memory.recall("espresso", threshold=0.2)) == []
 
 
-def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said(
+def test_changed_vector_length_under_same_name_is_another_model(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -564,7 +564,7 @@ def test_reindex_with_other_dimensions_rebuilds_all_vectors(
     assert keys(memory.recall("kitchen", threshold=0.1)) == ["drinks"]
 
 
-def test_a_collection_erases_the_vectors_of_a_forgotten_scope_though_no_model_is_named_any_more(
+def test_collection_erases_vectors_of_forgotten_scope_without_a_model(
     tmp_path: Path, name: Name, url: str
 ) -> None:
     stick = tmp_path / "stick"
@@ -600,7 +600,7 @@ def asked_until(
     raise AssertionError(f"no such answer came to {question}, {how}")
 
 
-def test_messages_and_events_are_found_by_meaning_once_somebody_asked_for_them(
+def test_messages_and_events_are_found_by_meaning_once_requested(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     """Only memories had vectors, and an answer about messages said that it went by meaning all the same."""
@@ -772,7 +772,7 @@ def test_note_of_complete_vectors_is_valid_for_its_state_file_and_model(
         made_all(again, count, dimension)
 
 
-def test_text_refused_by_the_model_is_tried_again_when_it_changes_or_on_demand(
+def test_text_refused_by_model_is_retried_after_change_or_on_demand(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -800,7 +800,7 @@ def test_text_refused_by_the_model_is_tried_again_when_it_changes_or_on_demand(
         assert again.maintenance.reindex().without_vector == 0
 
 
-def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_open_on_the_disk(
+def test_sealed_vectors_and_session_names_are_not_readable_on_disk(
     tmp_path: Path, name: Name, url: str
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -825,7 +825,7 @@ def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_op
         assert not any(word in stored for word in (b"marmalade", b"quinces", b"puppy", b"mended"))
 
 
-def test_two_processes_that_make_vectors_keep_those_of_both_and_bring_nothing_forgotten_back(
+def test_two_processes_keep_both_vectors_and_restore_no_forgotten_ones(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     """Each looks at the state and at the file once more before it puts its own in the place."""
@@ -851,7 +851,7 @@ def test_two_processes_that_make_vectors_keep_those_of_both_and_bring_nothing_fo
     assert len(there) == 4 and there <= set(after.ids)
 
 
-def test_what_another_process_forgets_while_vectors_are_written_down_does_not_come_back(
+def test_vector_of_memory_forgotten_during_save_is_not_restored(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -880,7 +880,7 @@ def test_what_another_process_forgets_while_vectors_are_written_down_does_not_co
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2 and len(times) > 1
 
 
-def test_vectors_are_stored_though_those_of_the_model_before_were_on_their_way(
+def test_vectors_are_stored_while_those_of_previous_model_are_pending(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They counted as stored when the thread of the model before had stored its own."""

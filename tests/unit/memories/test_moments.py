@@ -34,7 +34,7 @@ def memory() -> Memory:
     return made
 
 
-def test_a_misspelled_word_is_listed_for_messages_and_events_as_for_memories(memory: Memory) -> None:
+def test_misspelled_word_is_listed_for_messages_events_and_memories(memory: Memory) -> None:
     memory.write("harbour", "Which harbour do we sail to?")
     memory.note("plan", text="Which harbour do we sail to?")
     found = memory.recall("the harbuor of Lisbno", kind="all", explain=True)
@@ -150,7 +150,7 @@ def test_texts_from_before_1970_are_found_and_have_their_day(memory: Memory, tmp
 @pytest.mark.parametrize(
     "ts", ["1952-11-05T01:52:56.654Z", "1968-11-30T10:09:41.038Z", "2004-07-09T17:08:16.501Z"]
 )
-def test_text_of_a_millisecond_is_within_a_range_that_begins_and_ends_there(
+def test_texts_of_one_millisecond_match_range_starting_or_ending_there(
     memory: Memory, tmp_path: Path, ts: str
 ) -> None:
     lines = tmp_path / "memory" / "timeline"
@@ -166,7 +166,7 @@ def test_text_of_a_millisecond_is_within_a_range_that_begins_and_ends_there(
         assert len(hits) == 2, bounds
 
 
-def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_its_text(
+def test_message_is_found_by_its_speaker_and_event_by_its_other_fields(
     memory: Memory,
 ) -> None:
     talk = memory.sessions.create("two").session
@@ -333,7 +333,7 @@ def test_of_a_long_session_only_a_few_parts_are_read_for_a_hit(
     assert memory.recall("silver gold", kind="message").moments == found
 
 
-def test_a_message_that_is_not_where_it_should_be_is_found_in_its_whole_session(
+def test_message_at_a_wrong_offset_is_found_in_its_whole_session(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep_nothing_read(monkeypatch)

@@ -347,7 +347,7 @@ def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]],
 
 @settings(max_examples=cases(20, 200), deadline=None)
 @given(operations, st.lists(st.sampled_from(SCOPES[1:]), max_size=2, unique=True))
-def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_scopes(
+def test_hits_and_scores_are_those_of_a_vault_without_the_other_scopes(
     done: list[tuple[str, str, str]], tokens: list[str]
 ) -> None:
     def noted(hit: FoundMoment) -> Any:

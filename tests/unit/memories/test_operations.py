@@ -241,9 +241,7 @@ with Memory.load("m", home=Path(sys.argv[1])) as memory:
 """
 
 
-def test_nothing_that_others_note_is_lost_while_old_operations_are_forgotten(
-    memory: Memory, tmp_path: Path
-) -> None:
+def test_operations_of_other_processes_survive_trimming_of_the_list(memory: Memory, tmp_path: Path) -> None:
     """Two processes add to the list without a lock while this one puts another in its place again and again."""
     from ipfsmem.device import operations
 
@@ -353,7 +351,7 @@ def test_operation_split_by_another_process_is_written_again(
     assert [one.key for one in operations.operations(memory.replica, 100)] == ["new"]
 
 
-def test_a_sync_that_somebody_asks_for_is_noted_and_those_in_the_background_are_not(tmp_path: Path) -> None:
+def test_requested_sync_is_audited_and_background_sync_is_not(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
 
     async def play(memory: Memory) -> None:

@@ -211,7 +211,7 @@ def test_devices_merged_of_which_one_approved_have_what_it_saw_approved(tmp_path
             assert whose["Otters like rain."] and not whose["Otters like hail."]
 
 
-def test_device_that_forgets_the_session_beside_an_approval_leaves_nothing_approved(tmp_path: Path) -> None:
+def test_device_forgetting_a_session_next_to_approval_approves_nothing(tmp_path: Path) -> None:
     provider = SimProvider(SimCloud())
     a, b = (load(tmp_path, name, provider, wallet=UNLOCK) for name in "ab")
     with a, b:
@@ -291,7 +291,7 @@ def test_part_that_ends_with_long_number_is_not_cut_off() -> None:
 @pytest.mark.parametrize(
     "fault", ["too long", "not UTF-8", "cut off", "lone surrogate in a blob", "no text in a blob"]
 )
-def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_before_it(
+def test_bundle_without_the_marked_part_imports_no_earlier_message(
     fault: str, program: str, memory: Memory, tmp_path: Path
 ) -> None:
     mark = taken_in(memory, tmp_path / "agent.db")

@@ -233,7 +233,7 @@ def test_by_finds_only_what_a_named_speaker_said(memory: Memory) -> None:
     assert "Writers" in (refused.value.hint or "")
 
 
-def test_by_about_and_ranges_leak_no_other_scope_nothing_expired_and_nothing_hidden(tmp_path: Path) -> None:
+def test_recall_filters_return_no_other_scope_expired_or_hidden_memory(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     memory = lab.create("a")
     memory.write("old", "Ana drank tea", fields={"expires": "2020-01-01"})

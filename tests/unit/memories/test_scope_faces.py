@@ -274,7 +274,7 @@ def test_thousands_of_scopes_cost_a_read_little(tmp_path: Path) -> None:
         assert spent[0] < 4 * spent[1] + 0.1, spent
 
 
-def test_how_many_scopes_lead_into_one_costs_no_look_at_everything_for_each(
+def test_scope_list_scans_entries_once_for_any_number_of_redirects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A writer's 4,500 scopes that lead into one took 16.6 s at each list of it: every one of them looked at all entries."""

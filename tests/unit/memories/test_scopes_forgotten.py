@@ -106,7 +106,7 @@ def test_a_title_changes_and_a_token_does_not(lab: Lab) -> None:
         mine.change("never", title="x")
 
 
-def test_a_scope_that_turned_out_to_be_another_is_stacked_below_it_and_nothing_moves(lab: Lab) -> None:
+def test_redirected_scope_is_stacked_below_its_target_and_stays_unmoved(lab: Lab) -> None:
     a, _ = two(lab)
     scopes = Scopes(a.replica)
     for token in ("a", "b"):
@@ -320,9 +320,7 @@ def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab
     assert [event["type"] for event in b.scope("work").timeline.read()] == ["s"]
 
 
-def test_scope_forgotten_on_another_device_takes_its_index_and_days_set_aside(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_scope_forgotten_elsewhere_takes_its_index_and_days_along(lab: Lab, tmp_path: Path) -> None:
     a = lab.create("a")
     a.scope("work").write("tone", "CANARY one")
     a.scope("work").note("said", what="CANARY one")

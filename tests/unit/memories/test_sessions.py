@@ -211,7 +211,7 @@ def test_forgotten_on_one_device_while_another_adds(lab: Lab) -> None:
     assert heard(a) == heard(b) == ["again"]
 
 
-def test_what_was_forgotten_does_not_come_back_with_what_another_device_adds(lab: Lab) -> None:
+def test_forgotten_messages_do_not_return_with_additions_elsewhere(lab: Lab) -> None:
     """A part is written as a whole, so what is added beside a wish to forget brings the forgotten lines along."""
     a, b = two(lab)
     a.sessions.add("chat", said("secret"))
@@ -421,7 +421,7 @@ def test_a_line_with_half_a_character_is_read_and_stays_as_it_was_written(memory
     assert heard(memory) == ["tea \ud83d, \\ud83d"]
 
 
-def test_item_with_a_number_of_too_many_digits_keeps_no_other_from_being_read(memory: Memory) -> None:
+def test_item_with_overlong_number_does_not_block_other_items(memory: Memory) -> None:
     lines = [
         '{"at":1,"item":{"role":"user","content":"tea"}}',
         f'{{"at":2,"item":{{"role":"user","content":"bread","n":{"9" * 5_000}}}}}',

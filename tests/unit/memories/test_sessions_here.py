@@ -149,7 +149,7 @@ def test_what_is_forgotten_leaves_the_disk_where_it_lies_in_the_clear(tmp_path: 
         assert not on_disk()
 
 
-def test_what_is_forgotten_leaves_the_disk_and_a_scope_takes_its_sessions_along(tmp_path: Path) -> None:
+def test_forgotten_local_session_leaves_disk_and_scope_takes_its_sessions(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.sessions.add("chat", [said(1)])
         memory.scope("work").write("tone", "Brief.")
@@ -165,9 +165,7 @@ def test_what_is_forgotten_leaves_the_disk_and_a_scope_takes_its_sessions_along(
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
-def test_a_scope_that_another_device_forgot_takes_the_sessions_kept_here_along(
-    tmp_path: Path, mode: str
-) -> None:
+def test_scope_forgotten_elsewhere_takes_its_local_sessions_along(tmp_path: Path, mode: str) -> None:
     lab = Lab(tmp_path)
     lab.mode = mode
     a = lab.create("a")
@@ -296,9 +294,7 @@ def test_a_message_that_the_disk_changed_is_said(
         assert memory.sessions.forget("chat", seen=damaged.seen) and not memory.sessions.known()
 
 
-def test_over_http_and_for_a_model_a_damaged_session_is_named_beside_the_others(
-    tmp_path: Path, here_only: Path
-) -> None:
+def test_damaged_session_is_named_next_to_others_by_http_and_mcp(tmp_path: Path, here_only: Path) -> None:
     with opener(tmp_path, "m")() as memory:
         for name in ("sound", "torn"):
             memory.sessions.add(name, [said(1), said(2)])

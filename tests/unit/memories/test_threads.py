@@ -83,9 +83,7 @@ def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: P
 
 
 @pytest.mark.parametrize("work", ["begin_files", "scan", "render", "ingest_edits"])
-def test_what_reads_or_writes_the_plain_files_waits_for_the_thread_that_works_there(
-    tmp_path: Path, work: str
-) -> None:
+def test_call_that_uses_plain_files_waits_for_the_thread_at_work(tmp_path: Path, work: str) -> None:
     """A sync scans from its event loop while other threads write; a scan had lost its turn to a method that was put before it."""
     with Memory.create("m", "local", home=tmp_path) as memory:
         thread = threading.Thread(target=getattr(memory._open, work))
@@ -97,7 +95,7 @@ def test_what_reads_or_writes_the_plain_files_waits_for_the_thread_that_works_th
         assert not thread.is_alive()
 
 
-def test_keys_that_are_locked_under_a_sync_are_dropped_by_the_thread_that_syncs(
+def test_keys_locked_during_a_sync_are_dropped_by_the_syncing_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sync reads the database between its transactions. Closed by another thread at that moment, SQLite ended the process."""

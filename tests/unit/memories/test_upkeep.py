@@ -230,7 +230,7 @@ def test_compact_of_what_it_refuses_does_nothing(tmp_path: Path) -> None:
         assert {one.operation for one in memory.operations.list()} - {*before} == {"gc"}
 
 
-def test_compact_of_a_local_memory_leaves_versions_out_and_refuses_them_by_name(tmp_path: Path) -> None:
+def test_compact_of_local_vault_omits_versions_and_refuses_them_by_name(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.write("tone", "direct")
         done = asyncio.run(memory.maintenance.compact())
@@ -239,7 +239,7 @@ def test_compact_of_a_local_memory_leaves_versions_out_and_refuses_them_by_name(
             asyncio.run(memory.maintenance.compact(only=["versions"]))
 
 
-def test_compact_on_one_device_leaves_what_another_one_that_is_behind_reads(tmp_path: Path) -> None:
+def test_compact_on_one_device_keeps_blocks_of_a_device_that_is_behind(tmp_path: Path) -> None:
     clock = MockClock()
 
     def back(name: str) -> Memory:

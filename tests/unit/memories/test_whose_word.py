@@ -53,7 +53,7 @@ def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
     assert texts(a) == {"role": {"likes tea", "likes coffee"}}
 
 
-def test_part_alone_makes_no_empty_text_in_front_of_others_where_its_scope_leads(lab: Lab) -> None:
+def test_header_write_through_redirect_to_pending_text_is_refused(lab: Lab) -> None:
     a = lab.create("a")
     a.scopes.make("store")
     store = a.scope("store")

@@ -46,7 +46,7 @@ def test_what_is_taken(asked: dict[str, Any]) -> None:
     WriteRequest(**asked).check()
 
 
-def test_a_text_with_a_header_is_a_whole_file_unless_it_is_said_to_be_a_body() -> None:
+def test_text_with_header_is_a_whole_file_unless_declared_a_body() -> None:
     assert WriteRequest(text=FILE).file == FILE
     assert WriteRequest(text=FILE, whole=False).file is None
     assert WriteRequest(text=b"plain").file is None and WriteRequest(text=b"plain").body == "plain"

@@ -296,7 +296,7 @@ def test_a_plugin_is_given_no_passphrase_and_ends_with_the_memory(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process forks there")
-def test_turns_that_wait_when_the_memory_is_closed_are_let_go_of_without_a_word_and_start_nothing(
+def test_queued_turns_are_dropped_silently_when_the_vault_is_closed(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each looked for the plugin that was closed, which Python told on standard error, and started one more process."""
@@ -314,7 +314,7 @@ def test_turns_that_wait_when_the_memory_is_closed_are_let_go_of_without_a_word_
     plugins.turn_complete("s", "x")
 
 
-def test_a_plugin_that_forks_and_comes_back_twice_leaves_no_copy_of_its_process(
+def test_plugin_that_forks_and_returns_twice_leaves_no_extra_process(
     memory: Memory, lab: Lab, tmp_path: Path
 ) -> None:
     """The copy waited for ever for somebody to ask it, and its answer stood in the way of the next."""

@@ -72,9 +72,7 @@ def test_without_a_name_and_capabilities_it_is_no_provider() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_provider_says_it_can_do_is_its_own_and_it_is_built_on_the_base(
-    kind: str, tmp_path: Path
-) -> None:
+def test_declared_capabilities_of_a_provider_are_its_own_methods(kind: str, tmp_path: Path) -> None:
     with bench(kind, tmp_path) as at:
         provider = at.open()
         assert isinstance(provider, ProviderBase)

@@ -157,7 +157,7 @@ def test_one_that_cannot_be_opened_is_named_and_holds_nothing_up(
     memory.close()
 
 
-def test_lists_are_read_where_only_one_that_cannot_be_opened_might_keep_names(
+def test_pin_lists_are_read_where_only_an_unopened_provider_keeps_names(
     opener: Opener, tmp_path: Path
 ) -> None:
     """A program that lists finds what is new by its list; one that is not open is not counted among those that keep names."""
@@ -179,9 +179,7 @@ def test_where_nothing_can_be_opened_a_sync_says_so(opener: Opener, tmp_path: Pa
     memory.close()
 
 
-def test_a_provider_that_can_be_opened_later_takes_part_from_the_next_sync_on(
-    opener: Opener, tmp_path: Path
-) -> None:
+def test_provider_that_opens_later_takes_part_from_the_next_sync(opener: Opener, tmp_path: Path) -> None:
     """A program that runs for weeks is not begun anew because a token was put into the settings."""
     memory = without_token(opener, tmp_path)
     memory.write("tone", "direct")
@@ -197,9 +195,7 @@ def test_a_provider_that_can_be_opened_later_takes_part_from_the_next_sync_on(
     assert opener.still_open() == []
 
 
-def test_a_move_away_from_one_that_cannot_be_opened_says_that_it_was_not_told(
-    opener: Opener, tmp_path: Path
-) -> None:
+def test_provider_move_names_the_unopened_one_that_got_no_forwarding(opener: Opener, tmp_path: Path) -> None:
     memory = without_token(opener, tmp_path)
     moved = asyncio.run(memory.providers.move("new"))
     assert (moved.forwarding_at, moved.no_forwarding_at) == (["open"], ["hidden"])

@@ -331,7 +331,7 @@ def test_many_packs_become_few_and_large_ones_are_left(at: Bucket, monkeypatch: 
     assert asyncio.run(at.open().get_blocks(list(everything))) == everything
 
 
-def test_a_damaged_pack_gives_its_other_blocks_and_what_it_lost_is_sent_again(at: Bucket) -> None:
+def test_damaged_pack_returns_other_blocks_and_lost_ones_are_sent_again(at: Bucket) -> None:
     blocks = [(cid, data) for cid, data in build_tree({f"{n}": bytes([n]) * 3_000 for n in range(5)}).blocks]
     asyncio.run(at.open().put_car(blocks[0][0], blocks, name="m"))
     [key] = [key for key in at.server.objects if key.endswith(".car")]
@@ -795,7 +795,7 @@ def test_bucket_behind_an_https_proxy_of_the_environment_is_used(
     proxy.close()
 
 
-def test_bucket_with_a_socks_proxy_in_the_environment_is_asked_directly_and_bounded(
+def test_bucket_with_socks_proxy_in_environment_is_requested_directly(
     at: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
@@ -808,7 +808,7 @@ def test_bucket_with_a_socks_proxy_in_the_environment_is_asked_directly_and_boun
 
 
 @pytest.mark.parametrize("end", ["closes", "resets"])
-def test_refusal_of_an_upload_by_a_server_that_ends_the_connection_keeps_its_reason(end: str) -> None:
+def test_upload_refusal_keeps_its_reason_when_server_closes_connection(end: str) -> None:
     """The server answers when it has seen the head, and reads nothing of the body."""
     body = b"<Error><Code>QuotaExceeded</Code><Message>the account is full</Message></Error>"
     head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)

@@ -23,7 +23,7 @@ OTHER = ipns_name(Signer25519(b"\x08" * 32).public)
 RECORD = ipns_record.make_record(SEED, f"/ipfs/{raw_cid(bytes(32))}", 1, 2_500_000_000_000_000_000)
 
 
-def test_a_record_that_the_disk_damaged_is_put_again_by_a_program_that_runs_on(tmp_path: Path) -> None:
+def test_damaged_name_record_is_put_again_by_a_running_program(tmp_path: Path) -> None:
     """It was believed from memory, so it was called the same and never put again, and a new device found no name."""
     running = DirectoryProvider(str(tmp_path))
     asyncio.run(running.put_name(NAME, RECORD))
@@ -48,9 +48,7 @@ STAND_INS = [
 
 
 @pytest.mark.parametrize("shape", STAND_INS)
-def test_placeholder_of_a_name_record_is_named_unread_until_the_record_is_here(
-    tmp_path: Path, shape: str
-) -> None:
+def test_name_record_placeholder_is_reported_unread_until_record_exists(tmp_path: Path, shape: str) -> None:
     asyncio.run(DirectoryProvider(str(tmp_path)).put_name(NAME, RECORD))
     (file,) = (tmp_path / "names").glob("*.ipns-record")
     placeholder = file.with_name(shape.format(file.name))
@@ -79,7 +77,7 @@ def test_file_next_to_a_name_record_is_not_its_placeholder(tmp_path: Path, shape
     assert provider.unread() == []
 
 
-def test_sync_with_a_placeholder_of_another_device_s_name_is_not_up_to_date(tmp_path: Path) -> None:
+def test_sync_with_placeholder_of_another_name_record_is_not_up_to_date(tmp_path: Path) -> None:
     stick = DirectoryProvider(str(tmp_path / "stick"), {"create": True})
     with load(tmp_path, "a", stick, wallet=WALLET) as a, load(tmp_path, "b", stick, wallet=WALLET) as b:
         a.write("tone", "Be direct.")

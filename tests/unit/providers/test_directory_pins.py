@@ -146,7 +146,7 @@ def test_killed_at_any_step_no_pin_is_lost(
     assert steps > 3
 
 
-def test_a_list_that_is_not_what_its_name_says_stops_a_collection_and_gives_what_can_be_read(
+def test_damaged_pin_list_stops_collection_and_returns_readable_pins(
     folder: Path,
 ) -> None:
     pins = pins_in(folder)
@@ -186,7 +186,7 @@ def test_list_with_a_line_of_another_form_stops_collection(folder: Path, line: b
     assert new.read_bytes() == data
 
 
-def test_what_sync_programs_and_others_leave_keeps_roots_and_stands_under_no_name(folder: Path) -> None:
+def test_foreign_files_in_pins_folder_keep_roots_and_belong_to_no_name(folder: Path) -> None:
     pins = pins_in(folder)
     for n in range(100):
         pins.add(root(n), NAME)

@@ -511,7 +511,7 @@ def test_a_token_is_not_sent_to_gateways_that_routing_finds(
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_behind_a_service_s_own_gateway_a_token_is_for_the_one_that_is_named(
+def test_gateway_token_is_sent_to_the_named_gateway_only(
     seen: tuple[list[Seen], list[str]], named: bool
 ) -> None:
     servers, urls = seen

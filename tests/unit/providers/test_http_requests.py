@@ -192,9 +192,7 @@ def test_pause_of_one_of_several_providers_is_not_awaited(site: Site, work: Cloc
     assert work.pauses == [] and len(site.seen) == 1
 
 
-def test_short_pauses_of_one_of_several_providers_are_awaited_within_one_bound(
-    site: Site, work: Clockwork
-) -> None:
+def test_short_pauses_of_one_of_several_providers_share_one_bound(site: Site, work: Clockwork) -> None:
     site.answers = [plain(429, Retry_After="3")] * 4
     http = client(site.url, work, company=True)
     error = fails(http, http.request("GET", site.url))
@@ -214,9 +212,7 @@ def test_awaited_pause_is_reported_before_the_wait(site: Site, work: Clockwork) 
     assert said == [("service answered 429: ok (try again in 7 s): waiting 8 s", [])]
 
 
-def test_429_without_a_pause_is_tried_again_and_then_asks_for_half_a_minute(
-    site: Site, work: Clockwork
-) -> None:
+def test_429_without_retry_after_is_retried_then_waits_half_a_minute(site: Site, work: Clockwork) -> None:
     site.answers = [plain(429)] * 4
     http = client(site.url, work)
     error = fails(http, http.request("GET", site.url))
@@ -425,7 +421,7 @@ def test_redirects_are_followed_only_when_asked(site: Site, work: Clockwork) -> 
         assert isinstance(fails(http, http.request("GET", site.url, redirects=3)), ProviderRefused)
 
 
-def test_a_redirect_to_another_trusted_origin_carries_no_headers_of_the_call(site: Site) -> None:
+def test_redirect_to_another_trusted_origin_carries_no_request_headers(site: Site) -> None:
     other = Site()
     other.answers = [plain(200, "other")]
     with serve(other.app) as url:

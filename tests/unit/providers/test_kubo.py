@@ -255,7 +255,7 @@ def test_failure_in_last_line_of_list_of_pins_is_an_error() -> None:
         run(body())
 
 
-def test_list_of_pins_that_fails_in_a_trailer_is_an_error_with_the_pins_that_were_read() -> None:
+def test_pin_list_failing_in_a_trailer_raises_with_the_pins_read() -> None:
     """A streamed list that a node breaks off ends like a complete one: its failure is in an HTTP trailer."""
     kubo = FakeKubo()
     first, second = raw_cid(b"\x01" * 32), raw_cid(b"\x02" * 32)
@@ -274,7 +274,7 @@ def test_list_of_pins_that_fails_in_a_trailer_is_an_error_with_the_pins_that_wer
         run(body())
 
 
-def test_list_of_pins_too_long_for_one_line_is_streamed_and_its_end_is_doubted() -> None:
+def test_overlong_pin_list_is_streamed_and_marked_incomplete() -> None:
     kubo = FakeKubo()
     mine = raw_cid(b"\x01" * 32)
     rows = {str(raw_cid(number.to_bytes(32))): {"Name": "x" * 250} for number in range(30_000)}
@@ -370,9 +370,7 @@ def test_an_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -
 
 @pytest.mark.parametrize("version", ["0.30.0", "0.34.1"])
 @pytest.mark.parametrize("again", ["upload", "pin", "unpin"])
-def test_a_new_name_that_is_cut_off_loses_neither_the_tree_nor_the_other_names(
-    version: str, again: str
-) -> None:
+def test_interrupted_rename_of_pin_keeps_the_tree_and_other_names(version: str, again: str) -> None:
     """Nodes before 0.35 take no second name: the pin was removed and made anew, and what failed in between left the tree to
     the node's garbage collection, and took the user's own name away."""
     kubo = FakeKubo(version)

@@ -198,7 +198,7 @@ def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: 
         assert by_meaning(other, "what is the name of the hound?")[0] == "pets"
 
 
-def test_what_means_the_same_in_other_words_is_a_duplicate_once_it_has_vectors(memory: Memory) -> None:
+def test_paraphrase_is_a_duplicate_once_it_has_a_vector(memory: Memory) -> None:
     memory.write("train", "The train leaves for Lisbon at nine o'clock")
     assert not memory.duplicates()
     memory.maintenance.reindex()

@@ -152,7 +152,7 @@ def test_questions_and_texts_get_the_prompts_of_the_model(folder: Path) -> None:
     assert asked.identity == told.identity
 
 
-def test_models_whose_files_leave_out_their_prompts_get_those_of_their_family(folder: Path) -> None:
+def test_model_without_prompts_in_its_files_gets_those_of_its_family(folder: Path) -> None:
     plain = embed(folder, "tea", question=True)
     say(folder, "config.json", {"_name_or_path": "intfloat/multilingual-e5-small"})
     say(folder, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None})
@@ -289,7 +289,7 @@ def test_a_directory_that_cannot_be_used_is_refused_in_words(folder: Path, case:
     )
 
 
-def test_a_text_that_the_model_does_not_run_with_keeps_no_other_without_its_vector(folder: Path) -> None:
+def test_text_that_fails_in_the_model_leaves_other_vectors_intact(folder: Path) -> None:
     save_model(folder / "onnx/model.onnx", ROWS[:-1])  # of "train" it has no row
     made = asyncio.run(
         embedded(DirectoryEmbedder({"path": str(folder)}), ["tea", "the train", "coffee", "train"])
@@ -383,7 +383,7 @@ def test_the_bench_asks_a_model_in_a_directory_in_place_of_the_extras(
     assert "it is not a directory" in capsys.readouterr().err
 
 
-def test_the_bench_leaves_out_the_vectors_of_the_oldest_where_not_all_are_made(folder: Path) -> None:
+def test_bench_leaves_out_vectors_of_oldest_texts_when_incomplete(folder: Path) -> None:
     entries = [
         Document(name, text, "", "", date(2026, 1, day))
         for day, (name, text) in enumerate(

@@ -477,7 +477,7 @@ def test_a_pin_of_what_was_just_uploaded_asks_for_no_list() -> None:
         asyncio.run(body())
 
 
-def test_what_a_person_uploaded_gets_the_name_of_the_memory_by_the_legacy_api_too() -> None:
+def test_manual_upload_gets_the_vault_name_by_the_legacy_api_too() -> None:
     with account("pinata-legacy") as at:
         put(at)
         [entry] = at.server.files.values()

@@ -186,9 +186,7 @@ def test_who_has_no_record_says_so(two: Two, answer: web.Response) -> None:
 
 
 @pytest.mark.parametrize("answer", SOMEBODY_ELSE)
-def test_what_answers_in_the_place_of_a_server_does_not_say_that_there_is_none(
-    two: Two, answer: web.Response
-) -> None:
+def test_answer_not_from_a_router_does_not_mean_that_name_is_unknown(two: Two, answer: web.Response) -> None:
     """A portal's page, or a web server at a wrong address, was read as "no such name": newer texts came only later, unsaid."""
     one, other, provider = two
     one.get = other.get = answer

@@ -41,7 +41,7 @@ def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("kind", "mode"), effort.each_once(KINDS, ["encrypted-ipfs", "ipfs"]))
-def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
+def test_concurrent_writes_of_many_devices_are_found_under_each_root(
     kind: str, mode: str, tmp_path: Path
 ) -> None:
     """A gateway may serve an object by its path only, and each of these stands under one root of several."""

@@ -125,7 +125,7 @@ def _cut_kubo(name: str) -> str:
         ("kubo", _cut_kubo, "POST", "pin/ls"),
     ],
 )
-def test_pin_list_that_fails_on_a_later_page_raises_with_the_pins_it_showed(
+def test_pin_list_failing_on_a_later_page_raises_with_the_pins_read(
     kind: str, first: Callable[[str], str], method: str, path: str, status: int, tmp_path: Path
 ) -> None:
     with bench(kind, tmp_path) as at:

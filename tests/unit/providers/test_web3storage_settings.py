@@ -130,7 +130,7 @@ def test_the_old_host_takes_no_key_either() -> None:
         Web3Storage("https://api.web3.storage", given())
 
 
-def test_a_token_left_in_the_environment_does_not_stop_a_service_of_ones_own(
+def test_token_in_environment_does_not_block_a_self_hosted_service(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WEB3_STORAGE_TOKEN", "x")

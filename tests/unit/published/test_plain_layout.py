@@ -243,7 +243,7 @@ def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: P
     assert (tmp_path / "a" / "x" / "memory" / "log.md").read_bytes() == b"3\n\nsame\n"
 
 
-def test_a_revoked_devices_folder_is_let_go_of_and_what_was_never_published_is_named(
+def test_folder_of_revoked_device_is_released_and_unpublished_files_named(
     tmp_path: Path, stick: Path
 ) -> None:
     """Rule 34: its files stay, nobody writes to them any more, and what only it has is told."""

@@ -56,7 +56,7 @@ def _key(number: int, n: int) -> EpochKey:
     return epoch_key(number, ek(n), VAULT)
 
 
-def test_a_later_epoch_that_knows_less_does_not_push_out_one_that_knows_more() -> None:
+def test_later_epoch_with_less_knowledge_does_not_replace_one_with_more() -> None:
     ring = _base(LAPTOP, PHONE)
     aware, unaware = _key(5, 5), _key(6, 6)
     everyone = [LAPTOP, ADMIN, OTHER]
@@ -89,7 +89,7 @@ def test_only_roots_outdo() -> None:
     assert by_admin.add([says_revoked(ROOT, ADMIN)]).view.seals is None
 
 
-def test_an_epoch_of_a_revoked_admin_counts_only_if_every_revoke_lets_it_stand() -> None:
+def test_epoch_of_revoked_admin_is_valid_only_if_every_revoke_keeps_it() -> None:
     base = _base(LAPTOP)
     late = says_member(ADMIN, GUEST)
     one = says_revoked(ROOT, ADMIN, keep=(late.hash,))
@@ -323,7 +323,7 @@ def test_a_successor_goes_with_the_enrolment_that_it_names() -> None:
     assert party("heir").id in anew.view.members
 
 
-def test_a_successor_has_the_box_key_of_its_enrolment_and_is_no_enrolled_key() -> None:
+def test_successor_has_box_key_of_its_enrolment_and_no_enrolled_key() -> None:
     """Whatever the keys of two devices agree on: a family has one box key, and who is enrolled is nobody's successor."""
     ring = new_ring(PHONE, GUEST)
     under = enrolment_of(ring, PHONE)
@@ -395,7 +395,7 @@ def test_a_root_s_own_epochs_reach_as_far_as_an_admin_s_may() -> None:
     assert met.add([_epoch(ROOT, _key(2, 2), [ADMIN])]).view.seals == (far.epoch, far.id)
 
 
-def test_what_was_written_by_somebody_who_is_out_stands_as_near_to_a_root_as_before() -> None:
+def test_revoked_member_keeps_the_rank_of_its_texts() -> None:
     """When a crowd leaves no room under one key, a lost laptop's text is not the first to go: nobody else may have written it."""
     ring = enrolled(enrolled(new_ring(LAPTOP, PHONE), ROOT, ADMIN, "admin"), ADMIN, GUEST)
     for gone in (ring.add([says_revoked(ROOT, LAPTOP)]), ring.add([says_revoked(ADMIN, LAPTOP)])):

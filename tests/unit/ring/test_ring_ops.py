@@ -513,7 +513,7 @@ def test_all_ids_of_a_device_go_by_its_new_label() -> None:
     assert label_of(ring, GUEST.id) == label_of(ring, LAPTOP.id) == "desk"
 
 
-def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() -> None:
+def test_admin_cannot_date_an_enrolment_beyond_the_change_of_a_root() -> None:
     """A root's word goes before an admin's whatever its time, so it need only be past other roots' words."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
 

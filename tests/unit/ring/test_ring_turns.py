@@ -145,7 +145,7 @@ def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], 
 
 
 @pytest.mark.slow
-def test_a_revoke_that_lets_nothing_stand_takes_the_place_of_one_that_let_much_stand() -> None:
+def test_revoke_keeping_nothing_replaces_one_that_kept_many_statements() -> None:
     """Each turn of a revoke by default and one of all left the first one's list of 256 statements for good."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
     start, turns = _size(ring), 3

@@ -602,7 +602,7 @@ def test_rubbish_in_the_list_is_passed_over(tmp_path: Path) -> None:
     assert true not in under(cloud, words) and len(under(cloud, words)) == len(rubbish) + 3
 
 
-def test_heads_of_before_it_was_enrolled_open_by_the_ring_that_its_record_names(tmp_path: Path) -> None:
+def test_heads_before_wallet_enrolment_open_by_ring_named_in_its_record(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, _ = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())

@@ -479,7 +479,7 @@ def test_a_secret_is_told_and_raised_until_it_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["revoke", "rotate", "new_words"])
-def test_change_of_members_that_failed_waits_and_is_synced_in_the_background(lab: Lab, what: str) -> None:
+def test_member_change_that_failed_is_synced_in_the_background_later(lab: Lab, what: str) -> None:
     """The provider goes down after the change was made here; another process finds it."""
     a, b, _ = lab.three()
     a.unlock(ROOT)

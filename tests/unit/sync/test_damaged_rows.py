@@ -149,7 +149,7 @@ def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
     assert not says(lab.sync(b), "names-damaged")
 
 
-def test_dreams_that_cannot_be_taken_back_any_more_end_no_sync_and_are_said(lab: Lab) -> None:
+def test_damaged_dreams_do_not_end_a_sync_and_are_reported(lab: Lab) -> None:
     a, b = two(lab)
     for key in ("tea", "tea_too"):
         b.write(key, "They drink tea.")

@@ -17,7 +17,7 @@ WALLET = Unlock(RawKeySigner(bytes(31) + b"\x07"))
 device = partial(load, wallet=WALLET)
 
 
-def test_writing_goes_on_without_a_key_and_is_sealed_before_it_is_published(tmp_path: Path) -> None:
+def test_device_without_sealing_key_writes_and_seals_before_publishing(tmp_path: Path) -> None:
     cloud = SimProvider()
     a = device(tmp_path, "a", cloud)
     a.write("first", "under the first key")

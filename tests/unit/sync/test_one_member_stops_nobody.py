@@ -133,7 +133,7 @@ def test_devices_that_a_root_let_in_are_asked_before_those_of_an_admin(
     assert "by B" in all_texts(a) and "3 devices" in says(report, "names-left")
 
 
-def test_a_pull_that_fails_for_what_a_member_published_keeps_nobody_from_revoking_it(
+def test_pull_failing_on_data_of_a_member_does_not_block_its_revocation(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A revoke needs what is known here, not a clean pull; and what is down is still an outage."""

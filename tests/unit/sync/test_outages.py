@@ -113,7 +113,7 @@ class World:
 
 
 @pytest.mark.parametrize(("kind", "what"), effort.each_once(KINDS, ["first", "later"]))
-def test_a_fetch_that_is_cut_off_after_any_block_is_whole_or_says_what_it_is_not(
+def test_fetch_cut_off_after_any_block_is_whole_or_reports_missing_data(
     tmp_path: Path, kind: str, what: str
 ) -> None:
     """A server that is killed while it gives what was asked for."""
@@ -148,9 +148,7 @@ def test_a_fetch_of_which_any_call_fails_is_whole_or_says_what_it_is_not(
 
 
 @pytest.mark.parametrize("calls", [1, 1_000])
-def test_an_outage_over_a_memory_that_nobody_has_written_in_yet_is_no_damage(
-    tmp_path: Path, calls: int
-) -> None:
+def test_outage_over_a_vault_without_texts_is_not_called_damage(tmp_path: Path, calls: int) -> None:
     """What could not be read now was called damaged where the newest version that could be read holds no text."""
     first = SimProvider(SimCloud())
     with Memory.create(NAMESPACE, "encrypted-ipfs", provider=first, unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as a:  # fmt: skip
@@ -205,7 +203,7 @@ def test_a_newer_root_at_a_provider_that_gives_nothing_is_not_passed_over(lists:
     memory.close()
 
 
-def test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own(lists: World) -> None:
+def test_later_pull_continues_with_other_providers_and_exits_45(lists: World) -> None:
     older = lists.at(copy_of(lists.before))
     memory = restore(lists.fresh(), older)
     memory.write("mine", "written here")
@@ -217,7 +215,7 @@ def test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own(li
     memory.close()
 
 
-def test_one_that_is_dead_keeps_no_memory_from_coming_back_from_one_that_has_everything(lists: World) -> None:
+def test_dead_provider_does_not_block_recovery_from_a_complete_one(lists: World) -> None:
     dead = lists.at(SimCloud())
     dead.faults.offline = True
     memory = restore(lists.fresh(), dead, lists.at(lists.now))

@@ -70,7 +70,7 @@ def test_sixty_roots_cost_a_handful_of_requests(tmp_path: Path) -> None:
     assert fresh.calls.count("get_blocks") == calls
 
 
-def test_three_thousand_invented_roots_cost_a_bounded_number_and_one_notice(tmp_path: Path) -> None:
+def test_three_thousand_forged_roots_cost_bounded_requests_and_one_notice(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", connection(cloud))
     publish(a, "k", 3)
@@ -97,7 +97,7 @@ def test_no_more_than_so_many_roots_are_looked_at_and_that_is_said(
     assert "ipfsmem vault compact" in notice.text and f"keeps {listed} versions" in notice.text
 
 
-def test_the_head_of_a_device_that_was_off_for_long_is_found_among_old_pins(tmp_path: Path) -> None:
+def test_head_of_device_offline_for_long_is_found_among_old_pins(tmp_path: Path) -> None:
     cloud = SimCloud()
     behind = connection(cloud)
     a = device(tmp_path, "a", connection(cloud))
@@ -116,7 +116,7 @@ def test_the_head_of_a_device_that_was_off_for_long_is_found_among_old_pins(tmp_
     assert c.files().items() >= a.files().items()
 
 
-def test_text_at_a_service_without_names_is_found_next_to_a_provider_with_names(tmp_path: Path) -> None:
+def test_text_at_service_without_names_is_found_next_to_one_with_names(tmp_path: Path) -> None:
     """The list was passed over where any other provider keeps names, and `sync` said "Up to date"."""
     own, cloud = SimCloud(), SimCloud()
     both = [SimProvider(own, name="folder"), connection(cloud)]
@@ -135,7 +135,7 @@ def test_text_at_a_service_without_names_is_found_next_to_a_provider_with_names(
     assert b.files() == a.files()
 
 
-def test_when_the_newest_cannot_be_read_what_it_held_is_joined_from_older_ones(tmp_path: Path) -> None:
+def test_unreadable_newest_version_is_joined_from_older_ones(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", connection(cloud))
     publish(a, "k", 5)

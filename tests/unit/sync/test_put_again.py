@@ -113,7 +113,7 @@ def test_a_channel_that_is_down_does_not_count_as_put(lab: Lab) -> None:
     assert (puts(one, own(a)), puts(two, own(a))) == (2, 2)
 
 
-def test_a_put_again_that_fails_is_no_failure_where_the_record_is_still_shown(lab: Lab) -> None:
+def test_failed_record_renewal_is_no_error_while_the_record_is_shown(lab: Lab) -> None:
     """A channel that shows a record and takes none (a router that is read only, a full quota) holds nothing up."""
     a = lab.create("a")
     lab.sync(a)

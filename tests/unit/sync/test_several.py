@@ -300,7 +300,7 @@ def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(
     assert not a.status().unpublished
 
 
-def test_two_that_made_a_memory_with_one_wallet_each_are_told_what_joins_them(tmp_path: Path) -> None:
+def test_two_devices_that_made_one_vault_apart_are_told_how_to_join(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", [SimProvider(cloud, name="one")])
     b = device(tmp_path, "b", [SimProvider(cloud, name="one")])

@@ -53,7 +53,7 @@ def test_finding_joins_nothing_and_admitting_neither(lab: Lab, two: tuple[Memory
     assert admitted == Admitted(found) == admit(run, found)
 
 
-def test_joining_says_what_changed_and_a_sync_that_ends_there_loses_nothing(
+def test_join_step_reports_changes_and_stopping_after_it_loses_nothing(
     lab: Lab, two: tuple[Memory, Memory]
 ) -> None:
     _, b = two

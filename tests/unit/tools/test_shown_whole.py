@@ -101,7 +101,7 @@ def test_seen_is_for_who_was_shown_all_of_one_version(memory: Memory, model: Mod
     assert not model("remember", key="long", body="short", seen=seen).is_error
 
 
-def test_a_long_text_is_replaced_and_forgotten_only_when_it_was_read_to_its_end(
+def test_long_text_is_replaced_or_forgotten_only_after_reading_to_its_end(
     memory: Memory, model: Model
 ) -> None:
     memory.write("long", "a" * 80_000)
@@ -234,7 +234,7 @@ def test_only_kinds_that_are_listed_can_be_listed(model: Model) -> None:
     assert "type is one of" in model.refused("list_memories", type="session")
 
 
-def test_an_own_text_below_a_scope_is_changed_beside_a_text_of_others_there(memory: Memory) -> None:
+def test_own_text_below_a_scope_is_changed_next_to_a_pending_text(memory: Memory) -> None:
     memory.scope("old").write("tone", "mine", name="Tone")
     memory.scopes.make("new", title="New")
     memory.scopes.redirect("old", "new")

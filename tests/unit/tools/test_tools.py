@@ -27,7 +27,7 @@ def model(memory: Memory) -> Model:
     return Model(memory)
 
 
-def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(memory: Memory) -> None:
+def test_toolset_matches_documents_and_every_tool_describes_parameters(memory: Memory) -> None:
     assert tuple(tool.name for tool in toolset(memory)) == EVERYDAY
     assert set(EVERYDAY) == {
         "remember", "read_memory", "list_memories", "forget", "recall", "resolve_conflict",
@@ -290,7 +290,7 @@ def test_facts_have_the_shape_and_the_words_of_the_original(memory: Memory, mode
     assert len(model("recall", query="tabs").structured["hits"]) == 1
 
 
-def test_a_context_before_a_prompt_is_as_long_as_in_python_where_nothing_else_is_said(memory: Memory) -> None:
+def test_context_tool_before_a_prompt_is_as_long_as_in_python(memory: Memory) -> None:
     for n in range(3):
         memory.write(f"k{n}", "tea " * 200)
     model = Model(memory)
@@ -358,7 +358,7 @@ def test_values_by_key(memory: Memory, model: Model) -> None:
 # -- a memory that is not open ---------------------------------------------------------------------------------
 
 
-def test_a_locked_memory_is_said_to_be_and_the_tools_are_there_all_the_same() -> None:
+def test_tools_of_locked_vault_are_listed_and_report_the_lock() -> None:
     def locked() -> Memory:
         raise PassphraseError("the memory alex needs its passphrase")
 

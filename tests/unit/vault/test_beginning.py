@@ -92,7 +92,7 @@ def test_a_wallet_that_is_made_opens_again_and_is_never_made_over(tmp_path: Path
     assert not (tmp_path / "other.json").exists()
 
 
-def test_a_provider_that_fails_while_it_is_looked_for_says_that_nothing_was_made() -> None:
+def test_provider_failing_during_search_says_that_nothing_was_made() -> None:
     for error, said in (
         (ProviderUnavailable("it is down"), "Try again when the provider can be reached."),
         (ProviderRefused("no", hint="Give a token."), "Give a token."),

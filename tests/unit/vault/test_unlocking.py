@@ -558,7 +558,7 @@ def test_more_time_for_what_is_open_already(folder: Path, clocks: _Clocks) -> No
             memory.read("tone")
 
 
-def test_what_was_missing_before_the_time_ended_is_missed_twice_after_an_unlock(
+def test_file_missing_before_keys_expired_is_missed_twice_after_unlock(
     folder: Path, clocks: _Clocks, tmp_path: Path
 ) -> None:
     """As after `lock`: a look of before and one weeks later are not two of one time."""
