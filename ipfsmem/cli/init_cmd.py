@@ -422,11 +422,11 @@ def _print_text(made: _Result) -> None:
     keep = f"  (your wallet: keep a copy of this file elsewhere{made.opened_by})"
     facts(
         [
-            ("namespace", status.namespace),
+            ("vault", status.namespace),
             ("folder", clean(status.folder or "")),
             ("device", status.device),
             ("wallet", address or "none" if status.vault else ""),
-            ("vault", vault_text(status)),
+            ("wallet vault", vault_text(status)),
             ("keystore", f"{made.keystore}{keep}" if made.keystore else ""),
             ("provider", clean(", ".join(status.providers))),
             ("published", status.root or ""),

@@ -90,11 +90,11 @@ def test_command(context: CommandContext, spec: str) -> None:
     The exit code is that of the error if a declared capability fails.
     """
     from ipfsmem.memory import Memory
-    from ipfsmem.provider.probe import ALTOGETHER
+    from ipfsmem.provider.probe import OVERALL
 
     with Memory.load(mode="none", home=context.home) as memory:
         steps = asyncio.run(memory.providers.test(spec))
-    failed = [step for step in steps if step.outcome == "failed" and step.what != ALTOGETHER]
+    failed = [step for step in steps if step.outcome == "failed" and step.what != OVERALL]
     if context.json:
         from ipfsmem.results import ProviderTried
 

@@ -98,10 +98,10 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:
     return [
-        ("namespace", context.namespace),
+        ("vault", context.namespace),
         ("folder", clean(status.folder or "")),
         ("device", status.device),
-        ("vault", vault_text(status)),
+        ("wallet vault", vault_text(status)),
         ("provider", clean(", ".join(status.providers))),
         ("version", status.root or ""),
         ("vault id", status.vault.tag if with_vault_id and status.vault else ""),

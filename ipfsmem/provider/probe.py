@@ -27,7 +27,7 @@ from ipfsmem.seal.primitives import Signer25519
 Outcome = Literal["ok", "cannot", "failed"]
 
 #: Name of the last step, the overall verdict.
-ALTOGETHER: Final = "altogether"
+OVERALL: Final = "overall"
 
 
 #: The empty folder of UnixFS, which every gateway can serve.
@@ -54,8 +54,8 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
     failed = [step.what for step in steps if step.outcome == "failed"]
     can = provider.capabilities
     if failed:
-        return [*steps, Step(ALTOGETHER, "failed", f"unreliable: {', '.join(failed)} failed", 0.0)]
-    return [*steps, Step(ALTOGETHER, "ok", "; ".join([good_for(can), *limits(can)]), 0.0)]
+        return [*steps, Step(OVERALL, "failed", f"unreliable: {', '.join(failed)} failed", 0.0)]
+    return [*steps, Step(OVERALL, "ok", "; ".join([good_for(can), *limits(can)]), 0.0)]
 
 
 class _Trial:

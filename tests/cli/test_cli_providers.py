@@ -106,7 +106,7 @@ def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:
     usb.mkdir()
     found = sealed.ok("provider", "test", str(usb), "--json").json
     assert found["failed"] == 0 and {"ok"} >= {s["outcome"] for s in found["steps"]} - {"cannot"}
-    assert "✓ altogether" in sealed.ok("provider", "test", str(usb)).out
+    assert "✓ overall" in sealed.ok("provider", "test", str(usb)).out
     assert sealed("provider", "test", str(tmp_path / "not-there")).code in (40, 41)
 
 
@@ -172,8 +172,8 @@ def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
 
 def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
     said = bare("provider", "test", closed)
-    line, altogether = said.out.splitlines()
-    assert "unreliable: upload failed" in altogether
+    line, overall = said.out.splitlines()
+    assert "unreliable: upload failed" in overall
     assert said.code == 40 and line.startswith("✗ upload") and "401" in line
     assert said.err == "The token is wrong or missing. Set PEER_TOKEN.\n"
     steps = bare("provider", "test", closed, "--json").json["steps"]

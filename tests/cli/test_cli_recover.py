@@ -126,7 +126,7 @@ def test_recover_of_unreadable_named_vault_recovers_no_other_vault(
     told = other.fails(43, "recover", "--vault", "work", "--unprotected-keys", key=KEY).err
     assert "--vault work --wallet-vault default" in told and not (other.home / "work").exists()
     given = ("--vault", "work", "--wallet-vault", "default", "--unprotected-keys")
-    assert "vault      default" in other.ok("recover", *given, key=KEY).out
+    assert "wallet vault  default" in other.ok("recover", *given, key=KEY).out
     assert other.ok("read", "tone", "--vault", "work", "--body").out == "of the first\n"
 
 

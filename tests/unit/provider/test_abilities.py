@@ -14,7 +14,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.content.tree import build_tree
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Block, Capabilities
-from ipfsmem.provider.probe import ALTOGETHER, probe
+from ipfsmem.provider.probe import OVERALL, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from tests.unit.providers.sick_lab import KINDS, bench
 
@@ -78,7 +78,7 @@ def test_what_came_back_is_compared_with_what_was_sent(
     can = msgspec.structs.replace(SimProvider(SimCloud()).capabilities, keeps_root=False, has=False)
     said = _steps(Keeps(capabilities=can))
     assert words in said["fetch blocks"] and said["fetch blocks"].startswith("failed")
-    assert said[ALTOGETHER] == "failed: unreliable: fetch blocks failed"
+    assert said[OVERALL] == "failed: unreliable: fetch blocks failed"
 
 
 def test_what_a_provider_cannot_do_is_said_in_plain_words() -> None:
@@ -87,7 +87,7 @@ def test_what_a_provider_cannot_do_is_said_in_plain_words() -> None:
             raise AssertionError
 
     can = Capabilities(put=True, list=True, unpin=True, pin=True)
-    said = _steps(Silent(capabilities=can))[ALTOGETHER]
+    said = _steps(Silent(capabilities=can))[OVERALL]
     assert said.startswith(
         "ok: write only; nothing can be read back from it: a new device needs another provider"
     )

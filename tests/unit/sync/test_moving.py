@@ -13,7 +13,7 @@ import pytest
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Capabilities
-from ipfsmem.provider.probe import ALTOGETHER, probe
+from ipfsmem.provider.probe import OVERALL, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.owner import Unlock
@@ -143,16 +143,16 @@ def test_a_probe_tells_what_holds_and_what_does_not() -> None:
     assert steps["has"].outcome == "failed" and steps["upload"].outcome == "ok"
     gone = SimProvider()
     gone.faults.offline = True
-    first, altogether = asyncio.run(probe(gone, now_ms=1_800_000_000_000, random=SeededRandom(1)))
-    assert first.outcome == altogether.outcome == "failed"
-    assert altogether.text == "unreliable: upload failed"
+    first, overall = asyncio.run(probe(gone, now_ms=1_800_000_000_000, random=SeededRandom(1)))
+    assert first.outcome == overall.outcome == "failed"
+    assert overall.text == "unreliable: upload failed"
 
 
 def test_a_probe_of_what_only_reads_asks_whether_it_answers() -> None:
     """A gateway that is not there was "read only", with a mark of success."""
     gateway = SimProvider(capabilities=Capabilities(put=False, blocks=True))
     there = asyncio.run(probe(gateway, now_ms=1_800_000_000_000, random=SeededRandom(1)))
-    assert [step.outcome for step in there if step.what in ("answer", ALTOGETHER)] == ["ok", "ok"]
+    assert [step.outcome for step in there if step.what in ("answer", OVERALL)] == ["ok", "ok"]
     gateway.faults.offline = True
     gone = asyncio.run(probe(gateway, now_ms=1_800_000_000_000, random=SeededRandom(1)))
     assert (gone[1].what, gone[1].outcome, gone[-1].outcome) == ("answer", "failed", "failed")
