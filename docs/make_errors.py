@@ -1,4 +1,4 @@
-"""Write docs/ERRORS.md from the error tree: class docstrings, exit codes, hints. A test compares."""
+"""Write docs/reference/errors.md from the error tree: class docstrings, exit codes, hints. A test compares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipfsmem.cli import app
 from ipfsmem.errors import IpfsmemError
 from tests.support.outcomes import table as outcomes
 
-TARGET = Path(__file__).with_name("ERRORS.md")
+TARGET = Path(__file__).with_name("reference") / "errors.md"
 HEAD = """# Errors and exit codes
 
 Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/support/outcomes.py`; edit those instead.

@@ -1,4 +1,4 @@
-"""Write docs/RECALL.md: what recall answers on the sample memory, to the commands and to an MCP client. A test compares.
+"""Write docs/internals/recall.md: what recall answers on the sample memory, to the commands and to an MCP client. A test compares.
 
 The commands are played as in `make_week`; the client is that of the package `mcp`, and speaks over pipes with `ipfsmem serve mcp`, a
 program of its own.
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from make_week import SAMPLE, Week, play, week
 
-TARGET: Final = Path(__file__).with_name("RECALL.md")
+TARGET: Final = Path(__file__).with_name("internals") / "recall.md"
 _ASKED: Final = re.compile(r"^client> (.+)$", re.M)
 
 

@@ -1,4 +1,4 @@
-"""Write docs/WEEK.md: a week of an agent's life on two devices, played by the commands, and what they printed. A test compares.
+"""Write docs/guides/week.md: a week of an agent's life on two devices, played by the commands, and what they printed. A test compares.
 
 The clock is one that only this module moves, and what is drawn at random follows from seeds, so each run prints the same. Everything
 else is real: two homes, a wallet, and a folder as the provider between them.
@@ -24,7 +24,7 @@ from ipfsmem.testing.clock import MockClock, SeededRandom
 from tests.support.cli_lab import KEY, Cli
 from tests.support.device_lab import no_chance_in_boxes
 
-TARGET: Final = Path(__file__).with_name("WEEK.md")
+TARGET: Final = Path(__file__).with_name("guides") / "week.md"
 SAMPLE: Final = Path(__file__).parents[1] / "ipfsmem" / "data" / "sample.json"
 _DAY: Final = re.compile(r"## \w+, (\d{4}-\d\d-\d\d)$")
 _COMMAND: Final = re.compile(r"(?P<device>laptop|desktop|client)[$>] (?P<line>.+)")

@@ -1,6 +1,6 @@
 """Every error that ipfsmem raises on purpose: one tree, an exit code each, and what to do next.
 
-The class docstring is the heading in docs/ERRORS.md, `hint` the advice under the message. Code raises the most
+The class docstring is the heading in docs/reference/errors.md, `hint` the advice under the message. Code raises the most
 specific class with a message that says what happened and to what. Nothing here imports anything of ours.
 
     IpfsmemError
@@ -57,7 +57,7 @@ class IpfsmemError(Exception):
 
     @property
     def kind(self) -> str:
-        """The name of its class in the tree above, which docs/ERRORS.md lists: providers refine some for their own use."""
+        """The name of its class in the tree above, which docs/reference/errors.md lists: providers refine some for their own use."""
         return next(one.__name__ for one in type(self).__mro__ if one.__module__ == __name__)
 
     def diagnostics(self) -> str:

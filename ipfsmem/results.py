@@ -360,7 +360,7 @@ class FolderPutBack(Answer, frozen=True, kw_only=True):
 
 #: Printed with each new recovery phrase.
 WORDS_SHOWN_ONCE = "The recovery phrase is shown only once. Whoever has it can read and change this vault."
-#: The phrase of `init` cannot be revoked; docs/CLI.md explains how to move to another vault.
+#: The phrase of `init` cannot be revoked; docs/reference/cli.md explains how to move to another vault.
 FIRST_WORDS_STAY = (
     "The recovery phrase of init cannot be revoked and keeps working. If somebody may have it, move to a new vault: ipfsmem init --vault NEW (with a wallet also --key-number 2), then "
     "export and import."

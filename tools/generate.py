@@ -230,7 +230,7 @@ def _in_typescript(one: Mapping[str, Any]) -> str:
 
 
 def http_table(text: str) -> str:
-    """docs/HTTP.md with the rows of the derived routes."""
+    """docs/reference/http.md with the rows of the derived routes."""
     for op in operations():
         if op.declared.http:
             names = [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
@@ -241,7 +241,7 @@ def http_table(text: str) -> str:
 
 
 def mcp_table(text: str) -> str:
-    """docs/MCP.md with the rows of the derived tools."""
+    """docs/reference/mcp.md with the rows of the derived tools."""
     from ipfsmem.tools import toolset
 
     tools = {
@@ -257,7 +257,7 @@ def mcp_table(text: str) -> str:
 
 
 def cli_tables(text: str) -> str:
-    """docs/CLI.md with the tables of options of the derived commands."""
+    """docs/reference/cli.md with the tables of options of the derived commands."""
     for op in operations():
         if all(one.is_argument for one in op.parameters("cli")) or not op.command:
             continue
@@ -301,9 +301,9 @@ _WHOLE: Final[Mapping[str, Callable[[], str]]] = {
     "web/src/operations.d.ts": typescript,
 }
 _TABLES: Final[Mapping[str, Callable[[str], str]]] = {
-    "docs/CLI.md": cli_tables,
-    "docs/HTTP.md": http_table,
-    "docs/MCP.md": mcp_table,
+    "docs/reference/cli.md": cli_tables,
+    "docs/reference/http.md": http_table,
+    "docs/reference/mcp.md": mcp_table,
 }
 
 

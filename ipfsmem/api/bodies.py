@@ -80,7 +80,7 @@ class SessionToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """An error, as in RFC 9457. `kind`: its name in docs/ERRORS.md or docs/HTTP.md, `hint`: the next step, `exit_code`: that of
+    """An error, as in RFC 9457. `kind`: its name in docs/reference/errors.md or docs/reference/http.md, `hint`: the next step, `exit_code`: that of
     the command."""
 
     type: str

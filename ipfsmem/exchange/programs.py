@@ -1,6 +1,6 @@
 """The programs whose memories can be imported, each with the reader of its form.
 
-A reader is imported when it is used. docs/IMPORT.md cites the description of each form.
+A reader is imported when it is used. docs/reference/import.md cites the description of each form.
 """
 
 from __future__ import annotations

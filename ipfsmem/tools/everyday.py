@@ -1,6 +1,6 @@
 """The everyday tools (remember, read, list, forget, recall, resolve a conflict), and those for notes and contexts.
 
-Each calls the operation of `Memory` that `docs/MCP.md` names. A write replaces only text that the model was shown: without the
+Each calls the operation of `Memory` that `docs/reference/mcp.md` names. A write replaces only text that the model was shown: without the
 `seen` of an answer nothing is replaced, and the current text is shown instead. Only an answer that shows a whole text has its
 `seen`, and every answer is short enough for programs to pass it on whole (`paging`).
 """

@@ -25,7 +25,7 @@ from ipfsmem.sync.names import pin_name
 from ipfsmem.vault.recovery import Words, words_of
 from ipfsmem.vault.vaults import further_vaults
 
-#: Settings required per kind of provider, as in docs/PROVIDERS.md; for buckets per cloud. Other settings in
+#: Settings required per kind of provider, as in docs/reference/providers.md; for buckets per cloud. Other settings in
 #: use are added.
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "bucket:az": ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCOUNT_NAME"),
@@ -216,7 +216,7 @@ def public_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a provider's spec without its secrets."""
     settings = _settings_of_kind(spec, settings_of)
     secrets = [value for name, value in settings.items() if _SECRET.search(name)]
-    # One setting may hold tokens of several addresses, each after its address (docs/PROVIDERS.md).
+    # One setting may hold tokens of several addresses, each after its address (docs/reference/providers.md).
     parts = [pair.partition("=")[2] for value in secrets for pair in value.split()]
     return without_secrets(spec, [*secrets, *parts])
 

@@ -1,4 +1,4 @@
-"""docs/CLI.md, docs/ERRORS.md and the guides say what is so."""
+"""docs/reference/cli.md, docs/reference/errors.md and the guides say what is so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.support.extras import need_extra
 from tests.support.ports import free_port
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDES = sorted((DOCS / "guides").glob("*.md"))
+#: tests/cli/test_week.py plays the week on two devices.
+GUIDES = sorted(set((DOCS / "guides").glob("*.md")) - {DOCS / "guides" / "week.md"})
 
 
 HAS_KEYRING = has_kernel_keyring()
@@ -34,7 +35,7 @@ STARTED = (LONGEST, "demo", *APART) if effort.THOROUGH else ("served",)
 def examples() -> dict[str, list[Step]]:
     """The commands of the page and what they print, by the story that they belong to, each in the page's order."""
     found: dict[str, list[Step]] = {}
-    for steps in console_page.blocks((DOCS / "CLI.md").read_text("utf-8")):
+    for steps in console_page.blocks((DOCS / "reference" / "cli.md").read_text("utf-8")):
         commands = "\n".join(command for command, _ in steps)
         if not HAS_KEYRING and re.search(r"ipfsmem (un)?lock\b", commands):
             continue  # a container that forbids the kernel's keyring
@@ -85,7 +86,7 @@ def test_every_command_of_a_guide_runs_and_prints_that(tmp_path: Path, guide: Pa
 
 
 def test_every_command_has_a_section_with_an_example() -> None:
-    text = (DOCS / "CLI.md").read_text("utf-8")
+    text = (DOCS / "reference" / "cli.md").read_text("utf-8")
     sections = dict(re.findall(r"^### ([\w ]+)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
     names = {*SHORT, "hook"} - GROUPS.keys()
     assert set(sections) == names | {f"{group} {name}" for group in GROUPS for name in GROUPS[group]}
@@ -94,7 +95,12 @@ def test_every_command_has_a_section_with_an_example() -> None:
 
 
 def test_table_of_earlier_names_has_each_command_that_was_renamed() -> None:
-    table = (DOCS / "CLI.md").read_text("utf-8").partition("## Earlier names\n")[2].partition("\n## ")[0]
+    table = (
+        (DOCS / "reference" / "cli.md")
+        .read_text("utf-8")
+        .partition("## Earlier names\n")[2]
+        .partition("\n## ")[0]
+    )
     rows = dict(re.findall(r"^\| `([a-z]+)` \| (.+) \|$", table, re.MULTILINE))
     assert len(rows) == 63
     for name, now in rows.items():
@@ -112,12 +118,14 @@ def test_the_errors_page_is_in_step() -> None:
     assert spec is not None and spec.loader is not None
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
-    assert (DOCS / "ERRORS.md").read_text("utf-8") == maker.text(), "run: python docs/make_errors.py"
+    assert (DOCS / "reference" / "errors.md").read_text("utf-8") == maker.text(), (
+        "run: python docs/make_errors.py"
+    )
 
 
 def test_the_fields_of_json_are_those_that_stand_there(sealed: Cli) -> None:
     """`plain_vault_tag`, `kind` and `family` were missing."""
-    rows = re.search(r"\n## JSON\n(.*?)\n## ", (DOCS / "CLI.md").read_text("utf-8"), re.DOTALL)
+    rows = re.search(r"\n## JSON\n(.*?)\n## ", (DOCS / "reference" / "cli.md").read_text("utf-8"), re.DOTALL)
     assert rows is not None
     found = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", rows[1], re.MULTILINE))
     fields = {

@@ -221,7 +221,9 @@ def test_a_bucket_needs_what_its_own_cloud_needs(monkeypatch: pytest.MonkeyPatch
 
 def test_the_settings_are_those_of_the_providers_page() -> None:
     rows = re.findall(
-        r"^\| `(bucket:\w+|\w+)[^|]*\| ([^|]*) \|", (DOCS / "PROVIDERS.md").read_text("utf-8"), re.M
+        r"^\| `(bucket:\w+|\w+)[^|]*\| ([^|]*) \|",
+        (DOCS / "reference" / "providers.md").read_text("utf-8"),
+        re.M,
     )
     told = {kind: tuple(sorted(re.findall(r"`([A-Z][A-Z0-9_]+)`", needs))) for kind, needs in rows}
     gateways = {"pinning_service": ("PINNING_SERVICE_GATEWAY",)}  # it stands in the last column there

@@ -138,7 +138,7 @@ def test_weights_come_from_the_settings(cli: Cli, tmp_path: Path, monkeypatch: p
 
 
 def test_the_table_of_parts_is_that_of_the_ranking() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "CLI.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) \|", page, re.M)
     assert {name: float(weight) for name, weight in rows} == WEIGHTS
 

@@ -75,7 +75,7 @@ def takes(command: click.Command, words: list[str]) -> bool:
 
 
 def test_nothing_points_at_documents_that_are_not_installed() -> None:
-    """Where only the package is installed there is no docs/ERRORS.md."""
+    """Where only the package is installed there is no docs/reference/errors.md."""
     assert [(where, text) for where, text in texts() if "docs/" in text] == []
 
 

@@ -1,4 +1,4 @@
-"""docs/WEEK.md is what its commands print, and the week that it tells ends as it has to: alike on both devices, with nothing lost."""
+"""docs/guides/week.md is what its commands print, and the week that it tells ends as it has to: alike on both devices, with nothing lost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every provider before its counterpart: all that `ipfsmem provider test` tries, and a head found through one channel alone.
 
-With IPFSMEM_PROVIDER_TABLE=path the outcome is written there as the table of docs/PROVIDERS.md. Where a provider takes no
+With IPFSMEM_PROVIDER_TABLE=path the outcome is written there as the table of docs/reference/providers.md. Where a provider takes no
 blocks or no names, the counterpart is filled by another way, which the table does not count for it.
 """
 
@@ -254,7 +254,7 @@ def _routing(at: Bench) -> Opened:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A provider and what docs/PROVIDERS.md promises of it."""
+    """A provider and what docs/reference/providers.md promises of it."""
 
     spec: str
     open: Callable[[Bench], Opened]

@@ -1,6 +1,6 @@
 """A stand-in for today's Kubo, as far as the `kubo` provider speaks to it; the real program cannot be installed by a test.
 
-It follows Kubo's documentation and source, clause by clause as docs/PROVIDERS.md lists them: one name a pin, a second
+It follows Kubo's documentation and source, clause by clause as docs/reference/providers.md lists them: one name a pin, a second
 `pin/add` renames it, an import that pins takes the name away, `name` filters by a part, errors are 500 with JSON,
 `name/put` refuses what is not greater, and `name/get` and `name/put` ask the network first, which takes as long as a
 test says. Older versions lack what they lacked. Nothing is a node here: no collection, and the network is a dictionary.

@@ -1,6 +1,6 @@
 """Every outcome of every command: what is asked for in which situation, and the exit code of that.
 
-`docs/make_errors.py` writes the table in docs/ERRORS.md from these rows, and tests/cli/test_outcomes.py plays each. An outcome
+`docs/make_errors.py` writes the table in docs/reference/errors.md from these rows, and tests/cli/test_outcomes.py plays each. An outcome
 in which what was asked did not happen never ends with 0.
 """
 
@@ -1109,7 +1109,7 @@ ANY: tuple[tuple[str, int], ...] = (
 
 
 def table() -> str:
-    """The rows as they stand in docs/ERRORS.md."""
+    """The rows as they stand in docs/reference/errors.md."""
     lines = ["| command | outcome | exit code |", "| --- | --- | --- |"]
     lines += [f"| any, on a memory | {outcome} | {code} |" for outcome, code in ANY]
     lines += [f"| `{row.command}` | {row.outcome} | {row.code} |" for row in ROWS]

@@ -26,7 +26,7 @@ from tests.support.format_text import CHAPTERS, FORMAT, INDEX, headings
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "ipfsmem"
-ARCHITECTURE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+ARCHITECTURE = (ROOT / "docs" / "internals" / "architecture.md").read_text("utf-8")
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 #: The public first account of Hardhat and Anvil.
 HARDHAT = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
@@ -142,12 +142,16 @@ def test_every_module_of_the_house_is_on_the_plan() -> None:
             continue
         # Faces have a line for the room, the others one for each module.
         shown = f"`{room}/`" if floor[room] >= floor["http"] and "/" in module else f"`{module}`"
-        assert shown in ARCHITECTURE, f"docs/ARCHITECTURE.md does not know {module}: give {shown} a line"
+        assert shown in ARCHITECTURE, (
+            f"docs/internals/architecture.md does not know {module}: give {shown} a line"
+        )
 
 
 def test_every_module_on_the_plan_is_there() -> None:
     for module in re.findall(r"^\| `([\w/]+\.py)` \|", ARCHITECTURE, re.M):
-        assert (PACKAGE / module).is_file(), f"docs/ARCHITECTURE.md lists {module}, which is not there"
+        assert (PACKAGE / module).is_file(), (
+            f"docs/internals/architecture.md lists {module}, which is not there"
+        )
 
 
 def test_the_drawing_has_the_floors_that_are_enforced() -> None:
@@ -162,13 +166,9 @@ def test_the_drawing_has_the_floors_that_are_enforced() -> None:
     assert drawn == floor
 
 
-#: Linked from the first day, written by the command line's author; a name goes from here when its file is there.
-AWAITED = {"CLI.md", "ERRORS.md"}
-
-
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     prose = re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.M | re.S)
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose):
-        if not target.startswith(("http", "user_")) and Path(target).name not in AWAITED:
+        if not target.startswith(("http", "user_")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"

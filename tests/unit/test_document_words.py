@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[2]
 #: Documents written for users and contributors. Generated ones get their words from the code, which other tests read.
 DOCUMENTS = (
     "README.md", "CONTRIBUTING.md", "SECURITY.md",
-    *(f"docs/{name}.md" for name in (
-        "ADAPTERS", "AGENTS", "CLI", "COMPATIBILITY", "HTTP", "IMPORT", "LIMITS", "MCP", "PLUGINS", "PROVIDERS", "PYTHON")),
+    *(f"docs/guides/{name}.md" for name in ("agents", "storage", "conflicts", "recovery-and-lost-devices", "two-machines", "week")),
+    *(f"docs/reference/{name}.md" for name in (
+        "agents", "cli", "compatibility", "frameworks", "http", "import", "mcp", "plugins", "providers", "python")),
+    "docs/internals/known-issues.md",
 )  # fmt: skip
 #: Each phrase with the words to use instead.
 BANNED = {

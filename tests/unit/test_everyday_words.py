@@ -1,6 +1,6 @@
 """What people are shown speaks everyday words; the format's words stay in its documents, `--json` and `inspect`.
 
-The list of both is the table at the end of docs/CLI.md. Texts are read from the source, so that one that is written later is
+The list of both is the table at the end of docs/reference/cli.md. Texts are read from the source, so that one that is written later is
 looked at too.
 """
 
@@ -37,7 +37,7 @@ OF_BYTES = {"FormatError", "LimitError", "SignatureError", "OpenError"}
 
 def format_words() -> set[str]:
     """The words of the second column of the table, each by itself."""
-    table = (ROOT / "docs" / "CLI.md").read_text("utf-8").split("\n## Words\n")[1]
+    table = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8").split("\n## Words\n")[1]
     rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", table, re.M)[2:]
     words = {word for row in rows for phrase in re.split(r"[;,]", row) for word in (phrase.strip(),) if word}
     words = {re.sub(r" \d+$", "", word) for word in words}

@@ -52,7 +52,7 @@ def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
 
 
 def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
-    told = (Path(__file__).parents[2] / "docs" / "PYTHON.md").read_text("utf-8")
+    told = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text("utf-8")
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         parts = [
             name

@@ -144,6 +144,10 @@ def test_the_two_commands_are_run_by_the_ci_script() -> None:
 def test_it_names_only_commands_that_are_offered() -> None:
     from ipfsmem.cli.app import SHORT
 
-    for document in (ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "docs" / "ARCHITECTURE.md"):
+    for document in (
+        ROOT / "README.md",
+        ROOT / "SECURITY.md",
+        ROOT / "docs" / "internals" / "architecture.md",
+    ):
         for command in re.findall(r"`(?:uv run )?ipfsmem ([a-z]+)", document.read_text("utf-8")):
             assert command in SHORT, f"{document.name} names {command}"

@@ -64,7 +64,7 @@ def test_commands_print_answers_and_make_no_shape_of_their_own() -> None:
 
 
 def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
-    text = (ROOT / "docs" / "CLI.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
     rows = dict(
         re.findall(r"^\| (.+?) \| (`.+) \|$", text[text.index("## JSON") : text.index("## Words")], re.M)
     )

@@ -1,4 +1,4 @@
-"""docs/ROWS.md names every row of the four systems once, with its state, and only calls and tests that there are."""
+"""docs/internals/rows.md names every row of the four systems once, with its state, and only calls and tests that there are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipfsmem.parts.conversation import Conversation
 from ipfsmem.setting_list import all_settings
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "ROWS.md").read_text("utf-8")
+TEXT = (ROOT / "docs" / "internals" / "rows.md").read_text("utf-8")
 ROWS = re.findall(
     r"^\| ([IRAL])(\d+) \| (.+?) \| (.+?) \| (works|differs|not) \| (.*?) \| (.*?) \|$", TEXT, re.M
 )

@@ -1,6 +1,6 @@
 """The programs that `connect` supports, one module each: paths of their settings, and the form of an entry.
 
-docs/AGENTS.md gives source and date of each statement. A module only declares; `connecting.py` applies it.
+docs/reference/agents.md gives source and date of each statement. A module only declares; `connecting.py` applies it.
 """
 
 from __future__ import annotations

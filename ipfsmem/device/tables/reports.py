@@ -11,7 +11,7 @@ MOST = 1000
 
 
 class ReportRow(msgspec.Struct, frozen=True):
-    """A finding: when (milliseconds since 1970 UTC), its kind (a word of docs/ERRORS.md), and its description."""
+    """A finding: when (milliseconds since 1970 UTC), its kind (a word of docs/reference/errors.md), and its description."""
 
     at: int
     kind: str

@@ -1,4 +1,4 @@
-"""Published prices of list requests: what syncs without changes cost at each vendor. docs/PROVIDERS.md names the sources."""
+"""Published prices of list requests: what syncs without changes cost at each vendor. docs/reference/providers.md names the sources."""
 
 from __future__ import annotations
 

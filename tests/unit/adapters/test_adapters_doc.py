@@ -1,4 +1,4 @@
-"""The examples of docs/ADAPTERS.md run, and say what they should."""
+"""The examples of docs/reference/frameworks.md run, and say what they should."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.extras import need_extra
 
-TEXT = (Path(__file__).parents[3] / "docs" / "ADAPTERS.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[3] / "docs" / "reference" / "frameworks.md").read_text("utf-8")
 EXAMPLES = dict(re.findall(r"<!-- test: ([\w-]+) -->\n```python\n(.*?)```", TEXT, re.S))
 
 
@@ -43,7 +43,7 @@ def llama_index() -> None:
 
 def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What an example prints."""
-    exec(compile(EXAMPLES[example], f"docs/ADAPTERS.md, {example}", "exec"), {})
+    exec(compile(EXAMPLES[example], f"docs/reference/frameworks.md, {example}", "exec"), {})
     return capsys.readouterr().out
 
 

@@ -540,7 +540,7 @@ def test_connect_replaces_what_an_earlier_version_wrote(machine: Machine, name: 
 
 
 def test_the_document_has_a_section_for_each_program_with_its_files() -> None:
-    page = (HERE.parents[2] / "docs" / "AGENTS.md").read_text("utf-8")
+    page = (HERE.parents[2] / "docs" / "reference" / "agents.md").read_text("utf-8")
     for name, program in PROGRAMS.items():
         section = page.partition(f"\n## {program.title}\n")[2].partition("\n## ")[0]
         for path in before_of(name):

@@ -19,7 +19,7 @@ from tests.support.api_lab import JSON, NEW, TOKEN, Client, Lab, asked, good, to
 from tests.support.extras import need_extra
 from tests.support.hints import hinted
 
-DOC = Path(__file__).parents[3] / "docs" / "HTTP.md"
+DOC = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
 
 
 def test_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Each reader on what its program writes; the fixtures are made from the forms that docs/IMPORT.md names."""
+"""Each reader on what its program writes; the fixtures are made from the forms that docs/reference/import.md names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation in docs/MCP.md: the official client calls each tool, and what it is answered stands there word for word.
+"""The conversation in docs/reference/mcp.md: the official client calls each tool, and what it is answered stands there word for word.
 
 `python -m tests.unit.mcp.test_transcript` writes it anew.
 """
@@ -19,7 +19,7 @@ from ipfsmem.vault.home import Home
 from tests.support.extras import need_extra
 from tests.support.mcp_lab import client_of
 
-DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "MCP.md"
+DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "reference" / "mcp.md"
 START: Final = "(`tests/unit/mcp/test_transcript.py` plays it and compares).\n"
 #: The moment of all of it: 2026-11-23, noon UTC.
 NOON: Final = 1_795_435_200_000

@@ -337,7 +337,7 @@ def test_plugin_that_forks_and_returns_twice_leaves_no_extra_process(
 
 
 def test_the_example_of_the_document_is_what_it_says(memory: Memory, lab: Lab) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "PLUGINS.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "plugins.md").read_text("utf-8")
     code = page.split("<!-- test: plugin -->\n```python\n")[1].split("```")[0]
     lab.install("boats", code, package="boats_package", value="Boats")
     lab.switch_on("boats")
