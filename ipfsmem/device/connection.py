@@ -304,7 +304,7 @@ DAMAGED_HINT = "Move the folder away. Bring a published vault back: ipfsmem init
 
 
 class DatabaseDamagedError(StorageError):
-    """A database does not contain what was written to it; `device.rescue` reads what can still be read."""
+    """A database does not contain what was written to it; `vault.rescue` reads what can still be read."""
 
     hint = "Export the readable part: ipfsmem export --dir DIR. Then move the folder away. Bring a published vault back: ipfsmem recover. Create any other again: ipfsmem init. Then import the export: ipfsmem import DIR --from-backup. Plain files in the old folder memory/, if any, may be newer; import them with: ipfsmem import FOLDER/memory"
 

@@ -218,7 +218,7 @@ class Database:
 
     def _save_copy(self, stale: bool) -> bool:
         """Copy the content to a file in the folder after the log, its index or the database was removed, as it is then nowhere
-        else. Whoever opens the vault next merges the copy (`vault.removed_log`). Returns whether there is a copy."""
+        else. Whoever opens the vault next merges the copy (`vault.rescue`). Returns whether there is a copy."""
         try:
             there = find(self.path)
             if there is None:

@@ -89,7 +89,7 @@ def _misses_what_is_not_here(replica: Replica) -> Iterator[None]:
     try:
         yield
     except NotHereError:
-        from ipfsmem.sync.lost_objects import miss
+        from ipfsmem.sync.local_repair import miss
 
         with contextlib.suppress(StorageError), replica.transaction():
             miss(replica.db)

@@ -21,7 +21,7 @@ from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.results import Collecting, Salvage
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
-from ipfsmem.sync.lost_objects import miss
+from ipfsmem.sync.local_repair import miss
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.vault.check import STATE_DAMAGED, Finding, examine

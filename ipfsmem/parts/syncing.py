@@ -39,10 +39,10 @@ from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
 from ipfsmem.sync.background import Background, OnAttempt
 from ipfsmem.sync.company import Company
 from ipfsmem.sync.engine import restore, sync
+from ipfsmem.sync.local_repair import repair_state
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.schedule import Pace
-from ipfsmem.sync.state_repair import repair_state
 from ipfsmem.sync.unjoined_heads import held_heads
 from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, owner_key, stored_root
 from ipfsmem.vault.unlocking import lock_device

@@ -13,7 +13,7 @@ from ipfsmem.device.tables.marks import MarkRow
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.new_id import head_of_other_copy
+from ipfsmem.sync.identity import head_of_other_copy
 from ipfsmem.sync.steps import Admitted, DiscoveredHeads
 
 

@@ -27,7 +27,7 @@ from ipfsmem.sync.deletion_holds import (
     holds_at,
     meant,
 )
-from ipfsmem.sync.lost_objects import recounting
+from ipfsmem.sync.local_repair import recounting
 from ipfsmem.sync.mass_delete import roots_before_deletes
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.report import Notices

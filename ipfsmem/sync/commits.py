@@ -24,7 +24,7 @@ from ipfsmem.published.commit import Commit, SignedCommit, plain_commit, seal_co
 from ipfsmem.published.layout import Layout
 from ipfsmem.published.root_verification import Head
 from ipfsmem.seal.objects import Sealer
-from ipfsmem.sync.lost_objects import note_whole, recount_when_due
+from ipfsmem.sync.local_repair import note_whole, recount_when_due
 
 
 class Prepared(msgspec.Struct, frozen=True):

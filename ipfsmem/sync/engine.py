@@ -43,12 +43,12 @@ from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.company import Company, CompanyMember, clock_time
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.deletion_holds import publish_holds
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.join_work import joined_before
+from ipfsmem.sync.local_repair import forget_damaged_notes
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import anchor_names, member_names, pin_name, target
 from ipfsmem.sync.pin_lists import lists_root

@@ -21,7 +21,8 @@ from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import distinct_label, label_of
 from ipfsmem.sync.changes import combine_kinds, kinds_between
 from ipfsmem.sync.deletion_holds import add_hold
-from ipfsmem.sync.fork import (
+from ipfsmem.sync.forwarding import learn_moves
+from ipfsmem.sync.identity import (
     AdoptionResult,
     adopt_head,
     append_new_lines,
@@ -30,7 +31,6 @@ from ipfsmem.sync.fork import (
     is_out,
     lacks_what_moves,
 )
-from ipfsmem.sync.forwarding import learn_moves
 from ipfsmem.sync.join_head import JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.join_work import JoinWork
 from ipfsmem.sync.mass_delete import count_deleted, find_mass_delete

@@ -1,8 +1,9 @@
 """The join step of a sync: heads of other devices first, then listed ones, and older heads if newer ones
 cannot be read whole (format sections 5, 7).
 
-Before any join, this device makes sure that its id is still its own, and adopts the texts of devices that are
-no longer members.
+Before any join, this device makes sure that its id is still its own, requests texts that were unavailable when
+their values were joined, and adopts the texts of devices that are no longer members. After it, local data about
+what another device forgot is removed.
 """
 
 from __future__ import annotations
@@ -12,36 +13,64 @@ from typing import Final
 
 import msgspec
 
+from ipfsmem.canonical import MAX_INT, read_json
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import entry_place
-from ipfsmem.device.tables import heads, reports
+from ipfsmem.causal.entries import entry_place, memory_entry
+from ipfsmem.causal.state import EntryDifference
+from ipfsmem.causal.value import FORGOTTEN
+from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.device.dreams import forget_in_dreams, spoken_of
+from ipfsmem.device.events import append_moved
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import scope_forgotten
+from ipfsmem.device.tables import heads, meta, objects, placed, reports
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.device.texts_of_others import reassign_authors
+from ipfsmem.errors import IpfsmemError, ProviderError
+from ipfsmem.memories.sessions_here import forget_sessions_here, scopes_with_sessions_here
 from ipfsmem.published.root_verification import Head, maximal_heads
 from ipfsmem.sync.changes import combine_kinds, kinds_between
+from ipfsmem.sync.commits import next_number
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.discovery import discover_older
-from ipfsmem.sync.forgotten_elsewhere import let_go_of_forgotten
-from ipfsmem.sync.fork import adopt_orphans, orphans
-from ipfsmem.sync.join_or_hold import note_head, read_and_join
-from ipfsmem.sync.join_work import JoinWork
-from ipfsmem.sync.missing_texts import ask_for_missing_texts
-from ipfsmem.sync.own_id import keep_own_id
-from ipfsmem.sync.report import named
+from ipfsmem.sync.forwarding import learn_moves
+from ipfsmem.sync.identity import (
+    adopt_orphans,
+    forked_devices,
+    last_pair,
+    move_since,
+    move_values,
+    orphans,
+    take_new_id,
+)
+from ipfsmem.sync.join_or_hold import (
+    drop_head,
+    hold_until_settled,
+    join_or_hold,
+    note_head,
+    other_copy_of,
+    read_and_join,
+    read_changes,
+)
+from ipfsmem.sync.join_work import JoinWork, joined_before
+from ipfsmem.sync.names import target
+from ipfsmem.sync.report import UNLOCK, named
 from ipfsmem.sync.steps import Admitted, Joined
-from ipfsmem.sync.times import WEEK_MS
+from ipfsmem.sync.times import DAY_MS, WEEK_MS, passed
 from ipfsmem.sync.unjoined_heads import keep_not_whole, not_whole
 
 #: Maximum age of roots read from a pin list next to names; older ones are never a reason to delete.
 LISTED_FOR_MS: Final = WEEK_MS
+#: Maximum number of unavailable bodies requested again per sync.
+ASK_AT_ONCE: Final = 1_000
 
 
 async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
     """Join every head found, each in its own transaction, after handling copies of this device and others;
     and older roots when newer ones cannot be read whole."""
     work = JoinWork(run, admitted)
-    await keep_own_id(work)
-    await ask_for_missing_texts(work)
+    await _keep_own_id(work)
+    await _ask_for_missing_texts(work)
     _take_over_orphans(work)
     stranger, listed = admitted.stranger, admitted.found.listed
     named_heads = [head for root, head in work.heads.items() if head is not stranger and root not in listed]
@@ -59,7 +88,7 @@ async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
         later = work.found.later.intersection(not_whole(run.replica))
         refused = () if work.heads else sorted(work.refused)
         keep_not_whole(run.replica, (*sorted(work.damaged), *sorted(later), *refused))
-        gone = work.heads_joined > 0 and let_go_of_forgotten(run.replica)
+        gone = work.heads_joined > 0 and _let_go_of_forgotten(run.replica)
     if gone and not run.replica.config.mode.sealed:
         run.replica.db.empty_log()  # it held plaintext
     _tell_of_copies(work)
@@ -198,3 +227,167 @@ def _tell_of_refused_blocks(work: JoinWork) -> None:
         )
         row = ReportRow(work.run.replica.world.now(), "bad-block", f"{cid}: {why}")
         reports.add(work.run.replica.db.connection, row)
+
+
+async def _keep_own_id(work: JoinWork) -> None:
+    """Ensure that no one else uses this device's id, or take a new one."""
+    run, stranger = work.run, work.admitted.stranger
+    mine = ipns_name(run.replica.device.sign_public)
+    if stranger is not None or run.replica.was_moved() or next_number(run.replica) > MAX_INT:
+        await _become_another(work, stranger)
+        return
+    await _check_own_name(work)
+    if run.names.used_up(mine) and not (work.unsure or work.new_identity):
+        # A copy of its keys used up the sequence numbers of its name.
+        await _become_another(work, None)
+
+
+async def _check_own_name(work: JoinWork) -> None:
+    """Handle a name of this device that leads to a root which it never published and cannot read.
+
+    Another copy may have used the next counters: nothing is published (format section 5), or, with an
+    unlocked root, this device takes a new id.
+    """
+    record = work.run.names.known(ipns_name(work.run.replica.device.sign_public))
+    if record is None:
+        return
+    leads = target(record)
+    if not isinstance(leads, CID) or leads in work.heads or leads in joined_before(work.run.replica):
+        return
+    if placed.was_answered(work.run.replica.db.connection, str(leads)):
+        return
+    if work.run.root is not None:
+        await _become_another(work, None, unknown=True)
+        return
+    work.unsure = f"{leads} is named as the newest version of this device, which did not publish it and cannot read it. Unlock once: {UNLOCK}"
+
+
+async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: bool = False) -> None:
+    """Take a new id and move every text of the old one to it that `stranger`, the other copy's head, does not hold.
+
+    Without a stranger, move what was written since the last pair, which both copies know; with `unknown` move
+    all.
+    """
+    old = work.run.replica.device.id
+    known_head = stranger or _own_head(work)
+    changes: list[EntryDifference] | None = None
+    if known_head is not None:
+        try:
+            changes = await read_changes(work, known_head)
+        except ProviderError:
+            raise
+        except IpfsmemError as error:
+            if stranger is not None:
+                drop_head(work, stranger, error)
+    with work.run.replica.transaction():
+        if stranger is not None and changes is not None:
+            forked = (forked_devices(changes, stranger, work.run.replica) | other_copy_of(work, stranger)) - {
+                old
+            }
+            if hold_until_settled(work, forked, stranger):
+                changes = None
+        common = last_pair(work.run.replica) if stranger is None and not unknown else 0
+        take_new_id(work.run.replica, work.run.notices)
+        if stranger is not None and changes is not None:
+            moved = move_values(work.run.replica, old, changes)
+            lines = moved.lines
+            join_or_hold(work, moved.whole, stranger, moved.before)
+        else:
+            lines = move_since(work.run.replica, old, common, changes or [])
+        append_moved(work.run.replica, lines)
+    work.known_elsewhere = False
+    work.new_identity = True
+    work.run.notices.say(
+        "identity",
+        f"this device's state was restored or copied: its id is now {work.run.replica.device.id} (was {old}); nothing was lost, and a text may appear twice",
+    )
+
+
+def _own_head(work: JoinWork) -> Head | None:
+    mine = [h for h in work.heads.values() if h.commit.commit.dev == work.run.replica.device.id]
+    return max(mine, key=lambda head: head.commit.commit.c, default=None)
+
+
+async def _ask_for_missing_texts(work: JoinWork) -> None:
+    """Request texts that were unavailable when they were joined, at every provider; those missed by this very
+    sync's join in the next: "not fetched" is a temporary state.
+
+    Of more than `ASK_AT_ONCE` texts all are requested once a day, else one part after another while something
+    arrives. A writer can name any number of nonexistent objects, which stay named after its revocation.
+    """
+    work.unsure_of_bodies = False
+    if work.run.replica.db.get_meta(meta.LACKING) != b"1":
+        return
+    with work.run.replica.transaction():
+        # Only then are texts counted that this sync joined as a device found to be a copy.
+        work.run.replica.store.checkpoint(folders=True)
+    missing = objects.without_block(work.run.replica.db.connection)
+    if missing:
+        # A provider that is down does not keep the rest from being published.
+        came, down = await _ask_for(work, missing)
+        work.unsure_of_bodies = down is not None
+        work.not_fetched += len(missing) - came
+        if came:
+            with work.run.replica.transaction():
+                work.run.fetcher.keep()
+                learn_moves(work.run.replica, work.run.replica.store.names())
+    else:
+        with work.run.replica.transaction():
+            work.run.replica.db.set_meta(meta.LACKING, b"0")
+
+
+class _Asked(msgspec.Struct):
+    """`at`: when all missing texts were last requested and every provider answered (milliseconds). `last`:
+    the last text requested since then, by SHA-256 (hex)."""
+
+    at: int = 0
+    last: str = ""
+
+
+async def _ask_for(work: JoinWork, missing: list[bytes]) -> tuple[int, ProviderError | None]:
+    """Request objects by SHA-256; return the number received, and why the others could not be requested everywhere."""
+    db, now = work.run.replica.db, work.run.replica.world.now()
+    stored = db.get_meta(meta.ASKED_FOR)
+    asked = read_json(stored, type=_Asked) if stored else _Asked()
+    everything = len(missing) <= ASK_AT_ONCE or passed(asked.at, now, DAY_MS)
+    start = next((i for i, digest in enumerate(missing) if digest.hex() > asked.last), 0)
+    ordered = [raw_cid(digest) for digest in (*missing[start:], *missing[:start])]
+    came, down = 0, None  # an outage stops requests; the next sync continues after it
+    for at in range(0, len(ordered), ASK_AT_ONCE):
+        part = ordered[at : at + ASK_AT_ONCE]
+        found, failure = await work.run.fetcher.try_get(part)
+        down = down or failure
+        came += len(found)
+        asked.last = part[-1].digest.hex()
+        if not found and (failure is not None or not everything):
+            break
+    if everything and down is None:
+        asked.at = now
+    if len(missing) > ASK_AT_ONCE:
+        with work.run.replica.transaction():
+            db.set_meta(meta.ASKED_FOR, msgspec.json.encode(asked))
+    return came, down
+
+
+def _let_go_of_forgotten(replica: Replica) -> bool:
+    """Remove local sessions of a forgotten scope, and dreams' proposals and undo data for a forgotten memory or
+    scope (inside a transaction); tell whether there were any.
+
+    A local forget does the same at once (`memories/`). All local data is checked, not only what a join changed,
+    so leftovers of an earlier version are removed too.
+    """
+    store, found = replica.store, False
+    for scope in scopes_with_sessions_here(replica):
+        if scope_forgotten(store, scope):
+            forget_sessions_here(replica, scope)
+            found = True
+    for scope, keys in spoken_of(replica).items():
+        if scope_forgotten(store, scope):
+            forget_in_dreams(replica, scope)
+            found = True
+            continue
+        for key in keys:
+            if any(value.kind == FORGOTTEN for value in store.entry(memory_entry(key, scope)).values()):
+                forget_in_dreams(replica, scope, key)
+                found = True
+    return found

@@ -16,7 +16,7 @@ from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.changes import Kinds
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.fork import AdoptionResult
+from ipfsmem.sync.identity import AdoptionResult
 from ipfsmem.sync.report import named
 from ipfsmem.sync.steps import Admitted, Joined
 

@@ -26,7 +26,7 @@ from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.commits import Prepared, prepare
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.lost_objects import leave_out, note_whole
+from ipfsmem.sync.local_repair import leave_out, note_whole
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, member_names
 from ipfsmem.sync.report import UNLOCK
 from ipfsmem.sync.revoke_notices import words_of_revoked

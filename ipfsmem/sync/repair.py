@@ -2,7 +2,8 @@
 
 Per day a provider is sent at most the size of the live tree, plus that of older versions if these were
 checked. A block resent twice and missing again is left to the user: the provider loses or drops what it gets.
-Structure available nowhere raises MissingError, so that no name leads to an unreadable root.
+Structure available nowhere raises MissingError, so that no name leads to an unreadable root. Blocks that a provider
+reports as damaged are sent without a walk of the tree.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from ipfsmem.device.bulk import blocks_here, read_blocks
 from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import placed, presence
 from ipfsmem.errors import FormatError, MissingError, ProviderError
-from ipfsmem.provider.contract import Block, Provider, Repair
+from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, Repair
 from ipfsmem.published.live_set import tree_bytes
 from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.lost_objects import leave_out
+from ipfsmem.sync.local_repair import leave_out
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.pin_lists import lists_root
 from ipfsmem.sync.presence import (
@@ -360,3 +361,33 @@ class _ProviderRepair:
             db, now = self._db.connection, self._now
             presence.forget_sent_outside(db, now - _FORGET_MS, now)
             presence.count_sent(db, self._provider.name, [cid.digest for cid in cids], now)
+
+
+async def resend_damaged(run: SyncContext, provider: Provider, root: CID) -> None:
+    """Send what a provider reports as lost, as far as local. `root` heads the CAR.
+
+    Providers that cannot notice are not called. Raises ProviderError when sending fails.
+    """
+    if not isinstance(provider, Repair) or not provider.capabilities.partial_car:
+        return
+    try:
+        lacking = (await provider.missing_blocks())[:MAX_BATCH]
+    except ProviderError as error:
+        said = f"the list of damaged parts at {provider.name} could not be read"
+        run.notices.failed(said, error, provider=provider.name)
+        return
+    sent = 0
+    for start in range(0, len(lacking), _AT_ONCE):
+        part = lacking[start : start + _AT_ONCE]
+        here = read_blocks(run.replica.db, [cid.digest for cid in part])
+        blocks: list[Block] = [(cid, here[cid.digest]) for cid in part if cid.digest in here]
+        if blocks:
+            await provider.put_car(root, blocks, name=pin_name(run.anchor))
+            sent += len(blocks)
+            run.sending.count(len(blocks), sum(len(data) for _, data in blocks))
+    if sent:
+        run.notices.say(
+            "mended",
+            f"{sent} parts that were damaged at {provider.name} were sent again",
+            provider=provider.name,
+        )

@@ -29,7 +29,7 @@ from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.published.root_reader import MAX_NODE
 from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.fork import append_new_lines
+from ipfsmem.sync.identity import append_new_lines
 from ipfsmem.sync.join_head import checked, fetch_objects
 from ipfsmem.sync.refusal_reasons import reason
 

@@ -29,8 +29,7 @@ from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.pin_lists import lists_root, readable_pins
 from ipfsmem.sync.presence import Extent, can_be_checked, load_notes
-from ipfsmem.sync.repair import keep_present, look_in_group
-from ipfsmem.sync.resend_damaged import resend_damaged
+from ipfsmem.sync.repair import keep_present, look_in_group, resend_damaged
 from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
 from ipfsmem.sync.times import passed

@@ -34,7 +34,7 @@ def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Re
                 replica.set_device(device.successor(world.random))
                 replica.note_place()
         if left_copies(folder):
-            from ipfsmem.vault.removed_log import merge_left_copies  # only after a rare accident
+            from ipfsmem.vault.rescue import merge_left_copies  # only after a rare accident
 
             merge_left_copies(replica)
     except BaseException:
@@ -52,7 +52,7 @@ def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Re
     config = require_config(folder)
     device, watch = open_device(folder, passphrase, world)
     codec = codec_for(config, device, world)
-    from ipfsmem.device.rescue import rescue  # only a damaged vault needs it
+    from ipfsmem.vault.rescue import rescue  # only a damaged vault needs it
 
     found = rescue(folder / DATABASE, device, codec, sealed=config.mode.sealed)
     replica = Replica(None, config, device, codec, world, db=found.db)

@@ -120,7 +120,7 @@ class World:
 
 
 def put_beside(state: State, beside: dict[str, list[Value]], device: str) -> State:
-    """What found no room, under a name made from its text, as `sync.fork` does it."""
+    """What found no room, under a name made from its text, as `sync.identity` does it."""
     for name, values in beside.items():
         for value in values:
             there = f"{name}-{(value.body or '')[:16]}"

@@ -18,7 +18,7 @@ from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.memory import Memory
-from ipfsmem.sync.fork import adopt_orphans
+from ipfsmem.sync.identity import adopt_orphans
 from ipfsmem.sync.unjoined_heads import HELD_AT_ONCE, held_heads
 from ipfsmem.testing.simulator import Faults
 from tests.support.device_lab import (

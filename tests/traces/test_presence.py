@@ -22,7 +22,7 @@ from ipfsmem.provider.contract import Block, Capabilities
 from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.commits import waiting_root
-from ipfsmem.sync.lost_objects import leave_out
+from ipfsmem.sync.local_repair import leave_out
 from ipfsmem.sync.presence import load_notes
 from ipfsmem.testing.simulator import FULL, SimProvider
 from tests.support import effort

@@ -16,7 +16,7 @@ from ipfsmem.memories import recall
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
-from ipfsmem.sync.fork import adopt_orphans
+from ipfsmem.sync.identity import adopt_orphans
 from tests.support.device_lab import ROOT, Lab, all_texts, body, delete, of_another, text_of, texts
 
 TEXT = b"---\nname: Role\n---\n\nlikes tea\n"

@@ -13,7 +13,7 @@ from ipfsmem.causal.value import LIVE, Loc, Value, dot, sign_value
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider
-from ipfsmem.sync import missing_texts
+from ipfsmem.sync import join_step
 from ipfsmem.testing.simulator import SimCloud, SimProvider
 from tests.support.device_lab import Forger, Lab, all_texts
 
@@ -47,7 +47,7 @@ def name_objects(member: Memory, digests: Sequence[bytes], size: int = 556) -> s
 
 
 def test_what_nobody_has_is_asked_for_a_part_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_texts, "ASK_AT_ONCE", 8)
+    monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     _, b, m = lab.three()
     objects = name_what_never_was(m, 40)
     provider = lab.provider("b")
@@ -70,7 +70,7 @@ def test_what_nobody_has_is_asked_for_a_part_at_a_time(lab: Lab, monkeypatch: py
 def test_what_comes_back_is_taken_at_once_however_much_it_is(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(missing_texts, "ASK_AT_ONCE", 8)
+    monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     a, b, _ = lab.three()
     for n in range(40):
         a.write(f"memory{n}", f"text {n}")
@@ -134,7 +134,7 @@ def test_a_provider_that_is_down_keeps_no_text_from_being_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ended each look at the same first part of what nobody has, and what the other one had stood behind that."""
-    monkeypatch.setattr(missing_texts, "ASK_AT_ONCE", 8)
+    monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     with contextlib.closing(_TwoPlaces(tmp_path)) as lab:
         a, b, m = lab.three()
         a.write("lost", "the honest text")

@@ -14,7 +14,7 @@ from ipfsmem.device.tables import damaged_rows
 from ipfsmem.memory import Memory
 from ipfsmem.sync.collection import whole_at
 from ipfsmem.sync.context import SyncContext
-from ipfsmem.sync.damaged_notes import NOTES, forget_damaged_notes
+from ipfsmem.sync.local_repair import NOTES, forget_damaged_notes
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
 from tests.support.device_lab import Lab, all_texts, begun, prepare_lab, says
