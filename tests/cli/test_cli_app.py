@@ -61,7 +61,7 @@ def test_there_is_no_module_of_a_command_that_is_not_offered() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["format", "cid", "."]])
-def test_what_must_start_fast_imports_little(tmp_path: Path, arguments: list[str]) -> None:
+def test_fast_commands_import_few_modules(tmp_path: Path, arguments: list[str]) -> None:
     code = (
         "import sys; from ipfsmem.cli import main; main(sys.argv[1:]);"
         "print('HEAVY', *[m for m in sys.modules if m.split('.')[0] in "
@@ -98,7 +98,7 @@ def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
     }  # fmt: skip
 
 
-def test_it_runs_as_a_module(tmp_path: Path) -> None:
+def test_package_runs_as_a_module(tmp_path: Path) -> None:
     """`python -m ipfsmem` is the same program."""
     for module in ("ipfsmem", "ipfsmem.cli"):
         done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, check=True)
@@ -426,7 +426,7 @@ def test_an_export_that_is_ended_leaves_no_plain_text_half_made(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminals that are closed")
-def test_who_said_that_it_shall_outlive_its_terminal_is_heard(sealed: Cli, tmp_path: Path) -> None:
+def test_nohup_keeps_a_command_running_after_sighup(sealed: Cli, tmp_path: Path) -> None:
     there = {**os.environ, "IPFSMEM_HOME": str(sealed.home), "ENDED_BY": str(int(signal.SIGHUP))}
     words = [sys.executable, "-c", ENDED, "export", "--zip", str(tmp_path / "all.zip")]
     done = subprocess.run(["nohup", *words], env=there, capture_output=True, timeout=60)

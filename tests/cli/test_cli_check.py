@@ -93,7 +93,7 @@ def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
     assert a.files() == b.files()
 
 
-def test_what_is_nowhere_else_stays_damaged_and_is_said(lab: Lab) -> None:
+def test_damage_without_another_copy_remains_and_is_reported(lab: Lab) -> None:
     a, _, _ = lab.three()
     a.write("k", "published")
     lab.sync(a)

@@ -52,7 +52,7 @@ def test_refusals(clash: tuple[Cli, Cli]) -> None:
     assert first.ok("conflicts").out != ""
 
 
-def test_what_came_after_looking_is_not_replaced(clash: tuple[Cli, Cli]) -> None:
+def test_resolve_does_not_replace_a_text_written_after_looking(clash: tuple[Cli, Cli]) -> None:
     """The command line hands back what was looked at."""
     first, second = clash
     looked = settling(first)

@@ -145,7 +145,7 @@ def test_long_settings_on_one_line_are_not_shown_whole(cli: Cli, user: Path) -> 
     assert max(map(len, shown.splitlines())) < 1000 and "ipfsmem" in shown and "hush" * 100 not in shown
 
 
-def test_what_is_wrong_is_said_in_a_line(cli: Cli, user: Path, tmp_path: Path) -> None:
+def test_connect_errors_take_one_line(cli: Cli, user: Path, tmp_path: Path) -> None:
     cli.fails(2, "connect")
     cli.fails(2, "connect", "emacs")
     cli.fails(2, "connect", "claude-code", "--list")

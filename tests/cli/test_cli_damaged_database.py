@@ -167,7 +167,7 @@ def test_every_other_door_out(device: Cli, tmp_path: Path) -> None:
     assert device("export", "--dir", str(inside)).code == 2 and not inside.exists()
 
 
-def test_what_came_out_goes_into_a_new_memory(device: Cli, tmp_path: Path) -> None:
+def test_salvaged_texts_are_imported_into_a_new_vault(device: Cli, tmp_path: Path) -> None:
     """The way that the hint describes, to its end."""
     flip_value(device.home / "default", meta.STATE)
     brought_out(device, tmp_path / "out")
@@ -340,7 +340,7 @@ def test_damage_of_an_older_version_is_not_given_a_checksum(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
-def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
+def test_salvage_from_a_full_disk_succeeds(device: Cli) -> None:
     """Not a byte can be written, so the database cannot be opened as usual: nothing at all came out."""
     import resource
 

@@ -107,7 +107,7 @@ def test_forget_says_what_it_cannot_reach(cli: Cli) -> None:
 READERS = "whoever can read this disk"
 
 
-def test_what_is_sealed_has_a_folder_where_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
+def test_sealed_vault_has_a_folder_only_where_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
     assert sealed.ok("folder", "list", "--json").json == [] and READERS not in sealed.ok("status").out
     said = sealed.ok("folder", "attach", str(tmp_path / "there"))
     assert READERS in said.out and str(tmp_path / "there") in said.out

@@ -452,7 +452,7 @@ def test_a_signature_passphrase_makes_another_vault(bare: Cli, stick: Path) -> N
     assert said["vault_tag"] != "3973bff87388964db243992eeb7c6506"
 
 
-def test_it_says_who_can_read(bare: Cli, stick: Path) -> None:
+def test_init_names_the_readers_of_the_vault(bare: Cli, stick: Path) -> None:
     assert "Readers: your devices" in bare.ok("init", "--unprotected-keys", key=KEY).err
     assert "Readers: everyone" in bare.ok("init", "-n", "open", "--mode", "ipfs", key=OTHER_KEY).err
 

@@ -87,9 +87,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 PASSPHRASE = (("Passphrase for this device: ", "open sesame 7"), ("Repeat it: ", "open sesame 7"))
 
 
-def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_init_asks_for_readers_provider_and_owner(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person(home)
     person.types(("Number [1]: ", ""), ("Place: ", "no/such/folder"))
     person.until("There is no folder no/such/folder.")
@@ -218,7 +216,7 @@ def test_init_refuses_unusable_service_before_passphrase_prompt(
     assert person.ends() == 3 and not home.exists()
 
 
-def test_who_stops_at_the_question_about_the_words_is_told_how_it_stands(
+def test_init_interrupted_at_the_phrase_question_reports_the_vault_state(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person = Person(home, "--no-wallet", "--provider", str(home.parent / "stick"))

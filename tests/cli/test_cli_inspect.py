@@ -21,7 +21,7 @@ def published(sealed: Cli) -> tuple[Cli, Path]:
     return sealed, car
 
 
-def test_what_everybody_sees(published: tuple[Cli, Path]) -> None:
+def test_inspect_without_keys_shows_public_fields(published: tuple[Cli, Path]) -> None:
     cli, car = published
     found = cli.ok("format", "inspect", str(car), "--json").json
     root = found["root"]
@@ -31,7 +31,7 @@ def test_what_everybody_sees(published: tuple[Cli, Path]) -> None:
 
 
 @pytest.mark.parametrize("way", ["namespace", "wallet"])
-def test_what_a_key_shows(published: tuple[Cli, Path], way: str) -> None:
+def test_inspect_with_key_shows_sealed_fields(published: tuple[Cli, Path], way: str) -> None:
     cli, car = published
     found = cli.ok(
         "format",

@@ -21,7 +21,7 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in page.splitlines() if line.startswith("    ipfsmem ")]
 
 
-def test_what_it_says_brings_it_back(
+def test_key_sheet_recovers_the_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = bare.ok("init", "-n", "alex", "--unprotected-keys", "--json", "--key-number", "7", key=KEY).json

@@ -97,7 +97,7 @@ def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
     assert len(third["revoking"]) == 1 and labels(sealed) == ["recovery words"] * 2
 
 
-def test_who_may(sealed: Cli, device: Any) -> None:
+def test_key_phrase_requires_the_wallet(sealed: Cli, device: Any) -> None:
     sealed.fails(2, "key", "phrase")
     sealed.fails(24, "key", "phrase", key=OTHER_KEY)
     made = sealed.ok("key", "phrase", "--json", key=KEY).json
@@ -277,7 +277,7 @@ def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: 
     assert theirs("read", "after").code == 4
 
 
-def test_who_is_called_like_the_id_of_revoked_words_is_not_meant_by_it(sealed: Cli, device: Any) -> None:
+def test_device_labelled_like_the_id_of_revoked_words_is_not_revoked(sealed: Cli, device: Any) -> None:
     """The hint names the words by their id. A device that they had let in and that bore this id as its label was revoked in
     their place, and all others that they had let in stayed members."""
     words = sealed.ok("key", "phrase", "--json", key=KEY).json

@@ -390,7 +390,7 @@ def _until(reached: Callable[[], bool]) -> None:
     raise AssertionError("it was not reached within a minute")
 
 
-def test_what_it_brought_is_noted_for_the_hooks(tmp_path: Path) -> None:
+def test_texts_pulled_by_mcp_server_are_noted_for_hooks(tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
     (stick := tmp_path / "stick").mkdir()
     made: dict[str, Any] = {"passphrase": False, "provider": str(stick), "unlock": RawKeySigner(b"\x21" * 32)}
@@ -549,7 +549,7 @@ def test_the_official_client_over_http(home: Path) -> None:
             play(work)
 
 
-def test_what_is_no_address_of_this_machine_and_what_helps(
+def test_mcp_address_not_of_this_machine_is_refused_with_a_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this process, as nothing is served."""

@@ -87,7 +87,7 @@ def test_merge_keeps_both_and_replace_supersedes(cli: Cli) -> None:
     cli.fails(2, "import", "-", "--prune", stdin=theirs)
 
 
-def test_what_is_not_a_memory_is_named_and_left_out(cli: Cli, tmp_path: Path) -> None:
+def test_import_names_files_that_are_not_memories_and_leaves_them_out(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     folder.mkdir()
     (folder / "good.md").write_text("good\n")
@@ -115,7 +115,7 @@ def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
     assert main is not None
 
 
-def test_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
+def test_export_names_left_out_conflicts_and_has_its_own_exit_code(
     clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Conflict copies are counted and named, and leaving them out is agreed to."""
@@ -139,7 +139,7 @@ def test_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
     )
 
 
-def test_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
+def test_import_reports_memories_that_stay_forgotten(cli: Cli) -> None:
     """An import that changes nothing that can be seen says so, and how to see it."""
     cli.ok("write", "s", "--body", "the text")
     backup = cli.ok("export").out_bytes
@@ -152,7 +152,7 @@ def test_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("form", ["--zip", "--plain-car", "--dir"])
-def test_what_goes_out_is_its_owner_s_and_on_the_disk(
+def test_export_file_is_private_and_flushed_to_disk(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """A zip and a CAR could be read by everybody on the machine; and of none anything waited for the disk, so a backup on a

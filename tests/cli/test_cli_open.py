@@ -71,7 +71,7 @@ def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: P
     assert [one["key"] for one in for_programs.json["memories"]] == ["good"] and "bad" in for_programs.err
 
 
-def test_what_only_an_export_takes_is_refused_elsewhere(bare: Cli, tmp_path: Path) -> None:
+def test_open_refuses_export_options_without_export(bare: Cli, tmp_path: Path) -> None:
     """KEY was ignored beside --export, and --partial without it; both ended with 0."""
     (tmp_path / "tone.md").write_text("direct\n")
     for wrong in (("tone", "--export", "out.json"), ("--partial",)):
@@ -157,7 +157,7 @@ def test_sync_of_public_vault_shows_address_and_command_that_opens_it(
     assert "ipfs://" not in local.ok("status").out
 
 
-def test_what_was_published_stays_public_when_it_is_forgotten(public: Cli, bare: Cli) -> None:
+def test_forget_of_published_memory_warns_that_it_stays_public(public: Cli, bare: Cli) -> None:
     public.ok("write", "hello", "--body", "Hello, world.")
     public.ok("sync")
     assert "stays public" in public.ok("forget", "hello").err
@@ -178,7 +178,9 @@ def test_a_folder_an_export_and_a_car_file_are_opened(public: Cli, stick: Path, 
     assert "encrypted" in public.fails(10, "open", "s.car").err
 
 
-def test_what_cannot_be_opened_is_refused_in_plain_words(public: Cli, stick: Path, tmp_path: Path) -> None:
+def test_open_of_unreadable_source_is_refused_in_plain_words(
+    public: Cli, stick: Path, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "torn.car").write_bytes(b"no CAR")
     for code, source, said in (

@@ -112,7 +112,7 @@ def test_wrong_calls_change_nothing(cli: Cli, claude: Claude, words: list[str]) 
     assert claude.state.read_text() == "{}"
 
 
-def test_what_another_machine_connected_meanwhile_comes_with_a_sync(
+def test_project_connected_on_another_machine_arrives_with_a_sync(
     claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_extra("mcp", "mcp")
@@ -134,9 +134,7 @@ def test_what_another_machine_connected_meanwhile_comes_with_a_sync(
     assert "make ship" in (memory / "deploy.md").read_text()
 
 
-def test_what_is_kept_for_a_further_working_tree_alone_is_named(
-    cli: Cli, claude: Claude, tmp_path: Path
-) -> None:
+def test_memory_folder_of_another_worktree_is_named(cli: Cli, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     claude.remembers(root, "deploy", "make ship")
     kept = claude.remembers(worktree(root, tmp_path / "tree"), "auth", "JWT").parent

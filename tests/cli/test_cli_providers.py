@@ -170,7 +170,7 @@ def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
     assert said.err == "Check the address, or try again later.\n"
 
 
-def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
+def test_provider_test_prints_the_next_step_below_the_failure(bare: Cli, closed: str) -> None:
     said = bare("provider", "test", closed)
     line, overall = said.out.splitlines()
     assert "unreliable: upload failed" in overall
@@ -182,7 +182,7 @@ def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
     ]
 
 
-def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) -> None:
+def test_provider_check_names_lost_blocks_and_repair_sends_them(sealed: Cli, stick: Path) -> None:
     """`provider check`, with and without --repair, and its exit code."""
     for n in range(3):
         sealed.ok("write", f"k{n}", "--body", f"text {n}")
@@ -207,7 +207,7 @@ def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) 
     assert sealed.ok("sync", "--json").json["missing"] == 0
 
 
-def test_what_nobody_here_has_is_said_by_each_sync(sealed: Cli, second: Cli, stick: Path) -> None:
+def test_sync_reports_blocks_that_no_device_here_has(sealed: Cli, second: Cli, stick: Path) -> None:
     """Exit code 44 of `sync`, until a device that has it comes."""
     from ipfsmem.content.cid import raw_cid
     from ipfsmem.memory import Memory

@@ -35,7 +35,7 @@ def test_read_of_a_pending_text_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "pending" not in cli.ok("read", "tone").err
 
 
-def test_what_is_not_there(cli: Cli) -> None:
+def test_read_of_unknown_or_invalid_key_is_an_error(cli: Cli) -> None:
     cli.fails(4, "read", "nothing")
     cli.fails(12, "read", "a/b")
     cli.ok("write", "tone", "--body", "x")

@@ -82,7 +82,7 @@ def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
     assert third.code == 44 and "1 text could not be fetched" in third.out  # `init` said "It is back"
 
 
-def test_what_its_owner_should_know_is_in_the_json_too(
+def test_recover_json_has_the_warnings_for_the_owner(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That the wallet's first vault does not list this one was said on the terminal alone."""

@@ -32,7 +32,7 @@ def test_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
     assert "rotate the tokens and passwords" in told and "the provider stays" in told
 
 
-def test_what_a_revoke_says_of_others_is_true(
+def test_revoke_reports_truly_when_other_devices_change_keys(
     sealed: Cli, second: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has not synced yet writes under the old key; with its next sync it goes on under the new one."""

@@ -82,7 +82,7 @@ def test_repair_does_not_call_an_absent_provider_complete(
     assert done.code == 45 and "Nothing is damaged" not in done.out and "could not be read" in done.out
 
 
-def test_what_cannot_be_opened_is_not_said_to_be_whole(
+def test_repair_does_not_call_an_unreadable_vault_complete(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The root of what another device published is lost: each sync ends with 14, and salvage said that nothing is damaged."""
@@ -138,7 +138,7 @@ def test_recover_does_not_say_that_nothing_is_back(
     assert 0 < back < 70
 
 
-def test_what_finds_no_room_comes_back_after_a_merge(
+def test_salvaged_text_without_room_returns_after_a_merge(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was told that other devices send the rest, and nothing was said of what could be done here."""
@@ -161,7 +161,7 @@ def test_what_finds_no_room_comes_back_after_a_merge(
     assert done["back"] and other.ok("conflicts", "--json").json["conflicts"]
 
 
-def test_what_is_only_signed_comes_back_when_picked(
+def test_signed_only_text_is_salvaged_when_picked(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged("top")

@@ -137,7 +137,7 @@ def test_two_devices_through_a_served_folder(tmp_path: Path) -> None:
         assert b.read("k").file.body == "through the served folder"  # type: ignore[union-attr]
 
 
-def test_what_is_uploaded_as_a_car_is_pinned_by_any_tool_and_unpinned(tmp_path: Path) -> None:
+def test_car_uploaded_to_peer_is_pinned_and_unpinned_by_any_tool(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with served(kept, "--create") as url:
 
@@ -236,7 +236,7 @@ def test_one_folder_served_twice_and_used_directly_at_the_same_time(tmp_path: Pa
             assert {key: each.read(key).file.body for key in keys} == keys  # type: ignore[union-attr]
 
 
-def test_who_is_let_in(tmp_path: Path) -> None:
+def test_peer_requests_require_the_token(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with served(kept, "--create", token=f"  {TOKEN}\n") as url:
         assert ask(url, "/psa/pins")[0] == 200, "what ends a line in a file is no part of a token"

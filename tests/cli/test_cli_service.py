@@ -21,7 +21,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_what_could_never_sync_gets_no_service(bare: Cli, stick: Path, settings: Path) -> None:
+def test_service_for_a_vault_that_cannot_sync_is_refused(bare: Cli, stick: Path, settings: Path) -> None:
     """No key is needed to see that."""
     bare.ok("init", "-n", "plain", "--mode", "local")
     hinted(

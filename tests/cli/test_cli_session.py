@@ -103,7 +103,7 @@ def test_a_session_belongs_to_its_scope(cli: Cli) -> None:
     cli.fails(4, "session", "resume")
 
 
-def test_what_was_said_drives_no_terminal(cli: Cli) -> None:
+def test_session_output_has_no_terminal_controls(cli: Cli) -> None:
     said = {"role": "user", "content": "\x1b[2Jgone \u202eback"}
     cli.ok("session", "add", "chat", stdin=lines(said))
     for command in (["list"], ["info", "chat"], ["search", "gone"], ["resume"]):
@@ -142,7 +142,7 @@ def test_adding_a_message_that_recall_does_not_find_says_so(cli: Cli) -> None:
         (b"[" * 100_000, "neither a JSON list nor a JSON object on each line"),
     ],
 )
-def test_what_is_no_message_is_refused_and_nothing_is_added(cli: Cli, given: bytes, why: str) -> None:
+def test_session_add_refuses_invalid_messages_and_adds_nothing(cli: Cli, given: bytes, why: str) -> None:
     assert why in cli.fails(2, "session", "add", "chat", stdin=given).err
     assert cli.ok("session", "list").out == ""
 
@@ -191,7 +191,7 @@ def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> Non
     assert cli.ok("scope", "clear", "--yes").out == "Nothing to forget.\n"
 
 
-def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fact_written_during_the_clear_question_remains(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [
         cli.ok("fact", "add", said, "--json").json["fact"]["key"]
         for said in ("User likes zebras", "Lunch is at noon")
@@ -285,7 +285,7 @@ def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -
     assert sealed.ok("list", "--json").json["memories"] == []
 
 
-def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:
+def test_deleted_fact_can_be_forgotten(cli: Cli) -> None:
     key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     cli.ok("fact", "delete", key)
     assert "zebras" in cli.ok("fact", "history").out

@@ -26,7 +26,7 @@ def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
     assert "Up to date." in sealed.ok("sync").out
 
 
-def test_what_goes_out_after_an_outage_is_said(sealed: Cli, tmp_path: Path) -> None:
+def test_sync_reports_uploads_after_an_outage(sealed: Cli, tmp_path: Path) -> None:
     """A provider that was away gets what it missed, and the sync does not say "Nothing to publish"."""
     other = tmp_path / "other"
     other.mkdir()

@@ -53,7 +53,7 @@ def test_others_changes_arrive_and_quiet_syncs_say_nothing(
     ("number", "before"),
     [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGTERM, (signal.SIGTERM,)), (signal.SIGHUP, ())],
 )
-def test_what_waits_is_published_at_the_end(
+def test_sync_every_publishes_pending_writes_at_its_end(
     sealed: Cli, keep: Callable[..., Keeping], number: signal.Signals, before: tuple[signal.Signals, ...]
 ) -> None:
     """Also where `timeout` sends its signal twice, and where a terminal is closed."""

@@ -35,7 +35,7 @@ def run(cli: Cli, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return program(*arguments, env={**os.environ, "IPFSMEM_HOME": str(cli.home)}, stdin=subprocess.DEVNULL)
 
 
-def test_what_only_an_owner_does_takes_the_passphrase_itself(guarded: Cli) -> None:
+def test_owner_command_requires_the_passphrase_while_unlocked(guarded: Cli) -> None:
     unlock(guarded)
     done = run(guarded, "member", "rotate")
     assert done.returncode == 22 and b"passphrase" in done.stderr

@@ -32,7 +32,7 @@ def test_the_printed_hash_is_that_of_what_is_read(cli: Cli) -> None:
     assert as_json["sha256"] == sha256(cli.ok("read", "tone").out_bytes).hexdigest()
 
 
-def test_what_is_not_given_stays(cli: Cli) -> None:
+def test_write_keeps_header_fields_not_given(cli: Cli) -> None:
     cli.ok(
         "write", "tone", "--body", "direct", "--name", "Tone", "--description", "how", "--type", "feedback",
         "--tag", "style", "--tag", "voice", "--set", "decay=30d",
@@ -157,7 +157,7 @@ def test_two_at_once_lose_nothing(cli: Cli) -> None:
     assert [item["key"] for item in cli.ok("list", "--json").json["memories"]] == [f"k{n}" for n in range(6)]
 
 
-def test_what_read_printed_is_the_whole_file_again(cli: Cli) -> None:
+def test_write_of_read_output_is_a_whole_file(cli: Cli) -> None:
     """A pipe from `read` to `write` must not nest a second header."""
     cli.ok("write", "tone", "--body", "direct", "--name", "Tone", "--type", "feedback")
     before = cli.ok("read", "tone").out_bytes

@@ -79,7 +79,7 @@ def test_nothing_points_at_documents_that_are_not_installed() -> None:
     assert [(where, text) for where, text in texts() if "docs/" in text] == []
 
 
-def test_who_calls_from_python_is_told_of_more_than_flags() -> None:
+def test_python_message_names_more_than_a_flag() -> None:
     """Outside the command line a flag alone helps half of the callers; a whole command helps all. (What is refused in
     `api/calls.py` puts its flags behind one: tests/unit/api/test_access.py runs it as it is said. `git/` has options of the git program.)"""
     bare = re.compile(r"(?<![\w-])--[a-z]")

@@ -662,7 +662,7 @@ def test_a_hint_helps_as_it_is_printed(row: Hint, tmp_path: Path, monkeypatch: p
     place.ok(row.then or row.asks)
 
 
-def test_what_a_hint_tells_to_run_is_what_was_run() -> None:
+def test_command_named_by_a_hint_is_the_one_run() -> None:
     steps: dict[str, list[str]] = {}
     for row in FOLLOWED:
         steps.setdefault(row.text, []).extend(
@@ -696,7 +696,7 @@ ELSEWHERE = {
     "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.": "tests/unit/memories/test_recall_asking.py::test_words_that_name_no_time_are_refused_with_examples",
     "Writers: VALUE.": "tests/cli/test_cli_recall.py::test_nobody_of_that_name_wrote_here",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_nothing_is_swallowed_behind_the_last_moment",
-    "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_what_no_file_can_say_is_refused",
+    "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_service_file_with_invalid_character_is_refused",
     "In a login session of this user, run: VALUE": "tests/unit/agents/test_service.py::test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run",
     "Connect each separately: ipfsmem connect claude-code --project DIR": "tests/cli/test_cli_projects.py::test_all_connects_what_is_listed_and_names_what_a_person_has_to_say",
     "Link that folder: ipfsmem folder attach VALUE": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
@@ -725,14 +725,14 @@ ELSEWHERE = {
     "The other files are imported, and the folder is resumed. Fix these files: the next command imports them.": "tests/unit/files/test_working_folders.py::test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts",
     "Wait until it ends, or stop it; then try again.": "tests/cli/test_cli_mcp.py::test_mcp_server_started_while_database_is_locked_answers_later_calls",
     "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
-    "The token is wrong or missing. Set VALUE.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
-    "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
+    "The token is wrong or missing. Set VALUE.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_next_step_below_the_failure",
+    "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_next_step_below_the_failure",
     "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
     "To keep the current text: --keep. To delete the memory afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
     "Remove the link yourself, and the content of VALUE.": "tests/cli/test_cli_vaults.py::test_remove_refuses_an_unknown_name_two_names_and_a_link",
-    "Remove the link, then try again.": "tests/unit/agents/test_connecting.py::test_what_is_no_file_is_named_as_what_it_is",
+    "Remove the link, then try again.": "tests/unit/agents/test_connecting.py::test_settings_path_that_is_not_a_file_is_named",
     "Choose a folder outside the memory folder.": "tests/cli/test_streams.py::test_an_export_stays_out_of_the_folder_of_the_memory",
-    "Open it, or redirect it: > FILE, or > /dev/null.": "tests/cli/test_streams.py::test_what_nobody_hears_is_not_done_and_does_not_end_with_0",
+    "Open it, or redirect it: > FILE, or > /dev/null.": "tests/cli/test_streams.py::test_command_with_closed_output_does_nothing_and_does_not_exit_0",
     "For several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",
     "In the folder web/ of a clone: npm ci && npm run page. The package from pip includes the page.": "tests/web/test_page.py::test_the_page_reads_writes_and_shows_what_others_write",
     "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
@@ -741,7 +741,7 @@ ELSEWHERE = {
 }
 
 
-def test_what_is_said_to_be_followed_elsewhere_is() -> None:
+def test_hint_followed_elsewhere_is_tested_there() -> None:
     root = Path(__file__).parents[2]
     known = {one.text for one in hints()}
     for text, place in ELSEWHERE.items():

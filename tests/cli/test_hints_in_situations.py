@@ -205,7 +205,7 @@ def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:
         place.ok("read tone --home BASE/new")
 
 
-def test_what_the_disk_of_a_stick_says(sealed_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_errors_of_a_usb_stick_have_hints(sealed_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place = sealed_place
     place.ok("write tone --body x")
     real = os.open

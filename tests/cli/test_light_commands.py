@@ -91,9 +91,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
     ],
     ids=lambda given: " ".join(given[:2]) if isinstance(given, tuple) else "",
 )
-def test_what_agents_call_loads_nothing_that_meets_a_provider(
-    tmp_path: Path, call: tuple[str, ...], most: int
-) -> None:
+def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str, ...], most: int) -> None:
     (tmp_path / "stick").mkdir()
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
     with Memory.create("default", "encrypted-ipfs", **where) as memory:

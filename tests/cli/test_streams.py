@@ -46,7 +46,7 @@ SHOW = [
 
 
 @POSIX
-def test_what_nobody_hears_is_not_done_and_does_not_end_with_0(cli: Cli, tmp_path: Path) -> None:
+def test_command_with_closed_output_does_nothing_and_does_not_exit_0(cli: Cli, tmp_path: Path) -> None:
     """`export >&-` wrote nothing anywhere and ended with 0; new recovery words would have been shown to nobody."""
     cli.ok("write", "tone", "--body", "x")
     (tmp_path / "notes.txt").write_text("x")
@@ -69,7 +69,7 @@ def test_what_nobody_hears_is_not_done_and_does_not_end_with_0(cli: Cli, tmp_pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_what_a_full_disk_took_none_of_does_not_end_with_0(cli: Cli, tmp_path: Path) -> None:
+def test_command_with_output_on_full_disk_does_not_exit_0(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     (tmp_path / "notes.txt").write_text("x")
     # Those that have nothing to say here are left out.
@@ -117,7 +117,7 @@ def test_a_version_that_could_not_be_printed(cli: Cli) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_what_a_session_could_not_be_given_it_is_given_again(cli: Cli) -> None:
+def test_context_not_delivered_to_a_session_is_delivered_again(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct answers.")
     asked = ("context", "--query", "direct answers", "--session", "standup")
     done = shell(cli, f"ipfsmem {' '.join(asked).replace('direct answers', 'direct')} > /dev/full; echo $?")
@@ -234,7 +234,7 @@ def test_a_field_of_an_event_is_given_once(cli: Cli) -> None:
     assert cli.ok("timeline", "show", "--json").json["events"][0]["place"] == [1, 2]
 
 
-def test_what_works_unheard_is_a_command() -> None:
+def test_commands_useful_without_output_exist() -> None:
     """A misspelt name in the list would refuse a command that only does its work."""
     names = {one.replace(" ", "_") for one in leaves(group)} | {*HIDDEN}
     assert (

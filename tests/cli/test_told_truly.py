@@ -13,7 +13,7 @@ import pytest
 from tests.support.cli_lab import KEY, Cli
 
 
-def test_what_is_forgotten_in_mode_local_is_learnt_by_nobody_else(cli: Cli) -> None:
+def test_forget_in_local_mode_mentions_no_other_devices(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert cli.ok("forget", "tone").out == "tone is forgotten here.\n"
     cli.ok("write", "tone", "--scope", "work", "--body", "x")
@@ -185,7 +185,7 @@ def test_a_folder_that_nobody_named_is_not_the_one_that_one_stands_in(
     cli.fails(2, *call)
 
 
-def test_what_is_named_wrongly_is_said_in_its_own_words(cli: Cli, tmp_path: Path) -> None:
+def test_wrong_values_are_named_in_their_own_terms(cli: Cli, tmp_path: Path) -> None:
     """An empty version was the beginning of all; a folder called `-` was made; a folder in the way advised to free space; a
     wallet was "a blob of version 3"."""
     cli.ok("write", "tone", "--body", "x")
@@ -213,7 +213,7 @@ def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tupl
     assert "1 text" in first.ok("scope", "restore", "work", "--root", after[1]["root"]).out
 
 
-def test_what_opens_nothing_is_named_as_it_was_given(cli: Cli) -> None:
+def test_open_error_quotes_the_source_as_given(cli: Cli) -> None:
     """A path that is not there was called ''."""
     assert "'/no/such/place' is not an IPFS address" in cli.fails(2, "open", "/no/such/place").err
 
@@ -236,7 +236,7 @@ def test_a_person_is_told_of_an_export_and_of_no_blob(cli: Cli) -> None:
     assert "the export is not valid JSON" in said and "blob" not in said
 
 
-def test_what_is_no_zip_and_no_export_is_not_taken_for_a_memory(cli: Cli, tmp_path: Path) -> None:
+def test_import_of_damaged_zip_or_foreign_json_is_refused(cli: Cli, tmp_path: Path) -> None:
     """A damaged zip became a memory of its bytes, and JSON of another program "0 new", both with exit code 0."""
     (tmp_path / "cut.zip").write_text("what was left of it")
     (tmp_path / "cut.car").write_text("what was left of it")
@@ -282,7 +282,7 @@ def test_the_history_of_a_fact_that_never_was_is_an_error(cli: Cli) -> None:
     assert "They like tea" in cli.ok("fact", "history", key).out
 
 
-def test_who_mistypes_a_key_or_a_command_is_told_what_is_near(cli: Cli) -> None:
+def test_mistyped_key_or_command_gets_a_suggestion(cli: Cli) -> None:
     """An agent was told by MCP, a person was sent through the whole list."""
     cli.ok("write", "feedback_tone", "--body", "x")
     assert "; perhaps feedback_tone\n" in cli.fails(4, "read", "feedback_tome").err
@@ -322,7 +322,7 @@ def test_a_number_out_of_bounds_is_refused_in_words(cli: Cli) -> None:
     assert "from 0 to 1,000,000" in cli.fails(2, "usage", "add", "--model", "m", "--cost", "1e99").err
 
 
-def test_who_goes_over_a_limit_of_costs_is_told_at_once(
+def test_cost_over_the_limit_is_reported_at_once(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only `usage budget` said it, to who asked."""
@@ -341,7 +341,7 @@ def test_a_dream_does_not_speak_of_what_it_did_not_do(cli: Cli) -> None:
     assert "took away 1 memory. Undo" in cli.ok("dream").out
 
 
-def test_what_making_a_memory_did_is_noted_as_done_by_the_command_line(sealed: Cli) -> None:
+def test_operations_of_init_are_audited_as_command_line(sealed: Cli) -> None:
     """The first sync of `init` stood there as that of a program in Python."""
     sealed.ok("init", "-n", "other", "--no-wallet", "--unprotected-keys")
     noted = sealed.ok("vault", "log", "--operations", "-n", "other", "--json").json["operations"]

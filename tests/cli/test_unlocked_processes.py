@@ -48,7 +48,7 @@ def test_a_sync_that_goes_on_ends_after_lock(guarded: Cli) -> None:
     assert "Unlock them again with: ipfsmem unlock" in rest[-1]
 
 
-def test_it_ends_with_the_time_too(guarded: Cli) -> None:
+def test_process_with_unlocked_keys_ends_when_the_time_is_over(guarded: Cli) -> None:
     """Which a second `unlock` may bring forward."""
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
@@ -59,7 +59,9 @@ def test_it_ends_with_the_time_too(guarded: Cli) -> None:
     assert "is over" in "".join(keeping.end()[1])
 
 
-def test_one_that_has_the_passphrase_goes_on(guarded: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_with_its_own_passphrase_continues_after_lock(
+    guarded: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", PASSPHRASE)
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)

@@ -81,7 +81,7 @@ TWICE = (
 )  # fmt: skip
 
 
-def test_what_is_said_twice_is_refused_and_what_may_be_is_taken(
+def test_repeated_single_option_is_refused_and_repeatable_one_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last one counted, in silence."""

@@ -23,11 +23,11 @@ from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws,
     crash_at,
     test_a_publish_does_it_when_it_is_time,
     test_after_the_mark_everything_is_sent_again,
+    test_device_told_of_present_blocks_has_a_day_to_pin,
+    test_false_raw_cid_of_a_folder_does_not_free_its_blocks,
     test_little_waste_is_left,
+    test_needed_blocks_of_a_pack_move_to_another_pack,
     test_space_comes_back_a_day_later_and_not_before,
-    test_what_is_needed_of_a_pack_moves_to_another_one,
-    test_who_calls_a_folder_a_text_takes_nothing_away,
-    test_who_was_told_that_it_is_there_has_a_day_to_pin,
 )
 from tests.support.effort import cases
 from tests.unit.providers.bucket_lab import Bucket, bucket
@@ -63,7 +63,7 @@ def stick(tmp_path: Path) -> Iterator[Cloud]:
         yield Cloud(tmp_path, at)
 
 
-def test_what_is_put_again_after_its_mark_has_another_name(stick: Cloud) -> None:
+def test_pack_uploaded_again_after_its_mark_has_another_name(stick: Cloud) -> None:
     """Who deletes a marked pack does not see that somebody puts just these bytes at this moment."""
     stick.put(OLD)
     stick.pin(stick.put(NEW))

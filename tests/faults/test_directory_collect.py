@@ -134,7 +134,7 @@ def test_space_comes_back_a_day_later_and_not_before(stick: Stick) -> None:
     assert not stick.packs(".going") and stick.packs(".car") == stick.packs(".idx") != set()
 
 
-def test_what_is_needed_of_a_pack_moves_to_another_one(stick: Stick) -> None:
+def test_needed_blocks_of_a_pack_move_to_another_pack(stick: Stick) -> None:
     both = stick.put({**OLD, "keep": b"k" * 2000})
     stick.pin(both)
     root = stick.put({"keep": b"k" * 2000})
@@ -148,7 +148,7 @@ def test_what_is_needed_of_a_pack_moves_to_another_one(stick: Stick) -> None:
     assert stick.whole({"keep": b"k" * 2000}) and stick.size < 5_000
 
 
-def test_who_calls_a_folder_a_text_takes_nothing_away(stick: Stick) -> None:
+def test_false_raw_cid_of_a_folder_does_not_free_its_blocks(stick: Stick) -> None:
     """A CID says what a block is: by a record of its own, or a folder that it pinned, anybody could call the folders of others raw
     blocks. Then nothing was looked for below them, and all of it went a day later."""
     root = stick.put(NEW)
@@ -193,7 +193,7 @@ def test_little_waste_is_left(stick: Stick) -> None:
     assert stick.collect() == 0 and root
 
 
-def test_who_was_told_that_it_is_there_has_a_day_to_pin(stick: Stick) -> None:
+def test_device_told_of_present_blocks_has_a_day_to_pin(stick: Stick) -> None:
     old, new = stick.put(OLD), stick.put(NEW)
     stick.pin(new)
     stick.later(1.1)

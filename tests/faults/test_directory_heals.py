@@ -112,7 +112,9 @@ def damage(folder: Path, number: int) -> CID:
     return cid
 
 
-def test_what_one_process_found_the_others_know(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_found_by_one_process_is_known_to_the_others(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     cids = [cid for cid, _ in BLOCKS]
     served = DirectoryProvider(folder)
     assert isinstance(served, Repair)

@@ -176,7 +176,7 @@ def as_hollow(path: Path, outside: Path) -> None:
 
 @pytest.mark.usefixtures("systems")
 @pytest.mark.parametrize("make", [as_pipe, as_folder, as_socket, as_link, as_hollow])
-def test_what_is_no_file_under_every_name(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
+def test_special_file_under_any_name_is_skipped(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
     """A pipe named like an index hung `recover`. The honest rest is read and written as ever."""
     outside, stick = tmp_path / "outside", tmp_path / "stick"
     outside.mkdir()

@@ -136,7 +136,7 @@ def test_full_disk(small_disk: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_what_is_there_is_read_on_a_disk_that_is_full_to_the_last_byte(
+def test_present_texts_are_read_on_a_completely_full_disk(
     small_disk: Path, tmp_path: Path, mode: ModeName
 ) -> None:
     """Commands that read say what they go by, and show neither what is hidden nor what is not there; those that write end with 30."""
@@ -748,7 +748,7 @@ def test_two_tasks_sync_at_once(tmp_path: Path) -> None:
             assert texts(b) == {"first": {"word"}}
 
 
-def test_what_is_put_in_and_not_found_again_is_refused(tmp_path: Path) -> None:
+def test_row_not_found_after_its_insert_is_refused(tmp_path: Path) -> None:
     """SECURITY row 95: here SQLite itself says that it took a row, and did not."""
     with contextlib.closing(Database(tmp_path)) as db:
         with db.transaction():

@@ -97,7 +97,7 @@ def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
     a.close(), b.close()
 
 
-def test_who_was_told_that_a_block_is_there_has_a_day_to_pin(stick: Stick, url: str) -> None:
+def test_device_told_of_present_blocks_has_a_day_to_pin(stick: Stick, url: str) -> None:
     stick.put(OLD)
     stick.pin(stick.put(NEW))
     stick.later(1.1)
@@ -147,7 +147,7 @@ def test_why_nothing_is_removed_comes_through(stick: Stick, url: str) -> None:
         collect(stick, url)
 
 
-def test_it_takes_the_token(stick: Stick, url: str) -> None:
+def test_peer_collect_requires_the_token(stick: Stick, url: str) -> None:
     with pytest.raises(ProviderRefused, match="401"):
         asyncio.run(peer(url, "another token, long").collect())
     with serve(lambda: serving.app(stick.open())) as closed, pytest.raises(ProviderRefused, match="403"):
@@ -188,7 +188,7 @@ def test_asked_twice_at_once_it_runs_once(stick: Stick) -> None:
         assert asyncio.run(peer(url).collect()) == 7 and len(runs) == 2
 
 
-def test_what_is_damaged_is_told_to_who_may_write_only(stick: Stick, url: str) -> None:
+def test_peer_reports_damage_to_writers_only(stick: Stick, url: str) -> None:
     class Hurt(SimProvider):
         async def missing_blocks(self) -> list[object]:
             return [build_tree(OLD).cid]

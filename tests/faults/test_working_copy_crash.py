@@ -146,7 +146,7 @@ def test_an_edit_after_the_crash_is_one(tmp_path: Path, mode: ModeName) -> None:
 
 @pytest.mark.parametrize("end", [OSError(errno.ENOSPC, "No space left on device"), Crash()])
 @pytest.mark.parametrize("file", ["tone.md", "MEMORY.md"])
-def test_what_was_staged_in_part_is_no_edit(
+def test_partly_staged_file_is_not_an_edit(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, file: str, end: BaseException
 ) -> None:
     """A disk that is full, or a kill, in the middle of a file that is being made ready: its beginning was taken for a text."""
@@ -205,9 +205,7 @@ def replaced_just_before_a_crash(lab: Lab, text: bytes) -> None:
     lab.reopen()
 
 
-def test_who_had_read_what_stood_there_before_a_crash_overwrites_nothing(
-    tmp_path: Path, mode: ModeName
-) -> None:
+def test_program_that_read_before_a_crash_overwrites_nothing(tmp_path: Path, mode: ModeName) -> None:
     """After the crash nobody knew any more what had stood there a moment ago: a program that had read it wrote the whole file,
     and the lines that had come since were gone."""
     lab = prepared(tmp_path, mode)

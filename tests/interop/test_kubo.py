@@ -42,10 +42,10 @@ from tests.unit.provider.test_contract import (  # noqa: F401
     test_one_digest_under_two_codecs,
     test_only_new_blocks_need_to_be_sent,
     test_pins,
+    test_record_not_of_the_name_is_refused,
     test_sending_again_changes_nothing,
     test_the_greatest_record_of_a_name_stays,
     test_trees_at_once,
-    test_what_is_no_record_of_the_name_is_refused,
 )
 
 pytestmark = pytest.mark.interop
@@ -88,7 +88,7 @@ def test_blocks_are_read_on_the_callers_thread_here_too(connect: Callable[[], Pr
     assert threads == {threading.get_ident()}
 
 
-def test_everything_that_is_promised(connect: Callable[[], Provider]) -> None:
+def test_kubo_passes_every_provider_check(connect: Callable[[], Provider]) -> None:
     steps = asyncio.run(
         probe(connect(), now_ms=1_900_000_000_000, random=lambda n: bytes(range(n % 256)) or b"\1" * n)
     )

@@ -159,7 +159,7 @@ def test_the_same_calls_have_the_same_answers(both: tuple[Server, Server]) -> No
     assert [one["addedObservations"] for one in added["results"]] == [["writes"], []]
 
 
-def test_what_is_searched_and_opened_comes_with_each_relation_of_it(both: tuple[Server, Server]) -> None:
+def test_searched_and_opened_entities_come_with_their_relations(both: tuple[Server, Server]) -> None:
     same(both, "create_entities", entities=[ADA, ACME, OSLO])
     same(both, "create_relations", relations=[WORKS, LIES])
     for query in (
@@ -180,7 +180,7 @@ def test_what_is_searched_and_opened_comes_with_each_relation_of_it(both: tuple[
     assert same(both, "open_nodes", names=["Ada"])["relations"] == [WORKS]
 
 
-def test_what_is_missing_is_passed_over_or_refused_whole_as_there(both: tuple[Server, Server]) -> None:
+def test_unknown_entities_are_skipped_or_refused_as_by_the_reference(both: tuple[Server, Server]) -> None:
     same(both, "create_entities", entities=[ADA, ACME])
     same(both, "create_relations", relations=[WORKS])
     half = [{"entityName": "Ada", "contents": ["new"]}, {"entityName": "nobody", "contents": ["x"]}]
@@ -207,7 +207,7 @@ def test_what_is_missing_is_passed_over_or_refused_whole_as_there(both: tuple[Se
         assert same(both, tool, **wrong) == "refused", (tool, wrong)
 
 
-def test_what_is_deleted_takes_its_relations_along(both: tuple[Server, Server]) -> None:
+def test_deleted_entities_lose_their_relations(both: tuple[Server, Server]) -> None:
     same(both, "create_entities", entities=[ADA, ACME, OSLO])
     same(
         both,

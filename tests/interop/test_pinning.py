@@ -78,7 +78,7 @@ def test_our_client_with_a_service_that_is_not_ours(mock: str) -> None:
     asyncio.run(body())
 
 
-def test_what_is_only_asked_for_is_listed_and_not_taken_for_done(mock: str) -> None:
+def test_requested_pin_is_listed_and_not_taken_for_pinned(mock: str) -> None:
     async def body() -> None:
         service = opened(mock)
         with pytest.raises(ProviderUnavailable, match="still fetching"):
@@ -91,7 +91,7 @@ def test_what_is_only_asked_for_is_listed_and_not_taken_for_done(mock: str) -> N
     asyncio.run(body())
 
 
-def test_what_failed_is_replaced(mock: str) -> None:
+def test_failed_pin_is_replaced(mock: str) -> None:
     async def body() -> None:
         service = opened(mock)
         with pytest.raises(ProviderUnavailable, match="could not pin"):

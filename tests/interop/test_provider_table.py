@@ -337,7 +337,7 @@ def test_a_provider_keeps_what_it_promises(
 
 
 @pytest.mark.parametrize("opener", [Gateways, RoutingProvider])
-def test_what_takes_no_uploads_says_so(
+def test_provider_without_uploads_reports_so(
     opener: Callable[[str], Provider], request: pytest.FixtureRequest
 ) -> None:
     steps = asyncio.run(tried(opener(request.getfixturevalue("go"))))

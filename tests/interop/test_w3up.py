@@ -66,7 +66,7 @@ def clock() -> MockClock:
 test_an_empty_one_has_nothing = contract.test_an_empty_one_has_nothing
 test_the_greatest_record_of_a_name_stays = contract.test_the_greatest_record_of_a_name_stays
 test_a_name_in_another_base_is_the_same_name = contract.test_a_name_in_another_base_is_the_same_name
-test_what_is_no_record_of_the_name_is_refused = contract.test_what_is_no_record_of_the_name_is_refused
+test_record_not_of_the_name_is_refused = contract.test_record_not_of_the_name_is_refused
 test_is_a_provider = contract.test_is_a_provider
 test_blocks_come_back_on_another_device = contract.test_blocks_come_back_on_another_device
 test_only_new_blocks_need_to_be_sent = contract.test_only_new_blocks_need_to_be_sent
@@ -716,7 +716,7 @@ def test_a_connection_that_breaks_during_a_blob_is_tried_again(server: Server, s
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, ProviderRefused), (503, ProviderUnavailable)])
-def test_what_the_storage_node_answers(
+def test_storage_node_failure_is_raised_with_its_status(
     server: Server, space: Space, status: int, error: type[ProviderError]
 ) -> None:
     async def body() -> None:
@@ -920,7 +920,9 @@ def test_an_error_inside_the_service_may_pass(server: Server, space: Space) -> N
 # -- a whole memory ------------------------------------------------------------------------------------------------
 
 
-def test_what_one_change_and_a_first_fetch_cost(server: Server, space: Space, tmp_path: Path) -> None:
+def test_requests_of_one_change_and_a_first_fetch_are_bounded(
+    server: Server, space: Space, tmp_path: Path
+) -> None:
     """Each time with a provider that is opened anew and so remembers nothing, as a command does."""
     given: Any = {"unlock": Unlock(RawKeySigner(b"\x22" * 32)), "passphrase": False}
 

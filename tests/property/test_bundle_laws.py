@@ -58,7 +58,7 @@ def normal(memory: MemoryFile) -> MemoryFile:
 
 @quick
 @given(fields, text)
-def test_what_is_written_is_read(values, body):
+def test_rendered_memory_parses_to_its_normal_form(values, body):
     memory = MemoryFile(values, body)
     data = render_memory(memory)
     assert parse_memory(data) == normal(memory)

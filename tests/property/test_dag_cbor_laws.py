@@ -32,7 +32,7 @@ values = st.recursive(
 
 @given(values)
 @settings(max_examples=cases(50, 750))
-def test_what_is_written_is_read(value: Any) -> None:
+def test_encoded_value_decodes_to_itself(value: Any) -> None:
     data = dag_cbor.encode(value)
     assert dag_cbor.decode(data) == value
     assert dag_cbor.encode(dag_cbor.decode(data)) == data
@@ -61,7 +61,7 @@ def test_noise_is_read_or_refused(data: bytes) -> None:
 
 @given(values, st.data())
 @settings(max_examples=cases(30, 500))
-def test_what_is_cut_short_is_refused(value: Any, data: st.DataObject) -> None:
+def test_truncated_cbor_is_refused(value: Any, data: st.DataObject) -> None:
     whole = dag_cbor.encode(value)
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(FormatError):

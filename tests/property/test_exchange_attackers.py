@@ -224,7 +224,7 @@ def test_bytes_of_any_kind(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", sorted(DOCUMENTS))
-def test_what_is_changed_anywhere_is_planned_and_written_or_named(program: str, tmp_path: Path) -> None:
+def test_corrupted_export_is_planned_and_written_or_named(program: str, tmp_path: Path) -> None:
     """The same through the whole import: the dry run says what the import does, and the second one adds nothing."""
     called, document = DOCUMENTS[program]
     odd = ["\ud800", None, 5, "x" * 990_000, [], {"a": [{}]}, "2026-13-45", "\x00\u2028", -(10**30)]

@@ -126,7 +126,7 @@ def test_whatever_compressor_sealed_a_text_it_opens(text, level, strategy, windo
 
 @modest
 @given(texts)
-def test_what_a_writer_stores_opens(text):
+def test_object_sealed_by_a_writer_opens(text):
     box = make(1, bytes(32), bytes(16))
     stream = deflate_if_smaller(text)
     sealed = box.seal(3, "key", text) if stream is None else box.seal_deflated("key", stream)

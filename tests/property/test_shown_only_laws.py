@@ -309,7 +309,7 @@ def play(steps: list[tuple[Any, ...]]) -> None:
 
 @settings(max_examples=cases(40, 2000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
-def test_what_is_replaced_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> None:
+def test_replaced_text_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> None:
     """Findings L5, L6, L13 and their relatives, over everything that writes."""
     play(steps)
 

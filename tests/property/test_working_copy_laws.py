@@ -413,11 +413,11 @@ def put_back_only(steps: list[tuple[Any, ...]], mode: ModeName) -> None:
 
 @settings(max_examples=max(30, RUNS // 2), deadline=None, suppress_health_check=list(HealthCheck))
 @given(RETURNS)
-def test_what_was_only_put_back_takes_no_word_of_the_state(steps: list[tuple[Any, ...]]) -> None:
+def test_restored_old_file_removes_no_word_of_a_local_vault(steps: list[tuple[Any, ...]]) -> None:
     put_back_only(steps, "local")
 
 
 @settings(max_examples=max(10, SEALED_RUNS // 10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(RETURNS)
-def test_what_was_only_put_back_takes_no_word_of_a_sealed_state(steps: list[tuple[Any, ...]]) -> None:
+def test_restored_old_file_removes_no_word_of_a_sealed_vault(steps: list[tuple[Any, ...]]) -> None:
     put_back_only(steps, "encrypted-ipfs")

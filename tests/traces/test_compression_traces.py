@@ -111,7 +111,7 @@ def test_a_location_with_another_size_than_its_object_is_none(lab: Lab) -> None:
     assert place(a, "tone") == place(b, "tone") == good
 
 
-def test_what_looks_like_a_secret_is_stored_uncompressed(lab: Lab) -> None:
+def test_text_with_a_secret_is_stored_uncompressed(lab: Lab) -> None:
     a = lab.create("a")
     a.write("prose", LONG)
     a.write("secret", LONG + "\npassword = correct-horse-9\n")

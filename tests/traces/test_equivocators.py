@@ -283,7 +283,7 @@ def test_held_heads_have_a_bound_and_one_notice(lab: Lab) -> None:
     b.write("k", "there is room")
 
 
-def test_what_stands_beside_is_the_word_of_whom_it_was(lab: Lab) -> None:
+def test_alternative_keeps_its_author(lab: Lab) -> None:
     """Format 5, "with its `author`": an own text that found no room stays own, though somebody else wrote the same one."""
     a, b, m = lab.three()
     of_another(a, b)

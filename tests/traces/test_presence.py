@@ -427,7 +427,7 @@ def test_objects_are_all_read_in_seven_days_in_order_unknown_to_provider(lab: La
 # -- repair --------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_undone_twice_is_left_to_a_person(lab: Lab) -> None:
+def test_block_lost_twice_after_repair_is_left_to_a_person(lab: Lab) -> None:
     a, _ = two(lab, 5)
     lost = body_block(a, "k3")
     stopped = None

@@ -125,7 +125,7 @@ def test_a_refused_head_is_no_empty_memory(lab: Lab, change: Callable[[Lab, _Lin
 
 
 @pytest.mark.parametrize("change", GRAFTS[:7], ids=lambda change: change.__name__.lstrip("_"))
-def test_what_does_not_fit_and_nobody_signed_is_damage(
+def test_folder_that_does_not_match_its_commit_is_damage(
     lab: Lab, change: Callable[[Lab, _Links], None]
 ) -> None:
     """A verified commit over a folder that does not fit it is damaged, never its maker's doing."""

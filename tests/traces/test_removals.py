@@ -145,7 +145,7 @@ def test_a_removal_that_was_let_stand_is_ended_later(lab: Lab) -> None:
     assert is_in(lab, b, a) and is_in(lab, b, c)
 
 
-def test_who_was_removed_and_has_the_wallet_undoes_it_there(lab: Lab) -> None:
+def test_removed_device_with_the_wallet_reverts_its_removal(lab: Lab) -> None:
     a, b, c = three(lab)
     made, words = new_words(a)
     lab.settle(a, b, c)
@@ -187,7 +187,7 @@ def test_a_removal_by_the_wallet_is_told_once_on_the_other_devices(lab: Lab) -> 
     assert [(one.id, one.lasting) for one in c.members.removed()] == [(b.device, True)]
 
 
-def test_what_a_sync_that_failed_was_told_is_told_by_the_next(lab: Lab) -> None:
+def test_notice_of_a_failed_sync_is_repeated_by_the_next(lab: Lab) -> None:
     """A notice that is said once must be in a report that arrives."""
     a, b, c = three(lab)
     made, words = new_words(a)

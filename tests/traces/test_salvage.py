@@ -212,7 +212,7 @@ def test_salvager_with_own_id_in_damaged_context_takes_a_new_id(lab: Lab) -> Non
     assert body(a, "memory3") == "newer text 3 by b"
 
 
-def test_what_is_only_signed_is_listed_and_comes_back_when_it_is_picked(lab: Lab) -> None:
+def test_signed_only_text_is_listed_and_salvaged_when_picked(lab: Lab) -> None:
     """An inner node is gone: the leaves below are proved by nothing, but their values are signed."""
     a = lab.create("a")
     large(a, 200)

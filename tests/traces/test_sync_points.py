@@ -134,7 +134,7 @@ def test_an_upload_that_breaks_off_is_finished_by_the_next_sync(lab: Lab) -> Non
     assert len(b.files()) == 30 and b.status().not_fetched == 0
 
 
-def test_what_was_not_fetched_comes_later_and_is_told(lab: Lab) -> None:
+def test_missing_text_arrives_later_and_is_reported(lab: Lab) -> None:
     a, b, c = lab.three()
     for n in range(3):
         a.write(f"memory{n}", f"text {n}")

@@ -79,7 +79,7 @@ def test_the_cases_still_run(case: Callable[[Context], None], tmp_path: Path) ->
     assert len(ctx.rows) > 1 and all(row.seconds for row in ctx.rows)
 
 
-def test_what_is_to_stand_beside_others_says_that_they_are_not_here(tmp_path: Path) -> None:
+def test_absent_programs_are_named_in_the_comparison(tmp_path: Path) -> None:
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
     beside.beside(ctx)
     ctx.initrunner, ctx.mcp_memory = Path(sys.executable), tmp_path / "none.js"

@@ -67,7 +67,7 @@ def test_json_deeper_than_recursion_limit_is_a_decode_error() -> None:
         canonical.read_json(b"[" * 1_500 + b"]" * 1_500)
 
 
-def test_what_no_quotation_mark_closes_is_looked_at_once() -> None:
+def test_unterminated_string_is_scanned_once() -> None:
     """Each escaped mark in a string that never ends was taken for the beginning of one: a minute for 128 KiB of a stranger."""
 
     def seconds(count: int) -> float:

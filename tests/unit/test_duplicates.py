@@ -65,7 +65,7 @@ def by_every_pair(texts: dict[str, str], least: float) -> list[Pair]:
     st.dictionaries(st.sampled_from("abcdefgh"), spoken, max_size=8),
     st.sampled_from([0.5, 0.6, 0.7, 0.75, 0.8, 1.0]),
 )
-def test_it_finds_what_a_look_at_every_pair_finds(texts: dict[str, str], least: float) -> None:
+def test_duplicates_equal_those_of_a_comparison_of_every_pair(texts: dict[str, str], least: float) -> None:
     assert duplicates(texts, least) == by_every_pair(texts, least)
 
 

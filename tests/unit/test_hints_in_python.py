@@ -65,7 +65,7 @@ def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Pa
     assert b"x" in local.read("note").data
 
 
-def test_what_the_owner_does_takes_the_owners_key(sealed: Memory) -> None:
+def test_owner_method_without_the_owner_key_has_a_hint(sealed: Memory) -> None:
     with Refused("Pass --wallet or the recovery phrase first (in Python: unlock())."):
         asyncio.run(sealed.members.new_words())
     with Refused("Pass the wallet or the recovery phrase."):
@@ -171,7 +171,7 @@ def test_wallets_that_cannot_be_used(tmp_path: Path) -> None:
         assert memory.recovery_words is not None
 
 
-def test_what_changes_or_cannot_be_read_while_a_folder_is_packed(
+def test_file_changed_or_unreadable_while_packing_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.md").write_text("a")

@@ -66,7 +66,7 @@ def test_such_a_comparison_is_found(source: str) -> None:
     assert list(compared(source))
 
 
-def test_what_is_no_mode_may_be_compared() -> None:
+def test_comparison_of_other_values_is_allowed() -> None:
     assert not list(
         compared('space == "ipfs" or scheme in ("ipfs", "ipns") or mode & 0o77 or one != memory.mode')
     )
@@ -81,7 +81,7 @@ def test_what_is_no_mode_may_be_compared() -> None:
         ("encrypted-ipfs", {"on_disk", "published", "sealed"}),
     ],
 )
-def test_what_each_mode_means(name: str, true: set[str]) -> None:
+def test_mode_has_the_declared_properties(name: str, true: set[str]) -> None:
     mode = mode_named(name)
     assert str(mode) == name
     asked = {key for key, value in vars(Mode).items() if isinstance(value, property)}

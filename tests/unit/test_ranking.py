@@ -537,7 +537,7 @@ def test_an_answer_of_many_lines_is_found_by_the_one_that_answers(arrays: bool) 
     assert found.parts["cover"] == WEIGHTS["cover"] and found.parts["long"] < 0
 
 
-def test_who_said_it_and_the_day_are_among_what_a_turn_is_found_by() -> None:
+def test_speaker_and_day_of_a_turn_are_searched() -> None:
     at = date(2023, 5, 8)
     turns = [
         Document("ann", "I bought a kayak", "Ann", "g", at),

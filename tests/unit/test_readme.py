@@ -141,7 +141,7 @@ def test_the_two_commands_are_run_by_the_ci_script() -> None:
     )
 
 
-def test_it_names_only_commands_that_are_offered() -> None:
+def test_documents_name_only_offered_commands() -> None:
     from ipfsmem.cli.app import SHORT
 
     for document in (

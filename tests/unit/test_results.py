@@ -82,7 +82,7 @@ def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
         assert named and named <= set(answer.__struct_encode_fields__), row
 
 
-def test_what_python_returns_is_what_json_says(tmp_path: Path) -> None:
+def test_python_results_equal_their_json(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         written = memory.write("tone", "direct")
         assert memory.status().memories == 1

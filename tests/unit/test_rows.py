@@ -32,7 +32,7 @@ def test_every_row_is_there_once_in_order() -> None:
     ]
 
 
-def test_what_works_or_differs_names_a_test_and_every_test_is_there() -> None:
+def test_supported_row_names_a_test_and_every_test_exists() -> None:
     for letter, number, _, _, state, differs, named in ROWS:
         tests = re.findall(r"`([^`]+)`", named)
         assert bool(tests) == (state != "not"), letter + number

@@ -95,7 +95,7 @@ draw()
 """
 
 
-def test_what_a_run_draws_does_not_follow_from_what_was_imported_before() -> None:
+def test_drawn_cases_do_not_depend_on_imported_modules() -> None:
     """A fault that CI found came in no other run: each worker drew constants of the modules that it had imported."""
 
     def drawn(before: str) -> str:

@@ -270,7 +270,7 @@ def test_tags_that_can_be_read_once_are_written(tmp_path: Path) -> None:
         assert "work" not in memory.write("tone", tags=()).text
 
 
-def test_what_was_opened_to_be_read_is_published_by_nobody(tmp_path: Path) -> None:
+def test_vault_opened_for_reading_is_never_published(tmp_path: Path) -> None:
     """A rescued copy took a new id of this device, published it, and its keys ended with the program."""
     (tmp_path / "stick").mkdir()
     key = ipfsmem.RawKeySigner(b"\x22" * 32)
@@ -291,7 +291,7 @@ def test_what_was_opened_to_be_read_is_published_by_nobody(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("brought", [False, True])
-def test_who_is_cancelled_leaves_nothing_behind(
+def test_cancelled_call_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brought: bool
 ) -> None:
     """A thread went on making the memory after the lock of its folder was given back; its recovery words were shown to nobody."""

@@ -154,7 +154,7 @@ def test_listed_tree_is_downloaded_only_if_proved_to_be_of_this_vault(
     assert failed.value.kind == "none" and 0 < sent < 1 << 20
 
 
-def test_who_asks_with_a_token_is_led_nowhere_else(client: Client, url: str, memory: Memory) -> None:
+def test_request_with_a_token_follows_no_redirect(client: Client, url: str, memory: Memory) -> None:
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -100,7 +100,7 @@ def test_browser_sessions_equal_those_of_python_with_hits_and_markdown(
         web.exportSession("nobody")
 
 
-def test_what_another_device_added_is_not_forgotten_with_what_was_shown(
+def test_message_of_another_device_survives_forgetting_of_shown_ones(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.sessions.add("chat", said("one", "two"))

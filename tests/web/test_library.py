@@ -35,13 +35,13 @@ def _loaded(library: Path, entry: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("entry", ["ipfsmem.js", "worker.js"])
-def test_what_a_page_loads_first_is_small(entry: str, library: Path) -> None:
+def test_first_load_of_a_page_is_small(entry: str, library: Path) -> None:
     loaded = _loaded(library, entry)
     assert sum(len(gzip.compress(data, 9)) for data in loaded.values()) <= MOST
 
 
 @pytest.mark.parametrize("entry", ["assets/index", "static/assets/static", "static/assets/worker"])
-def test_what_a_page_of_ours_loads_first_is_small(entry: str) -> None:
+def test_first_load_of_our_page_is_small(entry: str) -> None:
     [script] = built_page().glob(f"{entry}-*.js")
     loaded = _loaded(script.parent, script.name)
     assert sum(len(gzip.compress(data, 9)) for data in loaded.values()) <= MOST

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(("vault", "number"), [("default", 1), ("work-2", 17)])
-def test_it_signs_what_our_signer_signs_and_the_same_each_time(
+def test_foreign_wallet_signs_like_our_signer_and_deterministically(
     tmp_path: Path, vault: str, number: int
 ) -> None:
     request = key_request(WALLET.address, vault, number)
@@ -32,7 +32,9 @@ def test_it_signs_what_our_signer_signs_and_the_same_each_time(
     assert told == {"0x" + WALLET.sign_message(request).hex()}
 
 
-def test_it_opens_in_the_browser_what_python_sealed(tmp_path: Path, url: str, memory: Memory) -> None:
+def test_foreign_wallet_opens_in_the_browser_a_vault_sealed_by_python(
+    tmp_path: Path, url: str, memory: Memory
+) -> None:
     root_of(memory)
     pages = tmp_path / "pages"
     write_static_page(pages, [f"routing:{url}", f"gateway:{url}"], built_page())

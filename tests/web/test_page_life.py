@@ -260,7 +260,7 @@ def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
     looked_at(tmp_path, look)
 
 
-def test_what_somebody_wrote_after_it_was_proposed_is_left_and_said(tmp_path: Path) -> None:
+def test_memory_edited_after_the_proposal_is_left_and_reported(tmp_path: Path) -> None:
     lived(tmp_path)
 
     async def look(shown: Shown) -> None:

@@ -19,7 +19,7 @@ from tests.support.page_lab import Shown, looked_at
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-def test_what_is_written_on_any_face_is_seen_on_every_other(
+def test_write_on_any_interface_is_seen_on_every_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_extra("mcp", "mcp_types")

@@ -58,7 +58,7 @@ def test_the_history_of_a_memory_is_that_of_python_and_a_text_comes_back(
         web.history("nothing")
 
 
-def test_what_was_forgotten_comes_back_by_its_history(client: Client, url: str, memory: Memory) -> None:
+def test_forgotten_memory_is_restored_from_its_history(client: Client, url: str, memory: Memory) -> None:
     web = device(client, "regretful", url)
     web.write("lost", "Still needed.")
     web.sync()

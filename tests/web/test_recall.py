@@ -115,7 +115,7 @@ def test_why_in_the_browser_equals_why_in_python(url: str, memory: Memory) -> No
                 web.recall("cat", {"threshold": threshold})
 
 
-def test_what_was_used_is_counted_and_told_once_a_day_beside_a_write(url: str, memory: Memory) -> None:
+def test_used_memory_is_counted_and_published_daily_with_a_write(url: str, memory: Memory) -> None:
     memory.write("tea", "They drink tea.")
     root_of(memory)
     with web_client() as client:

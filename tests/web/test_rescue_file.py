@@ -131,7 +131,7 @@ def test_a_wallet_in_the_browser_or_its_key_file_opens_a_saved_page(saved: Path,
     assert len(signed) == 1 and signed[0].endswith("Vault: default\nKey number: 1")
 
 
-def test_what_is_damaged_in_a_saved_page_is_said_and_the_rest_opens(saved: Path, memory: Memory) -> None:
+def test_damage_in_a_saved_page_is_reported_and_the_rest_opens(saved: Path, memory: Memory) -> None:
     whole = car_of(saved)
     blocks = dict(car_blocks(whole))
     broken = saved.with_name("broken.html")

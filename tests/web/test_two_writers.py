@@ -113,7 +113,7 @@ def test_both_edit_one_memory_at_once_and_nothing_is_lost(client: Client, url: s
     assert settled is not None and settled.file.body == "Soup and salad" and not memory.conflicts()
 
 
-def test_what_one_forgets_is_gone_for_the_other(client: Client, url: str, memory: Memory) -> None:
+def test_memory_forgotten_by_one_is_gone_for_the_other(client: Client, url: str, memory: Memory) -> None:
     web = client.open("clock", url, words=words_of(memory), token=PEER_TOKEN)
     assert web.forget("tone", {"reason": "asked to"}) is True
     web.sync()
@@ -183,7 +183,7 @@ def test_change_of_members_that_no_provider_accepted_is_unpublished(
     assert web.status()["unpublished"] is False
 
 
-def test_who_was_removed_writes_nothing_more(client: Client, url: str, memory: Memory) -> None:
+def test_removed_device_writes_nothing_more(client: Client, url: str, memory: Memory) -> None:
     web = client.open("lost", url, words=words_of(memory), token=PEER_TOKEN)
     root_of(memory)
     [lost] = [one["id"] for one in web.members() if one["thisDevice"]]

@@ -82,7 +82,7 @@ def test_the_client_agrees_with_the_vectors_in_a_browser(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROWSERS)
 @pytest.mark.parametrize("script", ["page_worker.js", "no_such_worker.js"])
-def test_what_a_worker_beside_decides_is_what_this_thread_decides(name: str, script: str) -> None:
+def test_worker_decides_like_the_main_thread(name: str, script: str) -> None:
     """Signatures and objects by the hundred, good and bad, also where no further worker starts."""
 
     async def compared(url: str) -> Any:

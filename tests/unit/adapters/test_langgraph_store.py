@@ -176,7 +176,7 @@ def test_time_to_live_is_refused(package: ModuleType, memory: Memory) -> None:
 @pytest.mark.parametrize(
     "value", [{"a": float("nan")}, {"a": {1}}, {"a": {1: 2}}, {"a": object()}, {"a": b"bytes"}, {1: 2}]
 )
-def test_what_is_no_json_is_refused(package: ModuleType, memory: Memory, value: Any) -> None:
+def test_store_value_that_is_not_json_is_refused(package: ModuleType, memory: Memory, value: Any) -> None:
     with pytest.raises(UsageError, match="value of the store"):
         store(memory).put(("a",), "b", value)
     assert memory.list().memories == ()

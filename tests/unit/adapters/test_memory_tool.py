@@ -386,7 +386,7 @@ def test_a_scope_is_a_directory_of_its_own(memory: Memory) -> None:
 # -- what was shown -----------------------------------------------------------------------------------------------
 
 
-def test_what_changed_since_it_was_shown_is_not_replaced(memory: Memory) -> None:
+def test_file_changed_since_it_was_shown_is_not_replaced(memory: Memory) -> None:
     first, second = MemoryDirectory(memory), MemoryDirectory(memory)
     path = "/memories/a/list.md"
     first.run(create(path, "one\ntwo\n"))

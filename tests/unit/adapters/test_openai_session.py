@@ -240,7 +240,7 @@ def test_items_one_by_one(memory: Memory) -> None:
     asyncio.run(use())
 
 
-def test_it_is_a_session_by_the_packages_own_protocol(agents: ModuleType, memory: Memory) -> None:
+def test_session_implements_the_sdk_protocol(agents: ModuleType, memory: Memory) -> None:
     from agents.memory import Session, SessionSettings
 
     one = session(memory, "one", session_settings={"limit": 2})

@@ -237,7 +237,7 @@ def moved_project(memory: Memory, claude: Claude, base: Path) -> tuple[Path, Pat
     return root.rename(base / "renamed"), root
 
 
-def test_what_was_written_before_a_move_is_taken_in(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_text_written_before_a_move_is_ingested(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     moved, root = moved_project(memory, claude, tmp_path)
     claude.remembers(root, "late", "written just before")
     project, row = find_connected(memory, moved)
@@ -355,9 +355,7 @@ def test_a_folder_that_cannot_be_attached_takes_row_and_id_back(
     assert not (claude.folder / "projects").exists()
 
 
-def test_what_cannot_be_attached_leaves_nothing_behind(
-    memory: Memory, claude: Claude, tmp_path: Path
-) -> None:
+def test_failed_attachment_leaves_nothing_behind(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "notes", None)
     before = (root / ".git" / "config").read_bytes()
     plan = plan_project(memory, claude.home, root)

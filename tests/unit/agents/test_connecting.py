@@ -115,7 +115,7 @@ def test_another_command_takes_the_place_of_the_one_before(name: str, machine: M
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_was_added_meanwhile_by_the_program_stays(name: str, machine: Machine) -> None:
+def test_entry_added_meanwhile_by_the_program_remains(name: str, machine: Machine) -> None:
     for path, text in before_of(name).items():
         machine.put(path, text)
     machine.connect(name)
@@ -201,7 +201,7 @@ def test_our_entry_that_was_edited_goes_only_when_that_is_said(claude: Machine) 
     assert json.loads(file.read_bytes()) == json.loads(CLAUDE)
 
 
-def test_what_a_person_took_out_themselves_is_not_missed(claude: Machine) -> None:
+def test_disconnect_ignores_entries_removed_by_a_person(claude: Machine) -> None:
     claude.connect("claude-code")
     claude.put(".claude.json", CLAUDE)
     (claude.user / ".claude/settings.json").unlink()
@@ -286,7 +286,7 @@ def test_a_link_that_leads_nowhere_gets_its_file(claude: Machine) -> None:
     assert claude.picture() == before
 
 
-def test_what_is_no_file_is_named_as_what_it_is(claude: Machine) -> None:
+def test_settings_path_that_is_not_a_file_is_named(claude: Machine) -> None:
     path = claude.user / ".claude.json"
     path.unlink()
     path.symlink_to(".claude.json")
@@ -379,7 +379,7 @@ def test_file_changed_while_entry_is_added_or_removed_stays(machine: Machine) ->
     assert (machine.user / ".claude.json").read_text() == '{"a": 1}'
 
 
-def test_what_was_begun_and_interrupted_can_be_undone_and_done_again(
+def test_interrupted_connect_can_be_undone_and_repeated(
     claude: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = claude.picture()
@@ -614,7 +614,7 @@ def test_our_table_that_was_edited_is_not_taken_out_unasked(machine: Machine) ->
     assert file.read_text().rstrip() == 'model = "x"'
 
 
-def test_what_is_known_of_each_program(claude: Machine) -> None:
+def test_connect_list_shows_the_state_of_each_program(claude: Machine) -> None:
     def claude_state():
         return next(one for one in states(claude.home, claude.around) if one.program == "claude-code")
 

@@ -278,9 +278,7 @@ APPROVED = '\n[mcp_servers.ipfsmem.tools.remember]\napproval_mode = "approve"\n'
 
 
 @pytest.mark.parametrize("place", ["in the block", "behind it", "after another table"])
-def test_what_codex_writes_into_our_table_is_carried_over_and_goes_with_it(
-    place: str, machine: Machine
-) -> None:
+def test_edits_of_codex_in_our_table_are_kept_and_removed_with_it(place: str, machine: Machine) -> None:
     file = machine.put(".codex/config.toml", 'model = "x"\n')
     machine.connect("codex")
     text = file.read_text()

@@ -39,7 +39,7 @@ def shown(answer: object) -> str:
 
 
 @pytest.mark.parametrize("case", BEFORE)
-def test_what_stays_is_not_shown(case: str, machine: Machine) -> None:
+def test_connect_difference_shows_no_unchanged_line(case: str, machine: Machine) -> None:
     name, path, text = BEFORE[case]
     machine.put(path, text)
     for act in (

@@ -139,7 +139,7 @@ def test_an_archive_with_our_remote_gets_nothing_of_our_project(hook: Hooks, tmp
     assert "how to deploy" not in hook.context("session-start", repository(tmp_path / "archive"))
 
 
-def test_what_claude_reads_by_itself_is_not_given_twice(hook: Hooks, tmp_path: Path) -> None:
+def test_memory_read_by_claude_itself_is_not_delivered_twice(hook: Hooks, tmp_path: Path) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
     claude.remembers(root, "deploy", "Deploy with make ship.", "how to deploy")
     with hook.open() as memory:
@@ -338,7 +338,7 @@ def test_a_prompt_waits_for_no_model(hook: Hooks, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("how", ["compact", "clear", "startup", "pre-compact"])
-def test_what_was_compacted_away_is_given_again(hook: Hooks, tmp_path: Path, how: str) -> None:
+def test_compacted_context_is_delivered_again(hook: Hooks, tmp_path: Path, how: str) -> None:
     root = repository(tmp_path / "api")
     connect(hook, root)
     asks(hook, root, "how to deploy with make")
@@ -394,7 +394,7 @@ def note_service(folder: Path, brought: int) -> None:
 
 
 @pytest.mark.parametrize("note", [note_background, note_service])
-def test_what_a_pull_brought_counts_from_the_next_prompt_and_once(
+def test_pulled_text_is_delivered_from_the_next_prompt_and_once(
     hook: Hooks, tmp_path: Path, note: Callable[..., None]
 ) -> None:
     root = repository(tmp_path / "api")
@@ -422,7 +422,7 @@ def test_pull_after_the_clock_was_set_back_counts_from_the_next_prompt(hook: Hoo
     assert hook("prompt", root) is None
 
 
-def test_what_a_session_was_given_already_is_not_given_again(hook: Hooks, tmp_path: Path) -> None:
+def test_delivered_memory_is_not_delivered_again_to_the_session(hook: Hooks, tmp_path: Path) -> None:
     """What a sync brought may be an event, or a memory of another project: then a prompt is given nothing."""
     root = repository(tmp_path / "api")
     scope = connect(hook, root)

@@ -135,7 +135,7 @@ def test_a_value_taken_out_leaves_the_default_and_no_empty_table(file: Path) -> 
         ("", "1", "unknown setting"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_written(
+def test_invalid_setting_is_refused_and_nothing_is_written(
     file: Path, name: str, text: str, said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
@@ -203,7 +203,7 @@ def test_however_a_table_is_written_the_value_comes_in_or_nothing_changes(text: 
     assert "sessions" not in tomllib.loads(without_value(after, ("sessions", "resume")))
 
 
-def test_what_a_model_is_given_is_as_long_as_the_settings_say(file: Path, tmp_path: Path) -> None:
+def test_context_for_models_is_as_long_as_the_settings_say(file: Path, tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         for number in range(200):
             memory.write(f"memory-{number}", "x", description="a description of some length " * 3)

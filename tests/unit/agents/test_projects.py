@@ -280,7 +280,7 @@ def test_a_forgotten_scope_and_a_folder_that_is_none_are_refused(sealed: Memory,
         choose_scope(sealed, project_at(root), scope="x", new=True)
 
 
-def test_what_cannot_be_kept_leaves_the_repository_as_it_was(sealed: Memory, tmp_path: Path) -> None:
+def test_failed_connection_leaves_the_repository_unchanged(sealed: Memory, tmp_path: Path) -> None:
     root = repository(tmp_path / "notes", None)
     before = (root / ".git" / "config").read_bytes()
     project = project_at(root)

@@ -207,7 +207,7 @@ def test_a_file_that_somebody_wrote_or_changed_is_left_alone(tmp_path: Path, sys
 
 
 @pytest.mark.parametrize("word", ["a\nb", "a\0b", "\x7f", "\udcff"])
-def test_what_no_file_can_say_is_refused(tmp_path: Path, word: str) -> None:
+def test_service_file_with_invalid_character_is_refused(tmp_path: Path, word: str) -> None:
     run = Said()
     with pytest.raises(UsageError, match="a character that is not allowed"):
         install(manager(tmp_path, "linux", run), Service("x", "x", ("/bin/true", word)))

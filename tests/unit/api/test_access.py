@@ -44,7 +44,7 @@ def prepared(home: Path) -> None:
         memory.scope("secret").note("met", whom="nobody else reads this")
 
 
-def test_who_did_what_is_told_to_an_admin_by_the_id_of_each_token(tmp_path: Path) -> None:
+def test_admin_sees_operations_by_the_id_of_each_token(tmp_path: Path) -> None:
     prepared(tmp_path)
     sent = {right: bearer(token(tmp_path, right)) for right in ("write", "admin")}
     with opener(tmp_path)() as memory:

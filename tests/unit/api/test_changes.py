@@ -44,7 +44,7 @@ async def listen(client: Client, path: str = "/v1/changes", **headers: str) -> S
     return stream
 
 
-def test_what_another_process_and_the_api_write_appears(tmp_path: Path) -> None:
+def test_writes_of_other_processes_and_the_api_appear_in_the_stream(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         stream = await listen(client)
         with opener(tmp_path)() as other:  # as Python, the command line or MCP of another process would
@@ -164,7 +164,7 @@ def test_an_edit_in_a_folder_of_plain_files_appears_too(tmp_path: Path) -> None:
     Lab(tmp_path).run(ask)
 
 
-def test_who_comes_back_hears_what_came_meanwhile_and_no_more(tmp_path: Path) -> None:
+def test_resumed_stream_has_the_missed_changes_and_no_more(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         first, second = await listen(client), await listen(client)
         await good(client.put("/v1/memories/a", json={"body": "x"}, headers=NEW), 201)
@@ -183,7 +183,7 @@ def test_who_comes_back_hears_what_came_meanwhile_and_no_more(tmp_path: Path) ->
     Lab(tmp_path).run(ask)
 
 
-def test_who_is_let_into_one_scope_hears_of_that_alone(tmp_path: Path) -> None:
+def test_stream_of_token_for_one_scope_has_only_that_scope(tmp_path: Path) -> None:
     from ipfsmem.api.tokens import make_token
 
     with opener(tmp_path)() as memory:

@@ -106,7 +106,7 @@ def test_a_dream_that_somebody_aborts_ends_before_it_changes_anything(
         Lab(tmp_path).run(ask)
 
 
-def test_what_is_proposed_of_one_scope_stays_beside_a_dream_over_another(tmp_path: Path) -> None:
+def test_proposal_of_one_scope_remains_after_a_dream_over_another(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         for one in (memory, memory.scope("work")):
             one.write("tea", "They drink tea.")

@@ -64,7 +64,7 @@ async def other_device(tmp_path: Path, box: Path) -> Memory:
     )
 
 
-def test_what_is_written_is_published_soon_and_what_others_publish_comes(
+def test_server_publishes_writes_soon_and_pulls_those_of_others(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "AFTER_WRITE", 0.05)
@@ -91,7 +91,7 @@ def test_what_is_written_is_published_soon_and_what_others_publish_comes(
     assert syncing_notes(tmp_path / "one" / "m").worked
 
 
-def test_what_was_written_just_before_the_end_is_sent(
+def test_write_just_before_server_end_is_published(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "AFTER_WRITE", 600.0)
@@ -117,7 +117,7 @@ class _Closed(io.StringIO):
 
 
 @pytest.mark.parametrize("stderr", [io.StringIO, _Closed], ids=["open", "closed"])
-def test_what_a_sync_that_failed_left_here_is_sent_at_the_end(
+def test_writes_left_by_a_failed_sync_are_published_at_the_end(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch, stderr: Callable[[], io.StringIO]
 ) -> None:
     """A failure is printed once; a closed standard error ended all further syncs."""
@@ -196,7 +196,7 @@ def test_a_provider_that_never_answers_keeps_no_server_from_ending(
         lab(tmp_path).run(ask)
 
 
-def test_what_a_failed_call_wrote_before_it_failed_is_published_soon(
+def test_writes_of_a_call_that_failed_later_are_published_soon(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "AFTER_WRITE", 0.05)

@@ -91,7 +91,7 @@ def test_writing_refuses():
         write_blob({}, [], "\ud800")
 
 
-def test_what_is_too_long_is_named_and_left_out():
+def test_overlong_file_is_named_and_left_out():
     files = {
         "a.md": "x" * (MAX_FILE + 1),
         "b.md": f"---\nname: {'n' * 5000}\n---\n\nb\n",

@@ -75,11 +75,11 @@ def test_nothing_is_left_that_nobody_sees(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["خانه‌ام", "👩‍🚀", "क्‍ष", "plain\n\ttext", "naïve — “ok”"])
-def test_what_scripts_and_emoji_need_stays(text: str) -> None:
+def test_characters_of_scripts_and_emoji_remain(text: str) -> None:
     assert clean_text(text) == text
 
 
-def test_who_wrote_it_stands_in_the_fence_and_what_is_unknown_does_not() -> None:
+def test_fence_names_known_authors_and_no_unknown_fields() -> None:
     item = Quoted(
         key="tone", scope="work", body="direct\n\nand short\n", own=False, by="laptop", member="Ann", source="chat", written="2026-11-23"
     )  # fmt: skip

@@ -75,7 +75,7 @@ def test_a_block_whose_end_is_gone_takes_nothing_of_others_with_it() -> None:
     assert split_index_file(twice).text == b"a\nb\n"
 
 
-def test_what_is_named_already_is_not_named_again() -> None:
+def test_file_already_named_in_the_index_is_not_named_again() -> None:
     text = b"""- [A](a.md), [B](./b.md "title"), [C](<c d.md>), [D](d%20e.md), [[f]], see `g.md`.
 """
     assert {"a.md", "b.md", "c d.md", "d e.md", "f.md", "g.md"} <= named_files(text)

@@ -29,7 +29,7 @@ def test_the_file_is_what_the_program_makes() -> None:
     assert MAKER.TARGET.read_text("utf-8") == MAKER.text()
 
 
-def test_what_counts_and_what_does_not() -> None:
+def test_program_event_is_recognised_only_in_its_valid_form() -> None:
     """Format section 1.4, said once more by hand: the first rows of each kind count, the others do not."""
     moves = [row["move"] is not None for row in VECTORS["rows"] if row["event"]["type"] == "ipfsmem-moved"]
     vaults = [row["vault"] is not None for row in VECTORS["rows"] if row["event"]["type"] == "ipfsmem-vault"]
@@ -41,7 +41,7 @@ def test_what_counts_and_what_does_not() -> None:
     ]
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_program_event_is_read_back() -> None:
     base = {"ts": "2026-04-14T12:03:12.000Z", "id": "00aabbccddeeff11-1"}
     move = read_move({**base, "type": "ipfsmem-moved", **moved_data(tuple(f"p{n}" for n in range(20)), "q")})
     assert move is not None and (len(move.left), move.to, move.by) == (16, "q", "00aabbccddeeff11")

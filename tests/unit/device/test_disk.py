@@ -329,7 +329,7 @@ def test_meta_and_blocks_are_checked(tmp_path: Path) -> None:
     db.close()
 
 
-def test_what_another_process_put_right_is_not_taken_away(tmp_path: Path) -> None:
+def test_block_repaired_by_another_process_is_not_removed(tmp_path: Path) -> None:
     """A process that had met a damaged block believed it damaged for good: it took the good row away, and published without it."""
     from hashlib import sha256
 

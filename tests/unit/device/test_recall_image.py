@@ -37,7 +37,7 @@ def image_of(replica: Replica) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_it_comes_back_in_another_process(tmp_path: Path, mode: str) -> None:
+def test_index_image_is_loaded_in_another_process(tmp_path: Path, mode: str) -> None:
     replica = make(tmp_path / "m", mode)
     assert load_image(replica) is None and image_notice(replica) == ""
     assert save_image(replica, kept()) and save_image(replica, kept(b"state 2"))
@@ -67,7 +67,7 @@ def test_no_word_of_a_sealed_memory_is_in_it_nor_anywhere_beside_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_what_does_not_fit_is_said_and_thrown_away(tmp_path: Path, mode: str) -> None:
+def test_unusable_index_image_is_reported_and_discarded(tmp_path: Path, mode: str) -> None:
     replica = make(tmp_path / "m", mode)
     save_image(replica, kept())
     path = image_of(replica)

@@ -95,11 +95,11 @@ def test_text_contained_in_another_is_removed_and_links_are_redirected() -> None
         "case",
     ],
 )
-def test_what_is_not_certainly_the_same_stays(one: Note, other: Note) -> None:
+def test_texts_that_may_differ_in_meaning_remain(one: Note, other: Note) -> None:
     assert not tidy([one, other]).steps
 
 
-def test_what_one_memory_is_changed_for_twice_is_one_step() -> None:
+def test_two_reasons_to_change_one_memory_make_one_step() -> None:
     other = "The user drives a red car to work. It has four doors."
     stay = [note("a", TEA, important="true"), note("c", other, important="true")]
     made = tidy([*stay, note("b", TEA), note("d", other), note("see", "[[b]], [[d]]")])
@@ -108,7 +108,7 @@ def test_what_one_memory_is_changed_for_twice_is_one_step() -> None:
     assert texts(made)["see"].body == "[[a]], [[c]]"
 
 
-def test_what_may_contradict_is_listed_with_what_differs() -> None:
+def test_possible_contradiction_is_listed_with_its_difference() -> None:
     plain = "The user wants long answers with many examples in each review of the code"
     made = tidy([note("a", plain), note("b", plain.replace("wants", "does not want"))])
     (one,) = made.found
@@ -149,7 +149,7 @@ def test_a_day_that_lies_where_nothing_was_written_is_doubtful(
     assert doubtful(day(ended), map(day, written), day("2036-01-01")) == wanted
 
 
-def test_what_perhaps_expired_asks_and_is_looked_at_like_any_other() -> None:
+def test_doubtfully_expired_memory_is_listed_and_tidied_like_any_other() -> None:
     held = structs.replace(
         note("lease", "Of [[boat]]. See [[offer]].", expires="2027-01-01"), doubtful="who knows"
     )
@@ -245,7 +245,7 @@ def test_no_sentence_is_lost_and_a_second_dream_has_nothing_to_do(notes: list[No
     } - gone(made)
 
 
-def test_what_a_model_says_means_the_same_is_listed_and_stays() -> None:
+def test_paraphrases_found_by_a_model_are_listed_and_remain() -> None:
     notes = [
         note("a", TEA),
         note("b", "In the morning there is a cup of sencha."),
@@ -287,7 +287,7 @@ def test_relative_day_words_get_the_date_of_their_writing() -> None:
     assert not tidy([note("a", text, **day)]).steps, "once is enough"
 
 
-def test_what_is_joined_is_not_dated_in_the_same_dream() -> None:
+def test_merged_text_is_not_dated_in_the_same_dream() -> None:
     day = {"created": "2026-01-05", "updated": "2026-01-05"}
     made = tidy(
         [

@@ -54,7 +54,7 @@ def test_a_folder_of_claude_code_comes_in_byte_for_byte(memory: Memory, folder: 
     assert reading is not None and reading.data == TONE.encode() and reading.own
 
 
-def test_what_was_edited_or_forgotten_here_is_not_taken_in_again(memory: Memory, folder: Path) -> None:
+def test_memory_edited_or_forgotten_here_is_not_imported_again(memory: Memory, folder: Path) -> None:
     memory.bundles.import_from("claude-code", folder)
     memory.write("feedback_tone", "My own words.")
     memory.forget("memory-fe1ee863")
@@ -81,7 +81,7 @@ def test_a_settled_conflict_is_not_brought_back(memory: Memory, folder: Path) ->
     assert not memory.conflicts()
 
 
-def test_what_its_program_changed_since_replaces_what_nobody_edited(memory: Memory, folder: Path) -> None:
+def test_record_changed_by_its_program_replaces_an_unedited_import(memory: Memory, folder: Path) -> None:
     memory.bundles.import_from("claude-code", folder)
     (folder / "feedback_tone.md").write_text(TONE + "\nThen the fix.\n")
     assert memory.bundles.import_from("claude-code", folder).counts == {"renewed": 1, "unchanged": 1}
@@ -167,7 +167,7 @@ def test_a_candidate_never_takes_the_place_of_an_own_text(memory: Memory, folder
     assert memory.read("feedback_tone").text.endswith("Mine.\n")  # type: ignore[union-attr]
 
 
-def test_what_looks_like_a_secret_is_said_and_left_out_of_a_public_memory(
+def test_import_of_a_secret_is_reported_and_skipped_in_a_public_vault(
     memory: Memory, lab: Lab, folder: Path
 ) -> None:
     (folder / "key.md").write_text("AKIAIOSFODNN7EXAMPLF is the key.\n")
@@ -187,7 +187,7 @@ def test_too_many_records_are_refused(memory: Memory, folder: Path, monkeypatch:
     assert not memory.list()
 
 
-def test_what_is_not_there_or_not_of_that_program(memory: Memory, tmp_path: Path) -> None:
+def test_import_from_missing_or_wrong_folder_is_refused(memory: Memory, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(FormatError):
@@ -267,7 +267,7 @@ def test_a_graph_that_says_one_entity_again_costs_no_more_than_it_is_long() -> N
     ['{"brain_hash":"x","memories":5}', '[{"content":"x","createdAt":' + "9" * 400 + "}]"],
     ids=["no list", "a number that no clock has"],
 )
-def test_what_was_never_an_export_is_no_fault_of_the_program(text: str) -> None:
+def test_malformed_export_is_a_format_error(text: str) -> None:
     """Both ended as a fault of the program itself."""
     try:
         found = list(read_three_ws(one_file("x.json", text.encode())))
@@ -389,7 +389,7 @@ def test_idents_of_a_hostile_file_are_no_longer_than_the_file() -> None:
         assert max(len(record.ident) for record in one.records) < 1_000
 
 
-def test_what_stands_below_a_memory_folder_is_counted(memory: Memory, tmp_path: Path) -> None:
+def test_files_in_subfolders_of_a_memory_folder_are_counted(memory: Memory, tmp_path: Path) -> None:
     base = tree(
         tmp_path / "projects",
         {"-a/memory/role.md": "Role.\n", "-a/memory/old/role.md": "Old.\n", "-a/notes.md": "No.\n"},

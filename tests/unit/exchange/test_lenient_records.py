@@ -223,7 +223,7 @@ def test_odd_custom_instructions_cost_no_other_text(custom: Any) -> None:
     assert [one.text for one in found.records if one.text != "7"] == ["saved"]
 
 
-def test_what_chatgpt_remembered_in_a_conversation_comes_in_as_pending() -> None:
+def test_chatgpt_memory_in_a_conversation_is_imported_as_pending() -> None:
     content = {"content_type": "model_editable_context", "model_set_context": "1. Likes tea"}
     mapping = {"m": {"message": message("assistant", content=content)}}
     found = records("chatgpt", json.dumps([conversation(mapping=mapping)]).encode(), "conversations.json")

@@ -181,7 +181,7 @@ def test_initrunners_database_of_the_seed_and_its_export_are_one(memory: Memory,
     assert memory.bundles.import_from("initrunner", dumped(tmp_path, exported)).counts == {"unchanged": 3}
 
 
-def test_what_initrunner_has_not_written_yet_is_said(memory: Memory, tmp_path: Path) -> None:
+def test_initrunner_database_with_unwritten_log_is_reported(memory: Memory, tmp_path: Path) -> None:
     base = tmp_path / "stores"
     base.mkdir()
     path = initrunner_db(base / "helper.db", wal=True)

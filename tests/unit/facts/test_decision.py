@@ -43,7 +43,7 @@ def test_contained_fact_is_not_added_and_containing_fact_replaces() -> None:
         ("we do not deploy on fridays", "we do deploy on fridays"),
     ],
 )  # fmt: skip
-def test_what_denies_another_or_has_another_number_is_never_taken_for_it(new: str, old: str) -> None:
+def test_negation_or_another_number_is_never_the_same_fact(new: str, old: str) -> None:
     assert held_against(new, old)[0] != "kept" and held_against(old, new)[0] != "kept"
 
 

@@ -132,7 +132,9 @@ def test_names_must_be_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_what_vanishes_is_named(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_vanishes_while_packing_is_named(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").write_text("a")
     if what == "file":
         (tmp_path / "b").write_text("b")
@@ -154,7 +156,7 @@ def test_what_vanishes_is_named(what: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (tmp_path / "secret").chmod(0)
     with pytest.raises(StorageError, match="secret cannot be read"):

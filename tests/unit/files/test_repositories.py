@@ -238,7 +238,7 @@ def test_an_id_waits_for_git(tmp_path: Path) -> None:
         give_id(found, ID)
 
 
-def test_what_git_writes_in_the_last_moment_is_not_written_over(
+def test_concurrent_write_of_git_to_its_config_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configuration was read before its lock was taken: a line that git wrote in between was lost."""

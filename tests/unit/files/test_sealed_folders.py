@@ -386,7 +386,7 @@ def test_collecting_takes_no_text_that_an_edit_is_merged_with(tmp_path: Path) ->
     lab.close()
 
 
-def test_what_is_forgotten_leaves_nothing_in_any_folder_of_the_device(tmp_path: Path) -> None:
+def test_forgotten_text_remains_in_no_linked_folder(tmp_path: Path) -> None:
     """Files, conflict copies, what was set aside and the texts that edits are merged with."""
     lab = Lab(tmp_path, mode=MODE)
     lab.start()

@@ -200,7 +200,7 @@ def test_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -
     assert b"came_in_this_moment" in file.read_bytes()
 
 
-def test_what_was_replaced_and_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replaced_file_that_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same thought elsewhere: nothing set aside goes before it was read and taken in."""
     lab.memory.write_text("tone", b"one\n")
     handle = (lab.dir / "tone.md").open("ab")

@@ -344,9 +344,7 @@ def test_no_plain_files_where_a_memory_is_published(tmp_path: Path, where: str) 
             Memory.create("y", "local", home=tmp_path / "home", memory_dir=base / where)
 
 
-def test_what_could_not_be_brought_back_leaves_no_texts_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_recovery_leaves_no_texts_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restore that fails at its very end: the memory is not made, and its folder has none of the texts."""
     cloud, plain = tmp_path / "cloud", tmp_path / "plain"
     cloud.mkdir()
@@ -660,7 +658,7 @@ def test_three_returns_are_edits_after_a_minute_and_four_pause_the_folder(lab: L
     assert not lab.memory.conflicts()
 
 
-def test_what_stands_there_counts_when_a_person_says_so(lab: Lab) -> None:
+def test_accepted_old_files_become_the_texts_of_the_scope(lab: Lab) -> None:
     old = versions(lab, 5)
     put(lab, old)
     (lab.dir / "role.md").write_bytes(b"edited meanwhile\n")

@@ -40,7 +40,7 @@ def test_a_text_says_observations_relations_and_links() -> None:
     st.lists(st.tuples(st.sampled_from(["knows", "works_at"]), st.sampled_from(["acme", "bob"])), max_size=4, unique=True),
 )  # fmt: skip
 @settings(max_examples=cases(25, 500))
-def test_what_is_written_of_an_entity_is_read_again(said: list[str], out: list[tuple[str, str]]) -> None:
+def test_written_entity_is_read_back(said: list[str], out: list[tuple[str, str]]) -> None:
     made = entity_file(MemoryFile(), "Ada", "person", said, [Out(*one) for one in out])
     one = entity_of("ada", parse_memory(render_memory(made)))
     assert (one.observations, one.out) == (tuple(said), tuple(Out(*each) for each in out)) and one.made

@@ -7,7 +7,7 @@ import json
 from tests.unit.graph.make_graph_vectors import TARGET, build
 
 
-def test_what_texts_say_of_the_graph_is_what_the_vectors_say() -> None:
+def test_graph_of_texts_equals_the_vectors() -> None:
     known, now = json.loads(TARGET.read_text("utf-8")), json.loads(json.dumps(build()))
     for group in ("links", "same", "types", "entities", "graphs"):
         for row, made in zip(known[group], now[group], strict=True):

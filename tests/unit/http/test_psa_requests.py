@@ -26,7 +26,7 @@ def test_newest_first_and_no_two_at_one_time(requests: PinRequests) -> None:
     assert [requests.get(each.id) for each in made] == made
 
 
-def test_it_changes_and_goes(requests: PinRequests) -> None:
+def test_pin_request_is_changed_and_removed(requests: PinRequests) -> None:
     import msgspec
 
     made = requests.add(CID, "n", ["/ip4/127.0.0.1/tcp/9"], {"a": "b"}, 1)

@@ -19,7 +19,7 @@ from ipfsmem.http.running import running
 from tests.support.hints import Refused
 
 
-def test_nothing_that_is_sent_is_decompressed() -> None:
+def test_request_body_is_never_decompressed() -> None:
     """A megabyte of gzip cost two and a half seconds, and a gigabyte if it had to."""
     seen: list[int] = []
 
@@ -71,7 +71,7 @@ def test_no_answer_names_the_versions_of_what_runs_here() -> None:
         b"\x16\x03\x01canary\r\n\r\n",
     ],
 )
-def test_what_is_no_request_is_told_so_and_nothing_of_it_is_said_or_logged(
+def test_malformed_request_gets_a_plain_answer_and_is_not_quoted(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The library's own answer quoted the line, and named its version and Python's."""

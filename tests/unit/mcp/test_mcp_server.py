@@ -85,7 +85,7 @@ def test_the_tools_of_the_life_of_a_memory_are_answered_by_their_schemas(memory:
     play(work)
 
 
-def test_what_a_client_does_is_noted_with_its_name(tmp_path: Path) -> None:
+def test_mcp_calls_are_audited_with_the_client_name(tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
 
     async def work() -> None:

@@ -151,7 +151,7 @@ def test_one_scope_alone(full: Memory, made: Callable[[str], Memory], tmp_path: 
         assert not (tmp_path / gone).exists()
 
 
-def test_what_others_wrote_into_a_forgotten_scope_is_named(full: Memory, tmp_path: Path) -> None:
+def test_text_of_others_in_a_forgotten_scope_is_named(full: Memory, tmp_path: Path) -> None:
     """A forgotten scope has no folder; what stands there under conflicts is left out by name, and not without a word."""
     from ipfsmem.causal.entries import memory_entry
     from ipfsmem.device.writing import writing
@@ -286,7 +286,7 @@ def zip_of(files: dict[str, bytes], path: Path) -> Path:
     return path
 
 
-def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
+def test_hostile_names_in_an_imported_tree_are_named_or_refused(
     made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     """Names that differ by case or normal form, ways out of the folder, cards that are none: left out by name."""

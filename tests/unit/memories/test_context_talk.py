@@ -141,7 +141,7 @@ def test_a_long_text_without_sentences_is_shown_around_the_words_sought(memory: 
     assert "user: word0 word1 " in first and first.endswith(" …")
 
 
-def test_what_a_memory_or_another_line_says_is_not_repeated(memory: Memory) -> None:
+def test_line_said_by_a_memory_or_another_line_is_not_repeated(memory: Memory) -> None:
     memory.write("rotation", f"Notes.\n\n- {ANSWER}\n- Ana knows how.", name="Rotation")
     memory.sessions.add("talk", [said(ANSWER), said("The Staging password rotates.")])
     memory.sessions.add("again", [said("the staging password rotates"), said(f"{ANSWER} Not in May.")])
@@ -165,13 +165,13 @@ def test_text_that_was_said_twice_is_shown_with_its_last_time(
     ]
 
 
-def test_what_a_memory_negates_is_still_shown(memory: Memory) -> None:
+def test_line_negated_by_a_memory_is_shown(memory: Memory) -> None:
     memory.write("rule", "Never rotate the staging password on Friday.")
     memory.sessions.add("talk", [said("rotate the staging password on Friday")])
     assert len(lines_of(block_of(memory, "ranked", "staging password Friday"))) == 1
 
 
-def test_what_a_fact_of_the_block_says_is_not_repeated(memory: Memory) -> None:
+def test_line_said_by_a_fact_of_the_block_is_not_repeated(memory: Memory) -> None:
     memory.facts.add("The staging password rotates on Tuesday", "work")
     memory.sessions.add("talk", [said("The staging password rotates on Tuesday.")])
     assert lines_of(block_of(memory, "index")) == []
@@ -246,7 +246,7 @@ def test_a_hook_gives_no_talk_that_hardly_matches(memory: Memory, prompt: str) -
     assert block_of(memory, "turn", prompt, by_meaning=False).text == ""
 
 
-def test_what_a_hook_looks_in_is_made_ahead_with_and_without_messages(
+def test_hook_index_is_prepared_with_and_without_messages(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without messages a prompt to a long memory had nothing: each made the index anew until its time was over."""

@@ -7,7 +7,7 @@ import json
 from tests.unit.memories.make_context_vectors import TARGET, build
 
 
-def test_what_is_found_and_given_is_what_the_vectors_say() -> None:
+def test_recall_and_context_equal_the_vectors() -> None:
     known, now = json.loads(TARGET.read_text("utf-8")), json.loads(json.dumps(build()))
     for group in ("found", "said", "asked", "blocks"):
         for row, made in zip(known[group], now[group], strict=True):

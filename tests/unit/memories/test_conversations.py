@@ -142,7 +142,7 @@ def test_days_of_a_search_are_those_of_the_zone_that_is_given(memory: Memory) ->
         found("yesterday", "Nowhere")
 
 
-def test_it_is_compacted_by_itself_and_everything_stays_findable(memory: Memory) -> None:
+def test_session_is_compacted_automatically_and_stays_searchable(memory: Memory) -> None:
     """L9, L2: 80 and 20. The original stays, and a resumed session begins with the summary."""
     chat, history = memory.sessions.conversation("chat"), list[Any]()
     for number in range(41):

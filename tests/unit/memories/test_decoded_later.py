@@ -28,7 +28,7 @@ def raw(table: dict[str, Said]) -> dict[str, msgspec.Raw]:
 
 
 @given(st.dictionaries(keys, st.builds(Said, st.text(max_size=3), st.integers(0, 9))), st.lists(changes))
-def test_it_is_like_one_that_is_decoded_at_once_and_is_kept_alike(
+def test_lazily_decoded_table_equals_an_eager_one(
     table: dict[str, Said], steps: list[tuple[str, str, int]]
 ) -> None:
     later = DecodedLater(Said, raw(table))

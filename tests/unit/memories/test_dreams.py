@@ -254,7 +254,7 @@ def test_only_one_process_dreams_and_another_may_abort_it(memory: Memory, tmp_pa
     assert status.failure == "" and status.worked > 0
 
 
-def test_who_looks_whether_somebody_dreams_keeps_no_dream_away(tmp_path: Path) -> None:
+def test_check_for_a_running_dream_does_not_block_a_dream(tmp_path: Path) -> None:
     """A page that asked at the same moment had a dream refused, and two that asked were told of one that nobody dreamt."""
     ended, told = threading.Event(), list[bool]()
 
@@ -350,7 +350,7 @@ def test_clock_far_ahead_lets_dreams_remove_no_text_unseen_by_a_person(
     assert a.dreams.apply(found.id).removed == (kept,) and a.read(kept) is None
 
 
-def test_what_expired_while_somebody_wrote_now_and_then_goes_by_itself(
+def test_expired_memory_is_removed_by_a_dream_after_later_writes(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dreams_when_due(monkeypatch, tmp_path)
@@ -370,7 +370,7 @@ def test_what_expired_while_somebody_wrote_now_and_then_goes_by_itself(
     assert run.outcome is not None and (run.outcome.removed, run.outcome.waiting) == (("lease",), ())
 
 
-def test_what_begins_by_itself_looks_at_every_scope_once_it_is_time(
+def test_automatic_dream_covers_every_scope_once_due(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for key in ("a", "b"):
@@ -449,7 +449,7 @@ def test_one_begins_by_itself_also_where_no_agent_ends_a_turn(
     assert len(keys(memory)) == 1
 
 
-def test_one_that_failed_or_was_aborted_leaves_the_time_of_the_last_one(
+def test_failed_or_aborted_dream_keeps_the_time_of_the_last_one(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """L13, L31: also one that began by itself can be aborted, and how it went is told."""
@@ -613,7 +613,7 @@ def test_a_dreamer_that_proposes_too_much_changes_nothing(memory: Memory) -> Non
     assert keys(memory) == ["a"] and not dream_events(memory) and not dreams.kept()
 
 
-def test_what_a_dreamer_makes_new_is_taken_back(memory: Memory) -> None:
+def test_memory_made_by_a_dreamer_is_undone(memory: Memory) -> None:
     dreams = Dreams(memory._open.memories)
     dreams.do(dreams.propose(of(Step(why="both in one", changes=(Change(key="new", text="New"),)))))
     assert keys(memory) == ["new"]

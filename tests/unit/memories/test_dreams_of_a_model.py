@@ -66,7 +66,7 @@ def ask(
         return asyncio.run(memory.dreams.ask())
 
 
-def test_what_it_proposes_is_looked_at_applied_and_taken_back(
+def test_model_proposal_is_shown_applied_and_undone(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     server = ChatServer(

@@ -108,7 +108,7 @@ def test_procedures_and_episodes_are_not_compared_with_facts(
     assert [one.key for one in memory.facts.list(category="Preference!", limit=2)] == [then, how]
 
 
-def test_what_was_deleted_comes_back_with_all_that_it_ever_said(memory: Memory) -> None:
+def test_deleted_fact_is_restored_with_its_whole_history(memory: Memory) -> None:
     key = remember(memory, "User likes tea")
     memory.facts.edit(key, "User likes coffee")
     memory.facts.delete(key)
@@ -175,7 +175,7 @@ def test_two_devices_that_change_one_fact_keep_both_histories(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("order", "left"), [("first", "cd"), ("oldest", "ad"), ("confidence", "bd")])
-def test_what_is_more_than_the_limit_goes_out_of_sight_and_comes_back(
+def test_facts_over_limit_are_hidden_and_come_back(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, left: str
 ) -> None:
     ticks = itertools.count(memory.replica.world.now())
@@ -200,7 +200,7 @@ def test_what_is_more_than_the_limit_goes_out_of_sight_and_comes_back(
     assert sorted(memory.hidden.bring_back()) == sorted(made.hidden[1:])
 
 
-def test_what_is_written_or_said_again_is_in_sight_again(memory: Memory) -> None:
+def test_hidden_fact_written_or_said_again_is_shown(memory: Memory) -> None:
     key = remember(memory, "User likes tea")
     memory.write("tone", "direct")
     assert memory.hidden.add([key, "tone"]).keys == (key, "tone") and not memory.hidden.add([key])
@@ -318,7 +318,7 @@ def test_a_contradiction_does_not_lift_the_worth_of_a_fact(memory: Memory) -> No
     assert worth[opposed.fact.key] == worth[plain.fact.key]
 
 
-def test_what_is_said_again_is_surer_and_never_surer_than_sure(memory: Memory) -> None:
+def test_repeated_fact_gains_confidence_up_to_one(memory: Memory) -> None:
     assert reinforced(0.5) == 0.55 and reinforced(0.5, 0.9) == pytest.approx(0.75) and reinforced(0.98) == 1.0
     memory.facts.add("Likes green tea", confidence=0.5)
     kept = memory.facts.add("likes GREEN tea")

@@ -168,7 +168,7 @@ def test_open_finds_entities_beyond_first_thousand_and_shared_names_by_key(
         assert len(many["entities"]) == 200 and many["more"]
 
 
-def test_what_librefangs_agents_call(memory: Memory) -> None:
+def test_graph_tools_accept_the_calls_of_librefang(memory: Memory) -> None:
     model = Model(memory, names=["graph"])
     model("knowledge_add_entity", name="Ada", entity_type="person", properties={"born": 1815})
     model("knowledge_add_entity", name="Acme", entity_type="organization")
@@ -223,7 +223,7 @@ def test_recall_shows_what_hits_are_joined_with_where_it_is_asked_for(memory: Me
     assert len(many.joined) == 20
 
 
-def test_what_another_process_writes_meanwhile_is_kept(
+def test_text_written_by_another_process_meanwhile_is_kept(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = memory.graph
@@ -259,7 +259,7 @@ def test_refused_delete_of_an_entity_keeps_the_relations_to_it(memory: Memory) -
     assert bob is not None and "ada" not in bob.file.body
 
 
-def test_what_is_written_while_an_entity_is_deleted_stays(
+def test_text_written_while_its_entity_is_deleted_remains(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.graph.add("Bob", "person", ["likes tea"])

@@ -107,7 +107,7 @@ def test_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: Pat
     )
 
 
-def test_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
+def test_export_counts_missing_texts(lab: Lab, tmp_path: Path) -> None:
     """A text or a piece of the timeline that is not on this device is no reason to say that all is there."""
     a = lab.create("a")
     a.write("tone", "t")

@@ -155,7 +155,7 @@ def test_no_word_of_a_sealed_memory_lies_open_and_what_is_forgotten_goes(tmp_pat
         assert images(tmp_path / "plain") == []
 
 
-def test_what_was_not_fetched_is_in_it_once_it_is(lab: Lab) -> None:
+def test_saved_graph_includes_a_text_fetched_later(lab: Lab) -> None:
     a = lab.create("a")
     a.write("one", "- knows [[two]]")
     a.write("two", "Here.")

@@ -118,7 +118,7 @@ def test_cached_headers_of_sealed_vault_are_sealed_and_damage_is_repaired(
     memory.close()
 
 
-def test_what_was_forgotten_is_in_none(tmp_path: Path) -> None:
+def test_forgotten_text_is_in_no_cached_header(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea", name="Zebra")
         memory.write("other", "tea", name="Other")
@@ -132,9 +132,7 @@ def test_what_was_forgotten_is_in_none(tmp_path: Path) -> None:
         assert "Zebra" not in {file.name for file in kept_heads.load_heads(memory.replica, "").values()}
 
 
-def test_who_lists_many_scopes_has_no_index_of_recall_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_list_of_many_scopes_rebuilds_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_index, "_FEW", 0)
     monkeypatch.setattr(search_index, "_STALE", 1)
     scopes = ("", "one", "two")

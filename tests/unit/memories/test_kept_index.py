@@ -263,7 +263,7 @@ def test_an_index_of_words_that_does_not_open_is_made_of_the_texts(tmp_path: Pat
         assert [hit.key for hit in memory.recall("tea").hits] == ["k"]
 
 
-def test_what_was_forgotten_is_in_no_kept_index(tmp_path: Path) -> None:
+def test_forgotten_text_is_in_no_saved_index(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea with zebrax")
         memory.write("other", "tea")
@@ -342,7 +342,7 @@ def test_a_collection_takes_the_kept_index_along(lab: Lab) -> None:
     assert images(lab.home("a")) == []
 
 
-def test_what_is_kept_is_told_and_made_anew_when_somebody_asks(tmp_path: Path) -> None:
+def test_index_status_is_shown_and_reindex_rebuilds(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea")
         assert not memory.maintenance.index_status().kept

@@ -53,7 +53,7 @@ def change(memory: Memory, rng: random.Random, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_followed_step_by_step_is_what_is_there(tmp_path: Path, seed: int) -> None:
+def test_incrementally_tracked_texts_equal_a_full_scan(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.scope("work").write("first", "A text")

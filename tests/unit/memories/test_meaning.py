@@ -648,7 +648,7 @@ def test_a_message_that_gets_another_neighbour_has_another_vector(
     assert memory.recall("anything", kind="message").by_meaning
 
 
-def test_what_is_forgotten_has_no_vector_from_then_on_whatever_it_was(
+def test_forgotten_text_of_any_kind_loses_its_vector(
     tmp_path: Path, memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)

@@ -58,7 +58,7 @@ def test_each_kind_is_found_where_it_is_asked_for(memory: Memory) -> None:
     assert not memory.recall("secret", kind="message").moments  # what the system says is none of it
 
 
-def test_what_stands_around_an_entry_counts(memory: Memory) -> None:
+def test_neighbours_of_an_entry_add_to_its_score(memory: Memory) -> None:
     """A day and a session are groups: an answer is found by its question."""
     hits = memory.recall("which harbour do ships sail to", kind="message", explain=True).moments
     assert [hit.text for hit in hits] == ["Which harbour do we sail to?", "To Lisbon, as Ann said."]
@@ -236,7 +236,7 @@ def test_filters(memory: Memory) -> None:
         memory.recall("x", kind="nonsense")  # type: ignore[arg-type]
 
 
-def test_it_follows_what_is_added_taken_back_and_forgotten(memory: Memory) -> None:
+def test_index_follows_added_popped_and_forgotten_messages(memory: Memory) -> None:
     assert texts(memory, "Lisbon", kind="message")
     memory.sessions.add("standup", [{"role": "user", "content": "Lisbon it is."}])
     assert "Lisbon it is." in texts(memory, "Lisbon", kind="message")
@@ -250,7 +250,7 @@ def test_it_follows_what_is_added_taken_back_and_forgotten(memory: Memory) -> No
     assert texts(memory, "Lisbon", kind="message") == []
 
 
-def test_what_was_imported_is_a_candidate_behind_what_is_own(memory: Memory, tmp_path: Path) -> None:
+def test_imported_entry_is_pending_and_ranked_below_own_ones(memory: Memory, tmp_path: Path) -> None:
     with Memory.load("theirs", "none") as other:
         other.note("rumour", text="Everybody sails to Lisbon, Lisbon, Lisbon on Friday")
         with (tmp_path / "theirs.zip").open("wb") as out:
@@ -347,7 +347,7 @@ def keep_nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 0)
 
 
-def test_what_was_read_for_one_question_is_not_read_again_for_the_next(
+def test_entry_read_for_one_question_is_not_read_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = memory.recall("Lisbon harbour", kind="all")

@@ -61,7 +61,7 @@ def test_preview_of_a_program_is_recorded(memory: Memory) -> None:
     ]
 
 
-def test_what_is_done_is_noted_once_with_its_face_and_looking_is_not(memory: Memory) -> None:
+def test_writes_are_audited_once_with_interface_and_reads_are_not(memory: Memory) -> None:
     memory.write("tone", "direct")
     memory.list(), memory.read("tone"), memory.status(), memory.operations.list()
     with acting_as("http", "token1"):
@@ -203,7 +203,7 @@ def test_two_processes_write_one_list(tmp_path: Path) -> None:
         assert len(one.operations.list()) == len(other.operations.list()) == 4
 
 
-def test_what_is_added_while_the_list_is_cut_is_not_lost(
+def test_operation_added_while_the_list_is_trimmed_remains(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for a lock to note something, so another process may add to the file that is just replaced."""

@@ -16,7 +16,7 @@ def memory(tmp_path: Path) -> Memory:
     return Lab(tmp_path).create("a")
 
 
-def test_it_stands_there_and_no_more_here_and_the_timeline_says_so(memory: Memory) -> None:
+def test_promoted_memory_moves_and_the_timeline_records_it(memory: Memory) -> None:
     shop = memory.scope("shop")
     shop.write("tabs", "indent with tabs", type="feedback")
     made = shop.promote("tabs", to="")
@@ -64,7 +64,7 @@ def test_own_text_of_a_scope_that_leads_to_the_target_is_not_hidden_unseen(memor
     assert shop.promote("tabs", to="top", if_match=below.sha256).file.body == "two blanks"
 
 
-def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
+def test_promote_of_pending_or_unknown_memory_is_refused(memory: Memory, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs.md"
     theirs.write_text("not yours")
     shop = memory.scope("shop")

@@ -99,7 +99,7 @@ def test_others_texts_take_no_place_of_own_ones(memory: Memory) -> None:
     assert keys(memory, "tea", limit=3)[0] == "mine" and len(keys(memory, "tea", limit=3)) == 3
 
 
-def test_what_a_header_says_counts(memory: Memory) -> None:
+def test_header_fields_change_the_ranking(memory: Memory) -> None:
     for n in range(6):
         memory.write(f"far{n}", "coffee")
     memory.write("reference", "tea", type="reference")
@@ -110,7 +110,7 @@ def test_what_a_header_says_counts(memory: Memory) -> None:
     assert keys(memory, "tea") == ["important", "feedback", "reference", "doubtful"]
 
 
-def test_what_lay_untouched_fades_by_its_decay(lab: Lab) -> None:
+def test_untouched_memory_fades_by_its_decay(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("slow", "tea", fields={"decay": "90d"})
     memory.write("kept", "tea", fields={"decay": "never"})
@@ -162,7 +162,7 @@ def test_no_flood_of_others_texts_keeps_own_ones_from_being_found(
     assert memory.why("own2", "tea").place == 3
 
 
-def test_what_others_wrote_changes_nothing_of_which_own_texts_are_found(memory: Memory) -> None:
+def test_texts_of_others_do_not_change_which_own_texts_are_found(memory: Memory) -> None:
     """A text of others with the very slip or beginning that somebody types kept own ones from being found by the near word."""
     memory.write("a", "espresso with milk")
     memory.write("b", "categories of tea")
@@ -172,7 +172,7 @@ def test_what_others_wrote_changes_nothing_of_which_own_texts_are_found(memory: 
     assert before == [["a"], ["b"]]
 
 
-def test_who_wrote_in_another_scope_alone_is_not_named(tmp_path: Path) -> None:
+def test_writer_in_another_scope_is_not_named(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     a = lab.create("a")
     a.write("green", "tea")
@@ -244,7 +244,7 @@ def test_the_index_follows_what_another_process_changes(tmp_path: Path) -> None:
     assert keys(memory, "tea", type="user") == []
 
 
-def test_what_recall_looks_through_goes_with_the_keys(lab: Lab) -> None:
+def test_recall_index_is_dropped_with_the_keys(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("a", "tea")
     assert keys(memory, "tea") == ["a"] and memory._open.memories.indexes
@@ -309,7 +309,7 @@ def _compare(memory: Memory, tokens: list[str], texts: dict[str, dict[str, str]]
                     assert text.split()[1] not in block
 
 
-def test_what_was_changed_forgotten_or_is_in_another_scope(memory: Memory) -> None:
+def test_recall_follows_changed_and_forgotten_texts_of_its_scope(memory: Memory) -> None:
     memory.write("role", "baker")
     assert keys(memory, "baker") == ["role"]
     memory.write("role", "teacher")
@@ -360,7 +360,9 @@ def test_filters(lab: Lab) -> None:
         ("x", {"since": "soon"}),
     ],
 )
-def test_what_cannot_be_meant_is_refused(memory: Memory, query: str, more: dict[str, object]) -> None:
+def test_recall_with_invalid_arguments_is_refused(
+    memory: Memory, query: str, more: dict[str, object]
+) -> None:
     with pytest.raises(UsageError):
         memory.recall(query, **more)  # type: ignore[arg-type]
 
@@ -423,7 +425,7 @@ def test_the_context_never_has_more_tokens_than_were_asked_for(
     assert memory.context("tea", max_tokens=tokens, layout=layout) == block  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_meant_by_a_context_is_refused(memory: Memory) -> None:
+def test_context_with_invalid_arguments_is_refused(memory: Memory) -> None:
     with pytest.raises(UsageError, match="needs one"):
         memory.context(layout="turn")
     with pytest.raises(UsageError, match="needs one"):
@@ -442,7 +444,7 @@ def test_a_turn_has_the_best_three_in_1500_bytes(memory: Memory) -> None:
     assert len(memory.context("tea", layout="ranked").shown) == 9
 
 
-def test_what_matches_and_has_no_room_is_named(memory: Memory) -> None:
+def test_match_without_room_in_the_context_is_named(memory: Memory) -> None:
     memory.write("best", "tea tea tea", name="Tea")
     memory.write("long", "tea " + "and much else " * 900)
     memory.write("short", "tea")

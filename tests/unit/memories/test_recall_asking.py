@@ -267,7 +267,9 @@ def test_recall_filters_return_no_other_scope_expired_or_hidden_memory(tmp_path:
         ({"query": "tea", "when": "soonish"}, "is not a time range"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_words(memory: Memory, given: dict[str, Any], said: str) -> None:
+def test_recall_with_invalid_time_or_person_is_refused_in_words(
+    memory: Memory, given: dict[str, Any], said: str
+) -> None:
     memory.write("a", "tea")
     with pytest.raises(UsageError, match=said):
         memory.recall(**given)

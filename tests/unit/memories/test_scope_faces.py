@@ -74,7 +74,7 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     assert memory.scope("alex").list().memories == ()
 
 
-def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
+def test_redirected_scope_is_read_below_its_target(memory: Memory) -> None:
     """Format-next A.6: nothing moves, and a write that gives a part only does not hide the text below behind an empty one."""
     memory.scope("tmp").write("tone", "old", description="d")
     memory.scope("tmp").write("only", "there")
@@ -179,7 +179,7 @@ ODD = ["Work", "a b", "../x", "a/b", "-x", "_x", "", "x\n", "x\0", "wörk", "ｗ
 
 
 @pytest.mark.parametrize("bad", ODD)
-def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path: Path, bad: str) -> None:
+def test_invalid_scope_is_refused_everywhere_and_nothing_is_written(tmp_path: Path, bad: str) -> None:
     """Each parameter that takes a scope; the empty text is the nameless scope where one may be meant, and refused elsewhere."""
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.scopes.make("work")
@@ -222,7 +222,7 @@ def test_titles_that_are_none(tmp_path: Path, title: str) -> None:
         assert memory.scopes.get("work") is None and memory.scopes.list()[0].title == "o"
 
 
-def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
+def test_invalid_calls_on_an_existing_scope_are_refused(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.scopes.make("a")
         memory.scopes.make("b")

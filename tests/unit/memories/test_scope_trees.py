@@ -29,7 +29,7 @@ def test_read(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", VECTORS["written"], ids=lambda row: row["about"])
-def test_what_is_written_is_read(row: dict[str, Any]) -> None:
+def test_exported_scope_tree_is_read_back(row: dict[str, Any]) -> None:
     part = scopes_of(row["tree"])[row["scope"]]
     texts = {**part["files"], **{f"{key}+": text for key, text in part["more"] + part["others"]}}
     assert sorted(texts.values()) == sorted(row.get("texts", {}).values())

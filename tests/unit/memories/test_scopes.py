@@ -86,7 +86,7 @@ def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> No
     assert "](first.md)" in index and "](second.md)" in index
 
 
-def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> None:
+def test_status_check_and_diff_cover_all_scopes(memory: Memory) -> None:
     """Status, the check and a diff speak of every scope; a forgotten one is not counted."""
     for scope in ("", "work", "gone"):
         scoped(memory, scope).write("tone", b"one\n")

@@ -60,7 +60,7 @@ def test_nothing_of_a_plain_memory_leaves_before_somebody_agreed(tmp_path: Path,
         sync(again)  # it is remembered
 
 
-def test_who_brings_a_public_memory_back_is_asked_once(tmp_path: Path, cloud: SimCloud) -> None:
+def test_recovered_public_vault_asks_for_consent_once(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         sync(memory, public_ok=True)
     with device(tmp_path, cloud, "b") as other:
@@ -102,7 +102,7 @@ def test_a_secret_stops_the_publish_and_is_named_not_shown(tmp_path: Path, cloud
         assert not any(KEY.encode() in data for data in cloud.blocks.values())
 
 
-def test_what_was_allowed_is_not_brought_up_again(tmp_path: Path, cloud: SimCloud) -> None:
+def test_allowed_secret_is_not_reported_again(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         memory.write("doc", f"the example key of the manual is {KEY}")
         sync(memory, public_ok=True, allow=["doc"])
@@ -122,7 +122,7 @@ def test_other_devices_texts_are_public_already(tmp_path: Path, cloud: SimCloud)
             sync(b, public_ok=True)
 
 
-def test_what_a_join_brings_is_there_though_the_publish_stopped(tmp_path: Path, cloud: SimCloud) -> None:
+def test_joined_text_is_present_though_the_publish_stopped(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as a:
         sync(a, public_ok=True)
         with device(tmp_path, cloud, "b") as b:

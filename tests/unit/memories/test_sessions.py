@@ -130,7 +130,7 @@ def test_parts_are_bounded_and_an_addition_changes_one(memory: Memory) -> None:
 @pytest.mark.parametrize(
     "item", [7, None, "text", ["list"], {"a": float("nan")}, {"a": {1, 2}}, {"a": b"bytes"}]
 )
-def test_what_is_no_json_object_is_refused_and_nothing_is_added(memory: Memory, item: Any) -> None:
+def test_item_that_is_not_a_json_object_is_refused_and_none_is_added(memory: Memory, item: Any) -> None:
     with pytest.raises(UsageError):
         memory.sessions.add("chat", [{"fine": 1}, item])
     assert memory.sessions.items("chat").items == []
@@ -235,7 +235,7 @@ def test_forgotten_messages_do_not_return_with_additions_elsewhere(lab: Lab) -> 
     assert heard(a) == heard(b) == [] and not a.sessions.forget("chat")
 
 
-def test_what_came_beside_a_wish_to_forget_can_be_forgotten_too(lab: Lab) -> None:
+def test_message_added_next_to_a_forget_can_be_forgotten(lab: Lab) -> None:
     a, b = two(lab)
     a.sessions.add("chat", said("secret"))
     lab.settle(a, b)
@@ -327,7 +327,7 @@ def test_two_programs_on_one_device_add_to_one_session(tmp_path: Path) -> None:
         )
 
 
-def test_what_others_wrote_is_no_part_of_a_session(lab: Lab) -> None:
+def test_messages_of_another_member_are_not_part_of_a_session(lab: Lab) -> None:
     a, b = two(lab)
     of_another(a, b)
     lab.settle(a, b)

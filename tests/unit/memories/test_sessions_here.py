@@ -87,7 +87,7 @@ def test_first_message_of_a_session_here_opens_no_other_session(
         assert len(memory.sessions.items("talk 3").items) == 2
 
 
-def test_whoever_uses_it_sees_no_difference(tmp_path: Path) -> None:
+def test_local_sessions_behave_like_published_ones(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         name = memory.sessions.create(title="A trip").session
         assert len(name) == 12
@@ -128,7 +128,7 @@ def test_no_word_of_it_lies_open_where_the_memory_is_sealed(lab: Lab) -> None:
         assert not path.is_file() or b"canary" not in path.read_bytes(), path
 
 
-def test_what_is_forgotten_leaves_the_disk_where_it_lies_in_the_clear(tmp_path: Path) -> None:
+def test_forgotten_local_session_leaves_the_disk_of_a_public_vault(tmp_path: Path) -> None:
     """Also in a memory that others read: what stays here was published to nobody."""
     lab = Lab(tmp_path)
     lab.mode = "ipfs"

@@ -36,7 +36,7 @@ def _came_between(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     return a, c, reading
 
 
-def test_what_is_not_given_comes_from_the_text_behind_the_token(lab: Lab) -> None:
+def test_omitted_fields_come_from_the_text_of_the_token(lab: Lab) -> None:
     """Only the description is given; the rest is what was read, not what is shown by now."""
     a, c, reading = _came_between(lab)
     written = a.write("tone", description="how to talk", seen=reading)
@@ -220,7 +220,7 @@ def test_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
     assert body(a, "tone") == "v3" and not a.conflicts()
 
 
-def test_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
+def test_text_hidden_by_a_forget_is_settled_with_its_token(lab: Lab) -> None:
     """Findings L13, U12: with its token the hidden text comes back, or stays deleted, and nothing is left over."""
     a, c = _two(lab)
     a.write("tone", "v1")

@@ -76,7 +76,7 @@ def test_a_vacuum_that_cannot_be_leaves_everything_as_it_is(
         assert memory.maintenance.vacuum().after["state.db"] > 0
 
 
-def test_what_is_old_and_no_only_copy_goes_and_is_named_before(
+def test_cleanup_names_and_removes_old_files_that_are_not_only_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_index, "_FEW", 0)

@@ -42,7 +42,7 @@ def test_uses_of_two_devices_are_added_up_in_every_way(tmp_path: Path) -> None:
         lab.close()
 
 
-def test_what_strangers_write_into_such_events_breaks_no_sum() -> None:
+def test_foreign_usage_events_break_no_sum() -> None:
     found = used(
         [
             {

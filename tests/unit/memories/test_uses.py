@@ -31,7 +31,7 @@ def used(memory: Memory) -> dict[tuple[str, str], int]:
     return {place: use.times for place, use in memory._open.uses().all()}
 
 
-def test_what_is_opened_or_given_is_used_and_what_is_found_is_not(lab: Lab) -> None:
+def test_opened_and_delivered_memories_are_used_and_found_ones_are_not(lab: Lab) -> None:
     memory = lab.create("a")
     for key in ("green", "black"):
         memory.write(key, f"{key} tea", description=f"tea {key}")
@@ -51,7 +51,7 @@ def test_what_is_opened_or_given_is_used_and_what_is_found_is_not(lab: Lab) -> N
     assert used(memory)["", "black"] == 2
 
 
-def test_what_a_new_fact_is_held_against_is_not_used(lab: Lab) -> None:
+def test_memory_compared_with_a_new_fact_is_not_used(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
     memory.facts.add("Whoever likes green tea likes black tea")

@@ -172,7 +172,7 @@ def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> N
     assert b.read("list").data == b"ONE\ntwo\nTHREE\n" and not b.read("list").own
 
 
-def test_what_others_forgot_at_the_same_time_stays_and_is_listed(lab: Lab) -> None:
+def test_text_forgotten_elsewhere_at_the_same_time_stays_and_is_listed(lab: Lab) -> None:
     a, b = two(lab)
     with writing(a.replica) as change:
         change.put("m/role", b"one\n", ())
@@ -200,7 +200,7 @@ def test_promote_is_a_persons_word(lab: Lab) -> None:
         a.approve("role", copy="role.conflict-00000000.md")
 
 
-def test_what_came_from_elsewhere_is_others_on_all_own_devices(lab: Lab) -> None:
+def test_foreign_text_is_foreign_on_all_own_devices(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")

@@ -28,7 +28,7 @@ FILE = b"---\nname: Tone\n---\n\nDirect.\n"
         ({"fields": {"expires": "tomorrow"}}, "must be a date"),
     ],
 )
-def test_what_is_refused_before_anything_is_written(asked: dict[str, Any], said: str) -> None:
+def test_invalid_write_request_is_refused(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         WriteRequest(**asked).check()
 
@@ -42,7 +42,7 @@ def test_what_is_refused_before_anything_is_written(asked: dict[str, Any], said:
         {"fields": {"type": "", "decay": "30d", "expires": "2026-11-22T17:30:00Z", "own": "anything"}},
     ],
 )
-def test_what_is_taken(asked: dict[str, Any]) -> None:
+def test_valid_write_request_is_accepted(asked: dict[str, Any]) -> None:
     WriteRequest(**asked).check()
 
 
@@ -53,7 +53,7 @@ def test_text_with_header_is_a_whole_file_unless_declared_a_body() -> None:
     assert WriteRequest(text=b"plain", whole=True).file == b"plain"
 
 
-def test_what_must_stand_there_now() -> None:
+def test_write_request_expects_the_hash_or_no_text() -> None:
     assert [WriteRequest(if_match="ab").expected, WriteRequest(must_be_new=True).expected] == ["ab", ""]
     assert WriteRequest().expected is None
 

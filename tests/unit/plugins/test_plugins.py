@@ -121,7 +121,7 @@ def test_a_turn_that_is_saved_is_told_and_nobody_waits(memory: Memory, lab: Lab,
 
 
 @pytest.mark.parametrize("how", BAD)
-def test_what_a_plugin_does_wrong_reaches_nobody_but_the_log(
+def test_plugin_error_appears_only_in_the_log(
     memory: Memory, lab: Lab, how: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lab.install("bad", bad(BAD[how]))
@@ -139,7 +139,7 @@ def test_what_a_plugin_does_wrong_reaches_nobody_but_the_log(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 @pytest.mark.parametrize("away", [False, True])
-def test_what_a_plugin_started_keeps_nobody_waiting_and_ends_with_it(
+def test_process_started_by_a_plugin_ends_with_it_and_blocks_nobody(
     lab: Lab, tmp_path: Path, away: bool
 ) -> None:
     """It holds the pipe in which the answer would come. `away`: it also left the group of processes, and nobody can know it."""
@@ -174,7 +174,7 @@ def test_what_a_plugin_started_keeps_nobody_waiting_and_ends_with_it(
             time.sleep(0.02)
 
 
-def test_what_cannot_be_loaded_or_is_no_plugin_is_left_out(
+def test_broken_or_invalid_plugin_is_left_out(
     memory: Memory, lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab.install("broken", "import there_is_no_such_module")
@@ -357,7 +357,7 @@ def test_settings_that_change_count_at_once(memory: Memory, lab: Lab) -> None:
     assert "<plugin" not in memory.context("boat").text
 
 
-def test_what_is_fitted_is_never_more() -> None:
+def test_fitted_plugin_text_never_exceeds_its_tokens() -> None:
     parts = [
         PluginText("a", "One line.\nAnother one.\n" * 50),
         PluginText("b", "x" * 5_000),

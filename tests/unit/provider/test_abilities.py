@@ -62,7 +62,7 @@ def _other_bytes(files: dict[str, bytes]) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("keep", "words"), [(_one_file, "came back not"), (_other_bytes, "with other bytes")]
 )
-def test_what_came_back_is_compared_with_what_was_sent(
+def test_returned_blocks_are_compared_with_sent_ones(
     keep: Callable[[dict[str, bytes]], dict[str, bytes]], words: str
 ) -> None:
     """A service that makes a layout of its own and keeps a part passed every check of hashes."""
@@ -81,7 +81,7 @@ def test_what_came_back_is_compared_with_what_was_sent(
     assert said[OVERALL] == "failed: unreliable: fetch blocks failed"
 
 
-def test_what_a_provider_cannot_do_is_said_in_plain_words() -> None:
+def test_missing_abilities_of_a_provider_are_told_in_plain_words() -> None:
     class Silent(SimProvider):
         async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
             raise AssertionError

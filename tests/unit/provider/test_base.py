@@ -54,12 +54,12 @@ class Nothing(ProviderBase):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_what_is_not_overridden_is_refused_in_words(call: str) -> None:
+def test_method_not_overridden_is_refused_in_words(call: str) -> None:
     with pytest.raises(ProviderRefused, match=r"^nothing cannot [a-z ]{3,}$"):
         asyncio.run(CALLS[call](Nothing()))
 
 
-def test_it_keeps_the_contract_and_closes() -> None:
+def test_base_provider_implements_the_contract_and_closes() -> None:
     one = Nothing()
     assert isinstance(one, Provider)
     asyncio.run(one.close())

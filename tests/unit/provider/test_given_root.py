@@ -78,7 +78,7 @@ def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
         assert asyncio.run(b.sync()).published
 
 
-def test_it_counts_beside_names_that_show_older_heads(tmp_path: Path) -> None:
+def test_given_root_is_used_next_to_names_with_older_heads(tmp_path: Path) -> None:
     """The anchor is found, the newest device's name is not."""
     cloud = SimCloud()
     a, words, _ = make(tmp_path, cloud)
@@ -96,7 +96,7 @@ def test_it_counts_beside_names_that_show_older_heads(tmp_path: Path) -> None:
     assert body(restore(tmp_path, "c", old(), words, root=root), "role") == "newer"
 
 
-def test_what_is_not_a_root_of_it(tmp_path: Path) -> None:
+def test_root_of_another_vault_is_refused(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words, root = make(tmp_path, cloud)
     wrong: list[tuple[RootKeys, str, type[IpfsmemError]]] = [

@@ -110,7 +110,7 @@ def without_token(opener: Opener, home: Path, ready: Capabilities = FULL) -> Mem
 PROBLEM = "hidden cannot be used: the token of hidden is not set"
 
 
-def test_what_cannot_be_opened_is_a_value_that_says_why(opener: Opener) -> None:
+def test_provider_that_cannot_be_opened_is_a_value_with_its_reason(opener: Opener) -> None:
     opener.without_token = {"hidden"}
     theirs = SimProvider(name="theirs")
     pool = opening.ProviderPool()
@@ -131,7 +131,7 @@ def test_what_cannot_be_opened_is_a_value_that_says_why(opener: Opener) -> None:
 
 
 @pytest.mark.parametrize("names", [True, False], ids=["names", "lists only"])
-def test_one_that_cannot_be_opened_is_named_and_holds_nothing_up(
+def test_unopened_provider_is_named_and_does_not_block_a_sync(
     opener: Opener, tmp_path: Path, names: bool
 ) -> None:
     """Where the other one keeps no names, the sync ended with the missing token: it was asked for names, and nobody else was."""
@@ -231,7 +231,7 @@ def test_the_loop_of_the_caller_stays_the_current_one(opener: Opener, tmp_path: 
         loop.close()
 
 
-def test_what_fails_on_the_way_is_closed_too(opener: Opener, tmp_path: Path) -> None:
+def test_providers_are_closed_after_a_failure(opener: Opener, tmp_path: Path) -> None:
     with pytest.raises(NoVaultError):
         asyncio.run(Memory.recover("m", provider="one", unlock=ROOT, passphrase=False, home=tmp_path))
     assert opener.still_open() == []
@@ -326,7 +326,7 @@ def test_a_path_above_a_link_is_the_one_that_the_system_means(
     assert lasting_spec("./link") == str(tmp_path / "link")
 
 
-def test_what_is_written_down_means_the_same_everywhere(
+def test_stored_provider_spec_does_not_depend_on_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

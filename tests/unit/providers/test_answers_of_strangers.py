@@ -80,7 +80,7 @@ class _Redirect(NamedTuple):
     status: int
 
 
-def test_what_is_told_of_a_page_and_of_an_address_is_as_before() -> None:
+def test_reasons_of_error_pages_and_addresses_are_shown() -> None:
     page = b"<html><head><style>p {}</style><script>var x = '<b>';</script></head><body><p>no such <b>root</b></p></body>"
     assert reason_of(page).text == "no such root"
     assert reason_of(b"<html><title>502 Bad Gateway</title>x").text == "502 Bad Gateway"

@@ -92,7 +92,7 @@ def test_all_hosts_of_one_provider_share_one_wait() -> None:
     assert second.patience() == limits.little and not second.rests("e")
 
 
-def test_one_that_fails_is_tried_again_a_few_times_and_then_once_a_request() -> None:
+def test_failing_host_is_retried_a_few_times_and_then_once_a_request() -> None:
     sender = Sender("fails")
     assert sender.ask() == "given up" and len(sender.sent) == sender.bounds.retry.attempts
     assert sender.work.pauses == [0.5, 1.0, 2.0]
@@ -103,7 +103,7 @@ def test_one_that_fails_is_tried_again_a_few_times_and_then_once_a_request() -> 
     assert sender.ask() == "given up" and len(sender.sent) == sender.bounds.retry.attempts
 
 
-def test_one_that_takes_no_connection_costs_two_attempts_and_rests() -> None:
+def test_host_that_refuses_connections_costs_two_attempts_and_rests() -> None:
     sender = Sender("takes no connection")
     assert sender.ask() == "given up" and len(sender.sent) == 2
     assert sender.ask() == "rests"
@@ -112,7 +112,7 @@ def test_one_that_takes_no_connection_costs_two_attempts_and_rests() -> None:
     assert sender.ask() == "given up" and len(sender.sent) == 1
 
 
-def test_one_that_asks_to_wait_is_waited_for_and_is_not_down() -> None:
+def test_host_that_asks_to_wait_is_awaited_and_not_called_down() -> None:
     sender = Sender("asks to wait", per_minute=60)
     assert sender.ask() == "given up"
     asked = [pause for pause in sender.work.pauses if pause >= 30]

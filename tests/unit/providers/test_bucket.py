@@ -119,7 +119,7 @@ def test_addresses(rest: str, address: Address) -> None:
         "s3://box:80/x", "http://me.blob.core.windows.net/box", "https://me.blob.core.windows.net:443/box", "https://[::1/box", "s3://bo x", "s3://../etc",
     ],
 )  # fmt: skip
-def test_what_is_no_address(rest: str) -> None:
+def test_invalid_bucket_address_is_refused(rest: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_provider(f"bucket:{rest}", KEYS)
     assert "secret" not in caught.value.diagnostics()
@@ -196,7 +196,7 @@ def test_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.MonkeyP
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_server_says_against_it(at: Bucket) -> None:
+def test_bucket_server_errors_have_hints_that_help(at: Bucket) -> None:
     """Told, put right as told, and then it works."""
     with Refused("Create it in the vendor's console, or correct the name of the bucket or its server."):
         BucketNamed(at, "nobody-made-this").asks()
@@ -269,7 +269,7 @@ def test_trouble_that_passes_is_tried_again(at: Bucket) -> None:
         asks(at)
 
 
-def test_it_changes_while_it_is_read(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bucket_changed_during_a_read_asks_to_sync_again(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = at.open()
 
     def gone(*_: Any) -> Any:
@@ -438,7 +438,7 @@ def _trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("obstore.store.S3Store", trusting)
 
 
-def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_request_follows_no_redirect_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server of a bucket had this machine ask any service of its own network."""
     asked: list[str] = []
 
@@ -885,7 +885,7 @@ def test_closed_bucket_leaves_no_thread_behind(at: Bucket, caplog: pytest.LogCap
     assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
-def test_what_strangers_send_to_the_gate_changes_no_answer() -> None:
+def test_strangers_at_the_gate_change_no_answer() -> None:
     def missing() -> web.Application:
         def knock() -> None:
             where = urlsplit(objects._gate.url)

@@ -76,7 +76,7 @@ def test_no_provider_is_left_out() -> None:
     assert {kind.partition("-")[0] for kind in KINDS} | {"web3storage"} == set(points)
 
 
-def test_it_says_what_it_is_and_costs_nothing(at: Bench) -> None:
+def test_provider_declares_name_and_capabilities_without_requests(at: Bench) -> None:
     async def body() -> None:
         provider = at.open()
         assert (
@@ -92,7 +92,7 @@ def test_it_says_what_it_is_and_costs_nothing(at: Bench) -> None:
     assert at.faults.hits == 0
 
 
-def test_what_it_cannot_do_is_refused(at: Bench) -> None:
+def test_method_without_capability_is_refused(at: Bench) -> None:
     async def body() -> None:
         provider = at.open()
         can = provider.capabilities

@@ -19,7 +19,7 @@ def test_a_folder_is_read_as_the_vectors_say(name: str, tmp_path: Path) -> None:
     assert read(tmp_path, CASES[name]) == CASES[name]["expect"]
 
 
-def test_what_a_device_writes_is_the_same_byte_for_byte() -> None:
+def test_folder_written_by_a_device_equals_the_vector() -> None:
     shown = {path: unb64(data, path) for path, data in CASES["as a device writes it"]["files"].items()}
     assert written() == shown
     assert text(FOLDERS) == OUT.read_text("utf-8")
@@ -28,7 +28,7 @@ def test_what_a_device_writes_is_the_same_byte_for_byte() -> None:
     ]
 
 
-def test_what_the_vectors_must_show(tmp_path: Path) -> None:
+def test_folder_vectors_cover_damage_and_leftovers(tmp_path: Path) -> None:
     """A block that is damaged is given out by none, noted for all, and what others left there says nothing."""
     expect = {name: case["expect"] for name, case in CASES.items()}
     whole = expect["as a device writes it"]

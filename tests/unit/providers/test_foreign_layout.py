@@ -113,7 +113,7 @@ def test_chunks_in_any_order_and_more_than_once() -> None:
     assert given_for([cut(wrapped, [100] * 3), *wrapped[:2]]) == [b"".join(parts)]
 
 
-def test_what_cannot_be_put_together_is_left() -> None:
+def test_incomplete_foreign_layout_is_left_alone() -> None:
     one, two = leaf(b"one"), leaf(b"two")
     lies = cut([one, two], [3, 4])
     assert given_for([lies, one, two]) == []

@@ -10,7 +10,7 @@ duplicates in CARs), and what the Path Gateway Specification says of headers.
 | `dag-scope` | `test_scopes_below_a_path`, `test_an_entity_*` |
 | `entity-bytes` | `test_entity_bytes`, `test_entity_bytes_of_*`, `test_a_range_does_not_need_the_other_blocks` |
 | `car-version`, `car-order`, `car-dups` and the parameters of the type | `test_duplicates`, `test_orders_and_versions` |
-| 404 for a root, or a path, that is not here | `test_what_is_not_here` |
+| 404 for a root, or a path, that is not here | `test_missing_content_is_answered_with_404` |
 | a child that is missing ends the stream, and not as if it were whole | `test_a_tree_with_a_hole_*`, `test_a_hole_far_down_*` |
 | `Content-Type`, `Content-Disposition`, `filename` | `test_names_of_what_is_saved` |
 | `Content-Location`, and that caches hold formats apart | `test_where_the_same_answer_stands` |
@@ -210,7 +210,7 @@ def test_only_if_cached(url: str) -> None:
             )
 
 
-def test_what_is_not_here(url: str) -> None:
+def test_missing_content_is_answered_with_404(url: str) -> None:
     nowhere = raw(b"nowhere")[0]
     for path in (
         f"/ipfs/{nowhere}?format=raw", f"/ipfs/{nowhere}?format=car", f"/ipfs/{nowhere}/a?format=car",

@@ -386,7 +386,7 @@ def test_the_greatest_record_of_all_gateways(two: Two) -> None:
         run(provider, provider.get_name("nonsense"))
 
 
-def test_it_only_reads() -> None:
+def test_gateway_provider_only_reads() -> None:
     provider = open_provider("gateway:http://127.0.0.1:1,https://example.com/ipfs/")
     assert isinstance(provider, Gateways) and isinstance(provider, Provider)
     assert provider.name == "gateway:http://127.0.0.1:1,https://example.com"

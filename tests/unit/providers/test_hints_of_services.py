@@ -48,7 +48,7 @@ def says(at: Account, status: int, text: str = "") -> None:
     at.server.faults.answer("*", ".*", status, text, times=-1)
 
 
-def test_what_an_account_may_not(paid: Account) -> None:
+def test_account_refusals_have_hints_that_help(paid: Account) -> None:
     """After the plan, the token or the size is another, the same question is answered."""
     says(paid, 402)
     with Refused("The plan does not allow this, or its quota is used up."):

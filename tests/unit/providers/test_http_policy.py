@@ -25,7 +25,7 @@ def test_waits_double_up_to_a_limit() -> None:
     assert Retry(attempts=10**6).wait(10**5, None, 1.0) == 20
 
 
-def test_what_the_service_asks_for_comes_on_top() -> None:
+def test_pause_requested_by_the_service_is_added() -> None:
     policy = Retry(attempts=3, first=1, patience=60)
     assert policy.wait(1, 30, 1.0) == 31
     assert policy.wait(1, 60.5, 1.0) is None
@@ -139,7 +139,7 @@ def test_long_reasons_are_cut() -> None:
         "jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJodW50ZXIyMiJ9.hunter22",
     ],
 )
-def test_what_looks_like_a_secret_goes(text: str) -> None:
+def test_text_like_a_secret_is_redacted(text: str) -> None:
     shown = Redactor()(text)
     assert "hunter22" not in shown and REDACTED in shown
 

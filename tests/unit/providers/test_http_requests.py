@@ -120,7 +120,7 @@ REFUSED = (400, 401, 402, 403, 404, 405, 409, 410, 413, 422, 451)
 
 
 @pytest.mark.parametrize("status", UNAVAILABLE)
-def test_what_may_work_later_is_tried_again(site: Site, work: Clockwork, status: int) -> None:
+def test_transient_status_is_retried(site: Site, work: Clockwork, status: int) -> None:
     site.answers = [plain(status), plain(status), plain(200, "fine")]
     http = client(site.url, work)
     [answer] = run(http, http.request("GET", site.url))
@@ -139,7 +139,7 @@ def test_and_given_up_in_the_end(site: Site, work: Clockwork, status: int) -> No
 
 
 @pytest.mark.parametrize("status", REFUSED)
-def test_what_never_works_is_refused_at_once(site: Site, work: Clockwork, status: int) -> None:
+def test_permanent_status_is_refused_at_once(site: Site, work: Clockwork, status: int) -> None:
     site.answers = [plain(status, f'{{"error":"no, {TOKEN}!"}}')]
     http = client(site.url, work)
     error = fails(http, http.request("GET", site.url))
@@ -148,7 +148,7 @@ def test_what_never_works_is_refused_at_once(site: Site, work: Clockwork, status
     assert bool(error.hint) is (status in (401, 402, 403, 410, 413, 451))
 
 
-def test_what_may_not_be_repeated_is_not(site: Site, work: Clockwork) -> None:
+def test_request_that_is_not_idempotent_is_not_repeated(site: Site, work: Clockwork) -> None:
     site.answers = [plain(503)]
     http = client(site.url, work)
     fails(http, http.request("POST", site.url, body=b"x"))
@@ -366,7 +366,7 @@ def test_endless_answers_are_bounded() -> None:
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP"])
 @pytest.mark.parametrize("size", [10, 50_000_000])
-def test_nothing_that_comes_is_decompressed(site: Site, status: int, encoding: str, size: int) -> None:
+def test_response_body_is_never_decompressed(site: Site, status: int, encoding: str, size: int) -> None:
     """A body that nobody asked to be compressed was inflated; now it is refused, as format 8 has it."""
     packed = zlib.compress(bytes(size), wbits=-15 if encoding == "deflate" else 31)
     site.answers = [lambda: web.Response(status=status, body=packed, headers={"Content-Encoding": encoding})]
@@ -667,7 +667,7 @@ async def _once(http: Http, url: str) -> None:
 @pytest.mark.parametrize(
     "bad", ["", "x", "ftp://a", "http://", "http://[", "http://a:99999", "https://a?b", "https://a#b"]
 )
-def test_what_is_no_url(bad: str) -> None:
+def test_invalid_url_is_refused(bad: str) -> None:
     with pytest.raises(ConfigError):
         urls_of(bad, "gateway")
 
@@ -742,7 +742,7 @@ def test_a_host_that_is_silent_is_left_alone_for_a_while(work: Clockwork) -> Non
         run(http, body())
 
 
-def test_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -> None:
+def test_silent_server_costs_one_timeout(work: Clockwork) -> None:
     """It held a sync for 665 s, a minute for each try of each call. Now it is left alone after the first."""
 
     async def talk(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:

@@ -48,10 +48,10 @@ from tests.unit.provider.test_contract import (  # noqa: F401
     test_one_digest_under_two_codecs,
     test_only_new_blocks_need_to_be_sent,
     test_pins,
+    test_record_not_of_the_name_is_refused,
     test_sending_again_changes_nothing,
     test_the_greatest_record_of_a_name_stays,
     test_trees_at_once,
-    test_what_is_no_record_of_the_name_is_refused,
 )
 
 QUICK = Retry(attempts=2, first=0.01, most=0.02)
@@ -195,7 +195,7 @@ def test_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(kubo: Fak
     virtual_time.run(body())
 
 
-def test_what_the_network_answers_late_is_used_the_next_time(kubo: FakeKubo) -> None:
+def test_late_answer_of_the_network_is_used_the_next_time(kubo: FakeKubo) -> None:
     if kubo.number < (0, 40):
         return
 

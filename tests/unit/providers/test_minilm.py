@@ -115,7 +115,7 @@ def test_a_model_that_is_named_and_not_installed_is_an_error(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("data", [b"\x3a\xff", b"\x3b", b"\x3a\x03\x2a\x05\x08", b"\xff" * 20])
-def test_what_is_no_model_is_an_error_in_words(data: bytes) -> None:
+def test_file_that_is_not_a_model_is_refused_in_words(data: bytes) -> None:
     with pytest.raises(FormatError, match="not a readable ONNX file"):
         read_onnx(data)
 

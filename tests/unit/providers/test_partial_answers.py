@@ -86,7 +86,7 @@ def got(kind: str, rest: int) -> dict[CID, bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_an_outage_hides_is_not_said_to_be_gone(kind: str) -> None:
+def test_blocks_hidden_by_an_outage_are_not_reported_missing(kind: str) -> None:
     with pytest.raises(ProviderUnavailable) as caught:
         got(kind, 503)
     assert set(caught.value.blocks) <= set(GIVEN)
@@ -95,5 +95,5 @@ def test_what_an_outage_hides_is_not_said_to_be_gone(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_it_says_it_has_not_is_left_out(kind: str) -> None:
+def test_blocks_denied_by_the_provider_are_left_out(kind: str) -> None:
     assert got(kind, 404) == {cid: BLOCKS[cid] for cid in GIVEN}

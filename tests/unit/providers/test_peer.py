@@ -144,7 +144,7 @@ def test_raw_blocks(url: str) -> None:
     assert ask(url, "/ipfs/bafkqaaa?format=raw").body == b""  # the probe of the gateway specification
 
 
-def test_what_is_not_there_or_not_served(url: str) -> None:
+def test_missing_or_unserved_content_is_answered_by_its_status(url: str) -> None:
     missing = raw(b"missing")[0]
     assert ask(url, f"/ipfs/{missing}?format=raw").status == 404
     assert ask(url, f"/ipfs/{missing}?format=car").status == 404

@@ -96,7 +96,7 @@ def test_a_store_that_cannot_list_shows_nothing_and_is_read_all_the_same() -> No
 
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("kind", ["folder", "simulated"])
-def test_what_is_unpinned_goes_and_nothing_else(tmp_path: Path, kind: str, many: bool) -> None:
+def test_unpin_at_a_peer_removes_the_named_pins_only(tmp_path: Path, kind: str, many: bool) -> None:
     """One by one and many in a request; a second time is no error; other names of the root, and other roots, stay."""
     store: Provider = DirectoryProvider(tmp_path) if kind == "folder" else SimProvider(SimCloud())
 

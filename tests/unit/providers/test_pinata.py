@@ -425,7 +425,7 @@ def test_one_root_keeps_one_name(at: Account) -> None:
     assert entry["name"] == "ipfsmem-another-vault"
 
 
-def test_what_was_taken_away_again_is_no_pin(at: Account) -> None:
+def test_deleted_file_is_not_a_pin(at: Account) -> None:
     """A CAR that got another root was deleted, and a question for a pin of that root was answered with the entry that was gone."""
     at.server.wrong_root = other = tree(head_ipm=b"other").cid
 

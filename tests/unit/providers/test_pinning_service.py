@@ -115,7 +115,7 @@ def test_pins_come_and_go(url: str, cloud: SimCloud, clock: MockClock) -> None:
     asyncio.run(body())
 
 
-def test_what_it_cannot_do_is_refused(url: str) -> None:
+def test_method_without_capability_is_refused(url: str) -> None:
     async def body() -> None:
         service = opened(url)
         with pytest.raises(ProviderRefused, match="accepts no uploads"):
@@ -130,7 +130,7 @@ def test_what_it_cannot_do_is_refused(url: str) -> None:
     asyncio.run(body())
 
 
-def test_it_is_pinned_when_the_blocks_have_come(url: str, cloud: SimCloud) -> None:
+def test_root_is_pinned_once_its_blocks_have_arrived(url: str, cloud: SimCloud) -> None:
     late = build_tree({"late.md": b"four", "x/y.md": b"five"})
 
     async def body() -> None:

@@ -181,7 +181,7 @@ def ask(settings: dict[str, Any], url: str) -> str:
         {"https://[x": "secret-one"},
     ],
 )
-def test_what_is_no_token_of_an_address(given: object) -> None:
+def test_invalid_token_is_refused_and_not_quoted(given: object) -> None:
     with pytest.raises(ConfigError) as caught:
         ask({"peer_token": given}, "https://a.example")
     assert "PEER_TOKEN" in str(caught.value) and "secret" not in f"{caught.value} {caught.value.hint}"

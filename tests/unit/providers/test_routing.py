@@ -179,7 +179,7 @@ SOMEBODY_ELSE = [
 
 
 @pytest.mark.parametrize("answer", NO_RECORD)
-def test_who_has_no_record_says_so(two: Two, answer: web.Response) -> None:
+def test_router_without_the_record_answers_none(two: Two, answer: web.Response) -> None:
     one, other, provider = two
     one.get = other.get = answer
     assert run(provider, provider.get_name(NAME)) is None
@@ -207,7 +207,7 @@ def test_old_records_still_tell_a_sequence(two: Two) -> None:
     assert run(provider, provider.get_name(NAME)) == one.records[NAME]
 
 
-def test_what_is_no_record_never_leaves(two: Two) -> None:
+def test_invalid_record_is_never_sent(two: Two) -> None:
     one, other, provider = two
     for bad in (b"", b"noise", record(1, b"\x08" * 32)):
         with pytest.raises(ProviderRefused):

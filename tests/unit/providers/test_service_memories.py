@@ -94,7 +94,7 @@ def test_concurrent_writes_of_many_devices_are_found_under_each_root(
         ["pinata-car", "pinata-free", "pinata-legacy", "filebase-s3"], ["the same process", "another process"]
     ),
 )
-def test_what_could_not_be_had_once_is_had_later(kind: str, again: str, tmp_path: Path) -> None:
+def test_block_unavailable_once_is_fetched_later(kind: str, again: str, tmp_path: Path) -> None:
     """From where it stands: nothing new leads there, and the root itself was read before."""
     with account(kind) as at:
         at.server.rooted = True

@@ -44,7 +44,7 @@ def test_keys(key: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", VECTORS["not_keys"])
-def test_what_is_no_key(text: str) -> None:
+def test_invalid_signer_key_is_refused_and_not_quoted(text: str) -> None:
     with pytest.raises(FormatError) as caught:
         ucan.parse_signer(text)
     assert len(text) < 10 or text not in str(caught.value)
@@ -100,7 +100,7 @@ def test_delegations_in_every_wrapping(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("text", VECTORS["not_delegations"])
-def test_what_is_no_delegation(text: str) -> None:
+def test_invalid_delegation_is_refused(text: str) -> None:
     with pytest.raises(FormatError):
         ucan.read_proof(text)
 
@@ -139,7 +139,7 @@ def delegation(*cans: str, expires: int | None = 1000, resource: str = SPACE) ->
         (delegation("*", resource=SIGNERS[1].did), "does not allow space/blob/add, upload/add"),
     ],
 )
-def test_what_is_wrong_with_a_delegation(proof: ucan.Proof, wrong: str) -> None:
+def test_delegation_check_names_every_fault(proof: ucan.Proof, wrong: str) -> None:
     found = ucan.check_proof(proof, SIGNERS[1], SPACE, ("upload/add", "space/blob/add"), now=500)
     assert wrong in "; ".join(found)
     assert bool(found) == bool(wrong)
@@ -168,7 +168,7 @@ def test_dids(did: str) -> None:
         "did:w:" + "x" * 600,
     ],
 )
-def test_what_is_no_did(did: str) -> None:
+def test_invalid_did_is_refused(did: str) -> None:
     with pytest.raises(FormatError):
         ucan.did_bytes(did)
 

@@ -361,7 +361,7 @@ def test_uploads_that_the_service_mishandles(
     assert "upload/add" not in liar.asked
 
 
-def test_what_goes_wrong_inside_the_service_is_tried_again(liar: Liar) -> None:
+def test_internal_error_of_the_service_is_retried(liar: Liar) -> None:
     error = {"name": "HandlerExecutionError", "cause": {"name": "TypeError", "message": "fetch failed"}}
     answers: list[Result] = [({"error": error}, [], []), ({"ok": {"results": [], "size": 0}}, [], [])]
     liar.handlers["upload/list"] = lambda _: answers.pop(0)

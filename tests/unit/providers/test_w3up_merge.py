@@ -35,9 +35,7 @@ def tree(texts: Sequence[int]) -> BuiltTree:
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), min_size=2, max_size=6), st.data())
 @settings(max_examples=60, deadline=None)
-def test_what_the_tree_needs_is_carried_and_nothing_else(
-    history: list[list[int]], data: st.DataObject
-) -> None:
+def test_merge_carries_exactly_the_blocks_of_the_tree(history: list[list[int]], data: st.DataObject) -> None:
     trees = [tree(texts) for texts in history]
     stored: set[CID] = set()
     shards: list[bytes] = []

@@ -116,7 +116,7 @@ def sizes(parts: list[tuple[int, int, bytes]]) -> list[tuple[int, int]]:
     return [(group[0][0], max(o + n for o, n, _ in group) - group[0][0]) for group in group_slices(parts)]
 
 
-def test_what_lies_close_together_is_read_at_once() -> None:
+def test_adjacent_slices_are_read_in_one_request() -> None:
     parts = [(9000, 10, b"c"), (0, 100, b"a"), (100, 50, b"b"), (50_000, 1, b"d"), (4000, 90, b"e")]
     assert [[name for _, _, name in group] for group in group_slices(parts)] == [
         [b"a", b"b", b"e"],

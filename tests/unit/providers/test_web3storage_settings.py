@@ -162,7 +162,7 @@ def test_capabilities_follow_the_delegation() -> None:
     assert can(*least, w3up_gateway="https://gateway.example.org") == (True, False, False)
 
 
-def test_what_it_cannot_do_is_refused() -> None:
+def test_method_without_capability_is_refused() -> None:
     provider = Web3Storage(URL, given(w3up_proof=proof("space/blob/add", "upload/add")))
     root = raw_cid(bytes(32))
 

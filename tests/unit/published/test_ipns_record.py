@@ -141,7 +141,7 @@ def test_a_time_before_all_years_is_refused() -> None:
         ("/ipfs/bafkqaaa", 1, LATER, -1),
     ],
 )
-def test_what_no_record_can_hold(value: str, sequence: int, validity: Any, ttl: int) -> None:
+def test_record_with_invalid_fields_is_refused(value: str, sequence: int, validity: Any, ttl: int) -> None:
     with pytest.raises(UsageError):
         ipns_record.make_record(SEED, value, sequence, validity, ttl)
 

@@ -186,7 +186,7 @@ def test_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
     assert again.shown.data == item.shown.data
 
 
-def test_what_was_changed_since_is_not_undone(lab: Lab) -> None:
+def test_change_edited_since_is_not_undone(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     c = lab.restore("c")
     lab.settle(a, c)

@@ -167,7 +167,7 @@ def test_ranks_and_times() -> None:
     assert base.add([claim, by_admin]).view.family_of(PHONE.id) == PHONE.id
 
 
-def test_what_an_epoch_gives_up_it_names() -> None:
+def test_epoch_names_the_keys_it_replaces() -> None:
     """An epoch of a root that does not name a key which another epoch gives does not push that one out."""
     base = _base(LAPTOP)
     silent = says_epoch(ROOT, _key(5, 5), [LAPTOP, ADMIN, OTHER])

@@ -103,7 +103,7 @@ def test_a_second_wallet_brings_its_anchor_and_its_powers() -> None:
 
 
 @pytest.mark.parametrize("by", [LAPTOP, GUEST, PHONE])
-def test_who_is_no_admin_can_do_nothing(by: Party) -> None:
+def test_member_without_admin_role_can_change_nothing(by: Party) -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     for act in (
         lambda: enrolled(ring, by, party("x")),
@@ -115,7 +115,7 @@ def test_who_is_no_admin_can_do_nothing(by: Party) -> None:
             act()
 
 
-def test_what_an_admin_cannot_do() -> None:
+def test_admin_cannot_enrol_admins_or_revoke_roots_and_admins() -> None:
     other = second_wallet("other")
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, other, "admin")
     with pytest.raises(MembershipError):
@@ -202,7 +202,7 @@ def test_successor() -> None:
     assert not reader.view.may_write(party("x").id)
 
 
-def test_who_cannot_name_a_successor() -> None:
+def test_root_successor_or_revoked_device_cannot_name_a_successor() -> None:
     ring = new_ring(LAPTOP)
     new = party("new").signer
     for who in (ROOT, RECOVERY, PHONE):
@@ -257,7 +257,7 @@ def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
     assert forked.view.sealing == ring.view.sealing
 
 
-def test_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> None:
+def test_statement_of_revoked_admin_stands_only_if_every_root_keeps_it() -> None:
     """Words that were revoked cannot revoke anybody, whoever carries it."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
@@ -272,7 +272,7 @@ def test_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> Non
     assert PHONE.id not in less.view.members and GUEST.id in less.view.members
 
 
-def test_what_an_admin_said_of_others_becomes_no_roots_word_by_itself() -> None:
+def test_statement_of_an_admin_does_not_become_that_of_a_root() -> None:
     """Found words removed an honest device, and then each unlock, new key or revoke of something else made that the wallet's
     own word: what the root signed meanwhile must not keep the device out when the words and all that they said are ended."""
     ring = enrolled(new_ring(LAPTOP, GUEST, PHONE), ROOT, ADMIN, "admin")
@@ -314,7 +314,7 @@ def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> Non
 
 
 @pytest.mark.parametrize("by", [(OTHER,), (OTHER, OTHER), (OTHER, ROOT), (OTHER, ROOT, OTHER), (ROOT, OTHER)])
-def test_who_repeats_what_an_admin_said_does_not_make_it_its_own_word(by: tuple[Party, ...]) -> None:
+def test_repeated_statement_of_an_admin_does_not_become_ones_own(by: tuple[Party, ...]) -> None:
     """A second wallet made a key while found words kept a device out. Its epoch had to repeat that, and the next one said it in the
     names of both; so the device stayed out when the words, and all that they said, had ended."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
@@ -342,7 +342,7 @@ def test_revokes_of_those_whom_nobody_else_let_in_are_not_let_stand() -> None:
     assert len(listed) == 1
 
 
-def test_what_does_not_fit_into_a_revoke_ends() -> None:
+def test_enrolments_over_the_size_of_a_revoke_end() -> None:
     """A lost device that an admin removed stays out, whatever that admin let in afterwards; nothing is said anew in the root's
     name, and what the admin let in has no better standing than before."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
@@ -373,7 +373,7 @@ def test_a_revoke_by_a_root_gives_nobody_a_better_standing() -> None:
 
 
 @pytest.mark.slow
-def test_what_admins_say_leaves_roots_their_room() -> None:
+def test_statements_of_admins_leave_room_for_roots() -> None:
     """Two pairs of found words filled the list of members by what was let stand, or said again in the wallet's name: no device
     could be revoked any more."""
     ring = new_ring(LAPTOP, GUEST)
@@ -480,7 +480,7 @@ def test_ids_are_of_the_key() -> None:
     assert device.id == member_id(signer.public) == "34750f98bd59fcfc"
 
 
-def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
+def test_revoke_of_an_admin_says_whether_its_statements_stand() -> None:
     """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ADMIN, PHONE)

@@ -203,7 +203,7 @@ def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
     assert _unlocked(met, 8).view.sealing is not None and not members_without_key(_unlocked(met, 8).view)
 
 
-def test_who_was_let_in_by_two_stays_when_one_goes() -> None:
+def test_member_enrolled_by_two_stays_when_one_is_revoked() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, OTHER, "admin")
     ring = enrolled(enrolled(ring, ADMIN, PHONE), ADMIN, TABLET)
     ring = rotate(enrolled(ring, OTHER, PHONE, n=6), ROOT.signer, ek(1), box=fixed_box)
@@ -230,7 +230,7 @@ def test_a_new_key_outdoes_what_stood_for_the_same_people() -> None:
     assert [epoch.of for epoch in _epochs(ring)] == [()] and PHONE.opens(ring.serialise()) == ring
 
 
-def test_what_an_epoch_rests_on_decides_what_it_may_replace() -> None:
+def test_base_of_an_epoch_decides_which_keys_it_replaces() -> None:
     """Or it would take with it, when it ends, what another device still holds that never saw it."""
     ring = enrolled(enrolled(new_ring(), ROOT, ADMIN, "admin"), ROOT, OTHER, "admin")
     names, key, greater = ring.view.names, ek_of(9, 1), ek_of(10, 2)
@@ -259,7 +259,7 @@ def test_what_an_epoch_rests_on_decides_what_it_may_replace() -> None:
         assert both.join(ended) == ring.add([old]).join(ended).join(ring.add([new])), (by.name, of, later)
 
 
-def test_what_fills_the_ring_keeps_no_root_from_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_ring_does_not_withhold_a_key_from_a_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a ring is nearly full, a key goes to the roots and to whom they let in. The phone, which words let in that let in
     hundreds, waits for the way out that is the same as ever."""
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)

@@ -70,7 +70,7 @@ def test_a_stream_inside_an_object_has_the_same_verdict(row):
         assert SEALER.open(objects.MEMORY, V["ctx"], sealed) == right
 
 
-def test_what_is_not_worth_compressing():
+def test_incompressible_text_is_stored_uncompressed():
     assert deflate_if_smaller(b"a" * 508) is None  # one bucket either way
     stream = deflate_if_smaller(b"a" * 509)
     assert stream is not None and len(stream) < 30

@@ -53,7 +53,7 @@ def test_a_summary_stands_for_what_it_covers_and_the_rest_stays() -> None:
     assert resumed(session, 100)[1:] == [one.item for one in entries[80:100]]
 
 
-def test_what_another_device_added_meanwhile_is_not_covered() -> None:
+def test_messages_added_by_another_device_meanwhile_are_not_covered() -> None:
     entries = sorted([*covering(turns(30), 40), *turns(1, B, since=5)])
     session = told(entries)
     assert [one.item["content"] for one in session.after[:2]] == ["user 0", "assistant 0"]

@@ -174,7 +174,7 @@ def test_half_a_character_is_read_as_the_mark_for_an_unknown_one() -> None:
         assert read_message({"role": "assistant", "content": [{"type": "text", "text": text}]}).text == read
 
 
-def test_what_is_nested_very_deep_says_nothing() -> None:
+def test_deeply_nested_message_has_no_text() -> None:
     deep: Any = "end"
     for _ in range(5_000):
         deep = {"content": deep}

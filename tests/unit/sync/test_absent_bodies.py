@@ -46,7 +46,7 @@ def name_objects(member: Memory, digests: Sequence[bytes], size: int = 556) -> s
     return {raw_cid(digest) for digest in digests}
 
 
-def test_what_nobody_has_is_asked_for_a_part_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_that_nobody_has_are_requested_in_parts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     _, b, m = lab.three()
     objects = name_what_never_was(m, 40)
@@ -67,9 +67,7 @@ def test_what_nobody_has_is_asked_for_a_part_at_a_time(lab: Lab, monkeypatch: py
     assert asked() == objects
 
 
-def test_what_comes_back_is_taken_at_once_however_much_it_is(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_returned_objects_are_all_fetched_at_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     a, b, _ = lab.three()
     for n in range(40):
@@ -88,7 +86,7 @@ def test_what_comes_back_is_taken_at_once_however_much_it_is(
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_who_names_what_begins_with_the_same_digits_hides_no_text(lab: Lab, before: bool) -> None:
+def test_object_name_with_a_shared_hash_prefix_hides_no_text(lab: Lab, before: bool) -> None:
     """Objects are called by the first forty digits of their hash: a writer named others with these digits while a text could
     not be had, and it was never asked for again, by nobody."""
     a, b, m = lab.three()

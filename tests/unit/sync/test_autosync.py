@@ -68,7 +68,7 @@ FAST = {"idle": 0.001, "most": 0.01, "every": 0.005}
 NEVER = {"idle": 3600.0, "most": 3600.0, "every": None}
 
 
-def test_what_others_write_arrives_though_nothing_is_written_here(lab: Lab) -> None:
+def test_writes_of_others_arrive_without_local_writes(lab: Lab) -> None:
     a, b, _ = lab.three()
 
     async def work() -> None:
@@ -281,7 +281,7 @@ def test_any_other_failure_does_not_end_it_silently(lab: Lab) -> None:
     assert set(heard.errors()) == {RuntimeError}
 
 
-def test_what_told_raises_is_raised_at_the_end_and_the_rest_is_published(lab: Lab) -> None:
+def test_callback_error_is_raised_at_the_end_and_writes_are_published(lab: Lab) -> None:
     a = lab.create("a")
 
     class Mine(Exception):

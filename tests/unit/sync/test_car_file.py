@@ -45,7 +45,7 @@ def test_a_version_of_another_memory_is_not_used_and_no_file_that_is_none(tmp_pa
             asyncio.run(one.sync(car=tmp_path / "nowhere.car"))
 
 
-def test_what_a_device_saved_that_can_send_nothing_is_taken_in(tmp_path: Path) -> None:
+def test_car_of_a_device_without_upload_is_synced(tmp_path: Path) -> None:
     laptop = tmp_path / "laptop"
     with made(tmp_path, "one") as one:
         one.write("tone", "Be direct.")

@@ -198,7 +198,7 @@ def test_where_the_files_lay_may_be_changed(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("field", ["root", "rings", "missing"])
-def test_what_is_known_of_a_provider_may_be_changed(lab: Lab, field: str) -> None:
+def test_damaged_presence_row_causes_a_full_check(lab: Lab, field: str) -> None:
     """A changed letter leaves it JSON, and no CID: then everything is due to be looked at."""
     a, _ = two(lab)
     (row,) = a.replica.db.connection.execute("SELECT row FROM presence").fetchone()

@@ -139,7 +139,7 @@ def test_a_lone_root_without_its_lie_is_seen_otherwise(name: str) -> None:
     assert list(seen["heads"].values()) == ["joined"]
 
 
-def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
+def test_data_declared_lost_by_a_forged_vault_existed_before() -> None:
     losing = {}
     for name, (shape, _) in KEPT_SHAPES.items():
         made = Kept(name)

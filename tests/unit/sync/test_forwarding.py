@@ -137,7 +137,7 @@ def test_a_place_that_does_not_take_what_is_new_is_not_followed_to(
     assert [*c.replica.config.providers] == [homes.q]
 
 
-def test_who_comes_to_the_old_place_later_is_told_too(homes: Homes) -> None:
+def test_late_visitor_of_the_old_provider_is_forwarded(homes: Homes) -> None:
     a, _ = homes.pair()
     asyncio.run(a.providers.move(homes.q))
     e = homes.restore("e")

@@ -231,7 +231,7 @@ def test_a_mass_delete_hidden_in_a_greater_false_alarm_keeps_its_guard(
     assert sorted(one.gone for one in stay.values()) == [21, 22, 26]
 
 
-def test_who_wrote_under_a_name_first_does_not_own_what_others_write_there(lab: Lab) -> None:
+def test_first_author_of_a_name_does_not_own_later_texts(lab: Lab) -> None:
     """A device remembered the first author of a text alone: what somebody wrote over the stub of another counted as that
     one's, and went unsaid where this one had written much else."""
     a, b, m = lab.three()
@@ -300,7 +300,7 @@ def test_the_day_of_the_count_is_the_last_one_whenever_that_began(lab: Lab) -> N
     assert before in guarded(a.replica.db)
 
 
-def test_who_is_called_like_a_root_is_not_meant_by_it(lab: Lab) -> None:
+def test_device_labelled_like_a_root_is_not_confused_with_it(lab: Lab) -> None:
     """The word for one false alarm dropped also the right guard against a device that had taken that root as its label."""
     a, b, m = lab.three()
     roots = []
@@ -331,7 +331,7 @@ def test_who_is_called_like_a_root_is_not_meant_by_it(lab: Lab) -> None:
         ({"a b": 9, "b": 2}, {"a": 10**6}, (11, {"b": 11})),
     ],
 )
-def test_what_a_mass_delete_is(
+def test_mass_delete_is_recognised_by_lost_and_remaining_texts(
     lost: dict[str, int], stands: dict[str, int], found: tuple[int, dict[str, int]] | None
 ) -> None:
     assert tally_mass_delete(lost, lambda: stands) == found

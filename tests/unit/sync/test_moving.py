@@ -75,7 +75,7 @@ def test_moving_away_from_the_only_one_when_it_is_dead(tmp_path: Path, lists: bo
     assert a.read("b-last") is not None
 
 
-def test_what_a_dead_one_alone_holds_of_old_roots_does_not_hold_a_move_up(tmp_path: Path) -> None:
+def test_unreadable_old_roots_of_a_dead_provider_do_not_block_a_move(tmp_path: Path) -> None:
     """A device that joined the newest never needed the rest of older ones: they are told as incomplete."""
     lists = msgspec.structs.replace(FULL, names=False)
     old, new = (SimProvider(SimCloud(), name=name, capabilities=lists) for name in ("old", "new"))

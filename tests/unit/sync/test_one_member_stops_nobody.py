@@ -180,7 +180,7 @@ def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab
     assert ring is not None and len(ring.view.members) == 5
 
 
-def test_who_finds_no_room_in_a_memory_still_reads_it_and_can_make_room(
+def test_member_without_room_in_a_vault_reads_it_and_can_make_room(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where roots themselves let in so many."""
@@ -398,7 +398,7 @@ def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
     assert "by B" in all_texts(a)
 
 
-def test_what_found_words_revoked_ends_with_them_when_nothing_is_to_stand(lab: Lab) -> None:
+def test_revoke_by_stolen_words_ends_with_them_if_nothing_stands(lab: Lab) -> None:
     """A revoke syncs first, unlocked: the very step that took the words away made their revoke of an honest device a root's, for
     ever."""
     a, b, m = lab.three()

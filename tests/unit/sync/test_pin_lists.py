@@ -153,7 +153,7 @@ def test_unreadable_newest_version_is_joined_from_older_ones(tmp_path: Path) -> 
     assert any(root in n.detail and "was not joined" in n.detail for n in b.restored.notices)
 
 
-def test_one_that_gives_nothing_is_not_asked_for_every_root(tmp_path: Path) -> None:
+def test_provider_without_answers_is_not_asked_for_every_root(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", connection(cloud))
     publish(a, "k", 2)
@@ -184,7 +184,7 @@ def shape(*heads: Head) -> dict[str, set[str]]:
     }
 
 
-def test_what_holds_what() -> None:
+def test_covering_heads_follow_from_their_contexts() -> None:
     one = head("one", {"a": (1, "x")})
     two = head("two", {"a": (2, "y")}, one, h=1)
     three = head("three", {"a": (2, "y"), "b": (1, "z")}, two, h=2)

@@ -84,7 +84,7 @@ def test_every_twelve_hours_and_not_before(lab: Lab) -> None:
     assert {name: puts(provider, name) for name in first} == {own(a): 2, ANCHOR: 2}
 
 
-def test_what_was_put_when_outlives_the_process(lab: Lab) -> None:
+def test_times_of_record_puts_survive_the_process(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     a.close()
@@ -149,7 +149,7 @@ def test_a_network_that_forgets_is_told_again_also_of_devices_that_are_off(lab: 
     assert {name: found[-1] for name, found in network.cloud.names.items()} == newest
 
 
-def test_what_is_seen_first_at_a_channel_that_forgets_is_put_at_once(lab: Lab) -> None:
+def test_record_first_seen_at_a_forgetful_channel_is_put_at_once(lab: Lab) -> None:
     """Nobody says how old it is there."""
     a, b, _ = lab.three()
     network = router(lab.clock)
@@ -240,7 +240,7 @@ def test_the_oldest_put(lab: Lab) -> None:
     assert oldest_put(a.replica, [SimProvider(name="unknown")]) is None
 
 
-def test_what_cannot_be_published_does_not_let_names_be_forgotten(lab: Lab) -> None:
+def test_failed_publish_does_not_stop_record_renewal(lab: Lab) -> None:
     """A full account, or a text that looks like a secret, may stop publishing for days."""
     a, b, _ = lab.three()
     network = router(lab.clock)

@@ -46,7 +46,7 @@ def test_idle_after_the_last_write_and_most_after_the_first() -> None:
     assert pace.due() == 100
 
 
-def test_what_is_written_while_a_sync_runs_waits_for_the_next() -> None:
+def test_write_during_a_sync_waits_for_the_next() -> None:
     pace = Pace(30, 600, None, 0)
     pace.wrote(0)
     pace.begins()
@@ -112,7 +112,7 @@ def test_times_that_are_none(idle: float, most: float, every: float) -> None:
         Pace(idle, most, every, 0)
 
 
-def test_what_waiting_helps_against() -> None:
+def test_transient_errors_are_those_that_waiting_helps() -> None:
     assert may_pass(ProviderUnavailable("x")) and may_pass(LockedError("x"))
     for error in (
         ProviderRefused("x"), NoVaultError("x"), SecretsError("x"), ConfigError("x"), StorageError("x"), ValueError("x")

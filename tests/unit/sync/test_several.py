@@ -35,7 +35,7 @@ def test_publish_to_all_read_from_any(tmp_path: Path) -> None:
         assert root in {entry.root for entry in b.versions.list()}
 
 
-def test_one_that_is_down_holds_nothing_up_and_gets_it_later(tmp_path: Path) -> None:
+def test_provider_that_is_down_blocks_nothing_and_is_updated_later(tmp_path: Path) -> None:
     first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
     a = device(tmp_path, "a", [first, second])
     a.write("k", "text")
@@ -68,7 +68,7 @@ def test_a_block_that_one_provider_spoilt_comes_from_the_other(tmp_path: Path) -
     assert b.read("k").file.body == "text"  # type: ignore[union-attr]
 
 
-def test_one_that_only_pins_gets_every_root_that_another_took(tmp_path: Path) -> None:
+def test_pin_only_provider_gets_every_root_of_the_others(tmp_path: Path) -> None:
     """A pinning service takes no uploads: what the others hold is pinned there too, and again when it was down."""
     cloud = SimCloud()
     holder = SimProvider(cloud, name="node")
@@ -91,7 +91,7 @@ def test_one_that_only_pins_gets_every_root_that_another_took(tmp_path: Path) ->
     assert pinner.calls.count("pin") > before
 
 
-def test_one_that_only_pins_cannot_be_the_only_one(tmp_path: Path) -> None:
+def test_pin_only_provider_cannot_be_the_only_one(tmp_path: Path) -> None:
     pinner = SimProvider(
         SimCloud(), name="service", capabilities=Capabilities(put=False, pin=True, list=True)
     )
@@ -102,7 +102,7 @@ def test_one_that_only_pins_cannot_be_the_only_one(tmp_path: Path) -> None:
     assert pinner.calls.count("pin") == 0
 
 
-def test_what_was_committed_but_did_not_arrive_still_waits(tmp_path: Path) -> None:
+def test_committed_version_that_was_not_uploaded_stays_pending(tmp_path: Path) -> None:
     """The commit is on disk before the upload: `status` must not take it for published, nor `flush`."""
     provider = SimProvider(SimCloud(), name="one")
     a = device(tmp_path, "a", [provider])
@@ -174,7 +174,7 @@ def test_gc_with_one_that_is_down_goes_on_at_the_other(tmp_path: Path) -> None:
         asyncio.run(a.maintenance.gc(dry_run=True))
 
 
-def test_what_one_of_two_refuses_for_good_is_told_as_that_with_what_helps(
+def test_permanent_refusal_by_one_of_two_providers_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
@@ -245,7 +245,7 @@ def test_provider_that_refuses_every_request_is_reported_once(
     assert report.published and report.exit_code == 7
 
 
-def test_what_one_that_only_pins_refuses_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_by_a_pin_only_provider_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cloud = SimCloud()
     pins = Capabilities(put=False, pin=True, list=True, unpin=True)
     pinner = SimProvider(cloud, name="service", capabilities=pins)

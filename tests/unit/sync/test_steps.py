@@ -84,7 +84,7 @@ def test_older_roots_are_found_beside_what_was_found(lab: Lab, two: tuple[Memory
     assert not found.lists_read or older == found
 
 
-def test_what_an_outage_hides_is_no_loss_and_stays_unread(lab: Lab, two: tuple[Memory, Memory]) -> None:
+def test_heads_hidden_by_an_outage_stay_unread_and_are_no_loss(lab: Lab, two: tuple[Memory, Memory]) -> None:
     _, b = two
     run = _run(lab, b)
     found = asyncio.run(discover(run))
@@ -96,7 +96,7 @@ def test_what_an_outage_hides_is_no_loss_and_stays_unread(lab: Lab, two: tuple[M
     assert lab.sync(b).changes.changed == {"": ("tone",)}
 
 
-def test_what_steps_hand_on_cannot_be_changed() -> None:
+def test_results_of_sync_steps_are_immutable() -> None:
     for value in (DiscoveredHeads(), Admitted(DiscoveredHeads()), Joined(), Published()):
         for field in value.__struct_fields__:
             with pytest.raises(AttributeError):

@@ -40,7 +40,7 @@ def expected(name: str) -> dict[str, Any]:
     return found
 
 
-def test_what_the_vectors_must_show() -> None:
+def test_vault_vectors_cover_the_cases_of_the_format() -> None:
     """That the file was made by the program that reads it proves little, so here stands in words what must be in it."""
     heads = expected("two heads that nobody joined")
     memories = heads["memories"]

@@ -266,7 +266,7 @@ def test_random_is_the_same_everywhere() -> None:
     assert sorted(SeededRandom(0).shuffled(range(50))) == list(range(50))
 
 
-def test_what_was_to_fail_later_fails_no_more() -> None:
+def test_stopped_failures_do_not_happen_later() -> None:
     provider = SimProvider()
     provider.fail_call(1)
     provider.lose_answer(3)

@@ -46,7 +46,7 @@ def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
     works(tools["memory_store"], key="a:b", value="x")
 
 
-def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str, Tool]) -> None:
+def test_existing_memory_is_shown_and_can_then_be_replaced(tools: dict[str, Tool]) -> None:
     text, said = told(tools["remember"], key="tone", body="soft")
     hinted(
         "This is the current text. To replace it, call remember again with the whole new text and this seen value; for another subject choose another key.",

@@ -56,7 +56,7 @@ def test_an_agent_is_told_of_types_commands_and_age_and_every_rule() -> None:
         ),
     ],
 )
-def test_what_could_be_better_is_said_in_order(
+def test_shortcomings_are_listed_in_order(
     key: str, fields: dict[str, str], body: str, said: tuple[str, ...]
 ) -> None:
     found = shortcomings(key, MemoryFile(fields, body))
@@ -65,7 +65,7 @@ def test_what_could_be_better_is_said_in_order(
         assert part in one and "hunter2" not in one and "kX9v" not in one
 
 
-def test_who_remembers_is_told_and_nothing_is_refused() -> None:
+def test_remember_reports_shortcomings_and_refuses_nothing() -> None:
     with Memory.load("alex", "none") as memory:
         model = Model(memory)
         done = model("remember", key="call-2026-04-14", body="api_key: kX9vQ2mL7pR4tW8zB3nJ6cH1")

@@ -117,7 +117,7 @@ def test_long_text_is_replaced_or_forgotten_only_after_reading_to_its_end(
     assert model("forget", key="long", confirm=confirm).structured["forgotten"]
 
 
-def test_what_was_shown_of_others_replaces_nothing_of_one_s_own(lab: Lab) -> None:
+def test_shown_text_of_others_replaces_no_own_text(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")

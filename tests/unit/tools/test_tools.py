@@ -103,7 +103,7 @@ def test_toolset_matches_documents_and_every_tool_describes_parameters(memory: M
         ("save_memory", {"fact": "x", "category": "secret"}, "category is one of preference"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_done(
+def test_wrong_tool_call_is_refused_and_nothing_is_done(
     memory: Memory, model: Model, tool: str, given: dict[str, Any], said: str
 ) -> None:
     before = memory.files(), memory.timeline.read()

@@ -110,7 +110,7 @@ def test_provider_failing_during_search_says_that_nothing_was_made() -> None:
     )
 
 
-def test_what_keeps_a_new_memory_from_being_published_says_that_it_is_here() -> None:
+def test_failed_first_publish_says_that_the_vault_exists() -> None:
     async def sync(error: Exception | None) -> SyncReport:
         if error is not None:
             raise error

@@ -134,7 +134,7 @@ def test_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path) ->
 
 @pytest.mark.parametrize("channel", [FULL, LISTS, NAMES], ids=["all", "lists", "names"])
 @pytest.mark.parametrize("made", ["encrypted-ipfs", "ipfs"])
-def test_who_opens_says_the_kind_and_the_error_shows_both(
+def test_wrong_mode_is_refused_and_the_error_names_both(
     tmp_path: Path, made: ModeName, channel: object
 ) -> None:
     """Format-next traces E.1 and E.2: a vault of the other kind is told and never taken."""
@@ -290,7 +290,7 @@ def test_failing_list_of_the_main_anchor_hides_no_other_providers_list(tmp_path:
     assert restore(tmp_path / "b", [*providers], key=words).read("plans") is not None
 
 
-def test_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
+def test_silence_of_a_provider_without_lists_is_no_proof(tmp_path: Path) -> None:
     """Certain is only silence of what would have told."""
     cloud = SimCloud()
     mute = msgspec.structs.replace(FULL, names=False, list=False)
@@ -315,7 +315,7 @@ def test_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["unavailable", "refused", "nothing to upload to"])
-def test_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: Path, how: str) -> None:
+def test_readable_vault_is_recovered_from_a_write_protected_provider(tmp_path: Path, how: str) -> None:
     """A write-protected or full place is enough; enrolment goes out later, without the words."""
     stick = tmp_path / "stick"
     stick.mkdir()

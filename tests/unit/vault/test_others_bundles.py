@@ -185,19 +185,19 @@ def test_an_export_by_its_cid(cloud: SimCloud) -> None:
 
 
 @pytest.mark.parametrize("name", ["hello.txt", "memory/none.txt"])
-def test_what_is_no_bundle(cloud: SimCloud, name: str) -> None:
+def test_root_that_is_not_a_bundle_is_refused(cloud: SimCloud, name: str) -> None:
     with pytest.raises(FormatError):
         opened(cloud, publish(cloud, {name: b"x"}))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "size"), [(20_001, 4), (70, 1 << 20)], ids=["too many", "too large"])
-def test_what_is_too_much(cloud: SimCloud, count: int, size: int) -> None:
+def test_bundle_over_the_limits_is_refused(cloud: SimCloud, count: int, size: int) -> None:
     with pytest.raises(LimitError):
         opened(cloud, publish(cloud, {f"memory/k{n}.md": b"%04d" % n * (size // 4) for n in range(count)}))
 
 
-def test_what_cannot_be_a_memory_is_named_and_the_rest_is_there(cloud: SimCloud) -> None:
+def test_invalid_files_of_a_bundle_are_named_and_the_rest_is_read(cloud: SimCloud) -> None:
     root = publish(
         cloud,
         {"memory/good.md": b"text\n", "memory/huge.md": b"x" * 1_100_000, "memory/bytes.md": b"\xff\xfe",

@@ -51,7 +51,7 @@ def opened(folder: Path) -> Memory:
     return Memory.load("default", home=folder.parent)
 
 
-def test_what_is_held_opens_no_root(folder: Path) -> None:
+def test_cached_keys_open_no_root(folder: Path) -> None:
     """A memory without a wallet keeps its root on this device, under a key that is never held."""
     unlock_device(folder, PASSPHRASE, 600)
     with opened(folder) as memory:
@@ -105,7 +105,7 @@ def test_without_the_passphrase_until_it_is_locked(folder: Path) -> None:
         opened(folder)
 
 
-def test_what_is_held_is_neither_passphrase_nor_key_in_the_clear(folder: Path) -> None:
+def test_cache_holds_neither_passphrase_nor_plain_key(folder: Path) -> None:
     """Neither half has any of the three keys; the key of the kernel has no byte of the file."""
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()
@@ -120,7 +120,7 @@ def test_what_is_held_is_neither_passphrase_nor_key_in_the_clear(folder: Path) -
     assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_cannot_be_unlocked(folder: Path, tmp_path: Path) -> None:
+def test_unlock_with_invalid_arguments_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(PassphraseError):
         unlock_device(folder, "wrong", 600)
     with pytest.raises(PassphraseError):
@@ -247,7 +247,7 @@ def test_a_look_from_a_container_locks_nothing(folder: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("how", ["moved", "removed", "another"])
-def test_what_was_unlocked_goes_when_its_memory_is_not_there(folder: Path, tmp_path: Path, how: str) -> None:
+def test_cached_keys_are_dropped_once_the_vault_is_gone(folder: Path, tmp_path: Path, how: str) -> None:
     """Both halves are found by where it was, and by what the half in the runtime directory says."""
     new = tmp_path / "new" / "default"
     for by_name in (True, False):
@@ -291,7 +291,7 @@ def test_a_copy_of_the_memory_does_not_open(folder: Path, tmp_path: Path) -> Non
     assert unlocked_until(folder) is not None, "the original is where it was"
 
 
-def test_what_somebody_else_put_there_is_never_believed(folder: Path, tmp_path: Path) -> None:
+def test_cache_file_of_somebody_else_is_never_believed(folder: Path, tmp_path: Path) -> None:
     """A link, a pipe, a file that others may read, one of another user, damage in every byte, nonsense, too much of it."""
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()
@@ -588,7 +588,7 @@ def test_fifty_times_leave_nothing(folder: Path) -> None:
     assert runtime_files() == [] and held_keys(folder) == []
 
 
-def test_what_does_not_go_is_said(folder: Path) -> None:
+def test_cache_file_that_cannot_be_removed_is_reported(folder: Path) -> None:
     """Something that is no file stands in the place of the wrapped half: the key goes all the same."""
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()

@@ -12,7 +12,7 @@ from ipfsmem.wallet.passphrases import MIN_CHARACTERS, counting_characters, requ
     "weak",
     ["x", "brief", "aaaaaaaaaaaaaaaaaaaa", "1234567890123", "abcdefghijkl", "aabbccddeeff", "Password", "qwertyuiop ", "", "９９９９９９９９９９"],
 )  # fmt: skip
-def test_what_is_refused(weak: str) -> None:
+def test_weak_passphrase_is_refused_and_not_quoted(weak: str) -> None:
     with pytest.raises(PassphraseError) as refused:
         require_strong(weak)
     assert not weak.strip() or weak not in f"{refused.value} {refused.value.hint}"
@@ -21,11 +21,11 @@ def test_what_is_refused(weak: str) -> None:
 @pytest.mark.parametrize(
     "fine", ["open sesame", "correct horse", "kq7!Rw2z", "Überraschung!", "日本語の長い合言葉です"]
 )
-def test_what_is_taken(fine: str) -> None:
+def test_strong_passphrase_is_accepted(fine: str) -> None:
     require_strong(fine)
 
 
-def test_what_only_repeats_or_counts_on_counts_once() -> None:
+def test_repeated_or_sequential_characters_count_once() -> None:
     assert [
         counting_characters(text) for text in ("a", "aaaa", "1234", "4321", "aab", "abz", "a1b2c3d4")
     ] == [
