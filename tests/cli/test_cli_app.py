@@ -295,7 +295,7 @@ def test_a_diff_of_very_many_lines_is_shown_in_time() -> None:
 
 
 def test_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Relative of S15: `conflicts KEY` compared each line with each."""
+    """`conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
     shown_here, there = (MemoryRecord.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
     item = Conflict("tone", shown_here, (Alternative("f", (), there),))

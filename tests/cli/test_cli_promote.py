@@ -14,7 +14,7 @@ from tests.support.exchange_lab import initrunner_db
 
 
 def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
-    """Format-next A.8: what came from elsewhere is others' word, whatever face it came through."""
+    """Imported text is foreign, whatever interface it came through."""
     sealed.ok("import", "-", "--foreign", stdin=b'{"files":{"tone.md":"do as I say"}}')
     with_index = sealed.ok("export", "--partial").json
     assert "tone" not in with_index["index"]

@@ -33,7 +33,7 @@ def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(
 
 
 def test_title_forget_and_restore(sealed: Cli) -> None:
-    """Format-next A.7: forgetting a scope says what it does, and asks."""
+    """`scope forget` says what it does, and asks."""
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("timeline", "add", "deployed", "--scope", "work")
     sealed.ok("sync")
@@ -119,7 +119,7 @@ def test_undo_knows_the_scope(cli: Cli) -> None:
 
 @pytest.mark.parametrize("bad", ["2026-04-14", "all", "Not A Scope", "global"])
 def test_wrong_names_are_one_line(cli: Cli, bad: str) -> None:
-    """Format-next trace: the scope 2026-04-14 is refused."""
+    """The scope 2026-04-14 is refused."""
     cli.fails(12, "write", "tone", "--body", "x", "--scope", bad)
     cli.fails(12, "scope", "show", bad)
     cli.fails(4, "scope", "show", "nothing")
@@ -155,7 +155,7 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
 
 
 def test_all_scopes_in_and_out_of_a_zip(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Format-next A.10: all scopes, or the one that was named; a name that is here takes a person's word."""
+    """All scopes, or the one that was named; a name that is here takes a person's word."""
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
     cli.ok("scope", "title", "work", "The Work")
@@ -215,7 +215,7 @@ def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
 
 
 def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
-    """Format-next A.6: nothing moves; what is meant for the one goes to the other, which is read before it."""
+    """Nothing moves; what is meant for the one goes to the other, which is read before it."""
     cli.ok("scope", "make", "api", "--title", "The API", "--kind", "agent")
     cli.fails(2, "scope", "make", "api")
     cli.fails(10, "scope", "make", "odd", "--title", "a\x07bell")

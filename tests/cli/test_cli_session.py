@@ -61,7 +61,7 @@ def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
 def test_older_sessions_are_hidden_and_nothing_is_gone(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R11, and the peer's defect: it counted snapshots and deleted other sessions."""
+    """Sessions are counted, not snapshots, and no other session is deleted."""
     for number in range(12):
         cli.ok("session", "add", f"s{number}", stdin=lines(*turns(1)))
     shown = cli.ok("session", "list")
@@ -148,7 +148,6 @@ def test_session_add_refuses_invalid_messages_and_adds_nothing(cli: Cli, given: 
 
 
 def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R24."""
     assert cli.ok("scope", "clear").out == "Nothing to forget.\n"
     for scope in ([], ["--scope", "work"]):
         cli.ok("write", "tone", "--body", "Be brief.", *scope)

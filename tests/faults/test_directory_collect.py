@@ -255,7 +255,7 @@ def test_a_pack_that_is_written_again_in_the_last_moment_stays(
 def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     stick: Stick, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """format-next rule 22: pins are read again before each removal. The device was told a day ago that all is there."""
+    """Pins are read again before each removal. The device was told a day ago that all is there."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
     stick.later(1.1)

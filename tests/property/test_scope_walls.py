@@ -329,7 +329,7 @@ def play(mode: ModeName, plan: list[tuple[str, int]]) -> None:
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
 def test_nothing_of_one_scope_is_seen_through_another(mode: ModeName) -> None:
-    """Format-next A, as a law: any mix of writes, syncs, conflicts, promotes, imports with maps, forgets and restores."""
+    """Any mix of writes, syncs, conflicts, promotes, imports with maps, forgets and restores."""
 
     @settings(max_examples=cases(2, 150))
     @given(plan=plans)

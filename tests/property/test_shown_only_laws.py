@@ -116,7 +116,7 @@ class World:
             return
 
     def overtaken(self, key: str, pick: int, parts: int) -> None:
-        """What L5 takes: somebody reads, another device replaces some of that, and then the reader writes a part."""
+        """Somebody reads, another device replaces some of that, and then the reader writes a part."""
         reading = self.memory.read(key)
         self.arrives(key, pick)
         if reading is not None:
@@ -310,12 +310,12 @@ def play(steps: list[tuple[Any, ...]]) -> None:
 @settings(max_examples=cases(40, 2000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_replaced_text_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> None:
-    """Findings L5, L6, L13 and their relatives, over everything that writes."""
+    """Over every operation that writes."""
     play(steps)
 
 
 def from_what_is_shown_now(before: Any) -> Any:
-    """L5 as it was: the parts that a write does not give come from what is shown at that moment."""
+    """The fault, made again: the omitted parts of a write come from the text shown at that moment."""
 
     def mutant(self: MemoryStore, change: Any, key: str, seen: Seen | None) -> WriteBasis:
         return WriteBasis(self._now(change, key).data, before(self, change, key, seen).dots)

@@ -1,4 +1,4 @@
-"""A clock that was years ahead for one write: named on both sides, put right by a person, and nothing lost by that (L16)."""
+"""A clock that was years ahead for one write: named on both sides, put right by a person, and nothing lost by that."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def sealed_again(memory: Memory, key: str, how: str) -> tuple[str, bytes]:
 
 @pytest.mark.parametrize("order", list(itertools.permutations("abc")), ids="".join)
 def test_one_text_sealed_by_two_compressors_at_one_dot(order: tuple[str, ...], lab: Lab) -> None:
-    """format-next trace: one text sealed by two compressors at one dot: one location in the end."""
+    """One text sealed by two compressors at one dot: one location in the end."""
     from hashlib import sha256
 
     a, b, c = lab.three()

@@ -1,6 +1,6 @@
 """Presence (format section 7): what was published is still there, or every device that can tell says what is not.
 
-Findings L1, L2, L3 and the traces of the format's rules 19 to 24, over a simulated provider and over a real folder.
+Over a simulated provider and over a real folder.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def forget_block(memory: Memory, cid: CID) -> None:
         memory.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (cid.digest,))
 
 
-# -- L1: nothing is named that is not there ---------------------------------------------------------------------------
+# -- nothing is named that is not there -------------------------------------------------------------------------------
 
 
 class Full(DirectoryProvider):
@@ -217,7 +217,7 @@ def test_no_anchor_is_put_where_its_ring_was_not_taken(tmp_path: Path) -> None:
     lab.close()
 
 
-# -- L2: what is lost is noticed, and sent again -----------------------------------------------------------------------
+# -- lost blocks are noticed and sent again ----------------------------------------------------------------------------
 
 
 def test_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
@@ -539,11 +539,11 @@ def test_a_provider_that_can_neither_list_nor_read_is_named_as_such(tmp_path: Pa
         assert found.state == "unchecked"
 
 
-# -- rule 24: what is missing everywhere ----------------------------------------------------------------------------------
+# -- blocks that are missing everywhere -----------------------------------------------------------------------------------
 
 
 def test_head_with_missing_object_is_published_complete_by_its_holder(lab: Lab) -> None:
-    """format-next trace: head with one object missing that another device holds: same commit, complete root."""
+    """Another device holds the object: the root is complete, under the same commit."""
     a, c = two(lab, 6)
     b = lab.restore("b")
     lab.settle(a, b, c)
@@ -621,7 +621,7 @@ def test_known_presence_is_forgotten_when_a_provider_is_another_one(lab: Lab) ->
     assert {one.provider for one in a.status().presence} == {"simulator", "second"}
 
 
-# -- L15: a move checks everything, and a guard reaches the others ----------------------------------------------------------
+# -- a move checks everything, and a guard reaches the others ---------------------------------------------------------------
 
 
 class Dropping(DirectoryProvider):

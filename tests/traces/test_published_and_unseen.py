@@ -138,7 +138,7 @@ def lists(memory: Memory) -> int:
 
 
 def test_a_list_beside_names_is_one_request_an_hour(tmp_path: Path) -> None:
-    """L14: what it costs where nothing is hidden. A clock that was set back does not put the next look off for years."""
+    """The requests where nothing is hidden. A clock that was set back does not put the next look off for years."""
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
     before = lists(b)

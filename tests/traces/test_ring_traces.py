@@ -106,7 +106,7 @@ def test_trace_23_a_revoke_counts_for_ever() -> None:
     # A root that has seen it lets it stand.
     gone = _revoke(stolen, ROOT, A, 2)
     assert {A.id, LAPTOP.id} == gone.view.revoked == gone.join(stolen).view.revoked
-    # One that had not ends it with the admin who said it (the price of not believing revoked admins, trace E.16); unless a
+    # One that had not ends it with the admin who said it (the price of not believing revoked admins); unless a
     # person had said it with a root too.
     unseen = _revoke(ring, ROOT, A, 2)
     assert unseen.join(stolen).view.revoked == stolen.join(unseen).view.revoked == {A.id}

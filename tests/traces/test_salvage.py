@@ -1,6 +1,6 @@
 """Damaged heads: never joined, never followed by an empty memory, and what can be read of them comes back on request.
 
-Findings L2 and L3, and the traces of salvage: each on real devices, with blocks really gone from the provider.
+Each on real devices, with blocks really gone from the provider.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_damaged_block_of_newest_root_does_not_restore_an_empty_vault(lab: Lab) 
 
 
 def test_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> None:
-    """Findings L2, L3: a node that all heads share is gone. That is no empty memory, and nothing is published."""
+    """A node that all heads share is gone. That is no empty memory, and nothing is published."""
     a = lab.create("a")
     large(a)
     lab.sync(a)

@@ -497,7 +497,7 @@ class Evaluation:
         self.persons = self._persons(enrolments)
 
     def _families(self) -> dict[str, str]:
-        """Of whose family an id is that is neither enrolled nor revoked (rule 6)."""
+        """Of whose family an id is that is neither enrolled nor revoked."""
         ring = self.ring
         themselves = {st.about for st in ring.statements.values() if st.kind == "revoke"}
         themselves |= {st.about for st in ring.of("member") if not st.is_heir}

@@ -355,7 +355,7 @@ def test_compacted_context_is_delivered_again(hook: Hooks, tmp_path: Path, how: 
 def test_session_context_stays_fixed_and_its_writes_appear_in_next_session(
     hook: Hooks, tmp_path: Path
 ) -> None:
-    """AGH's A3: the section of the prompt is that of the start."""
+    """The section of the prompt is that of the start, as in AGH."""
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     begun = hook.context("session-start", root)

@@ -79,7 +79,7 @@ def test_scope(token):
 
 @pytest.mark.parametrize("token", VECTORS["no_scopes"])
 def test_no_scope(token):
-    """Format-next trace: scope `2026-04-14` refused, with the words of the layout and of the command line."""
+    """The scope `2026-04-14` is refused, with the words of the layout and of the command line."""
     assert not keys.is_scope(token)
     with pytest.raises(KeyNameError, match="scope") as caught:
         keys.check_scope(token)

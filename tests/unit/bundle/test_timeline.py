@@ -167,7 +167,7 @@ def test_three_ws_timeline():
 
 
 def test_a_stack_shows_an_event_of_equal_id_and_line_once():
-    """Format-next rule 5: an event's identity is (scope, id)."""
+    """An event's identity is (scope, id)."""
     first = {"ts": "2026-04-14T12:00:00.000Z", "type": "a", "id": "0" * 16 + "-1"}
     other = {**first, "type": "b"}
     later = {"ts": "2026-04-14T12:00:00.001Z", "type": "c", "id": "x"}

@@ -75,7 +75,7 @@ def test_into(case: Any) -> None:
 
 @pytest.mark.parametrize("case", VECTORS["projects"]["remotes"], ids=lambda c: c["url"])
 def test_remotes(case: Any) -> None:
-    """Format-next trace: credentials in the URL nowhere."""
+    """Credentials of the URL are in no field."""
     assert remote_name(case["url"]) == case["remote"]
     assert "secret" not in (case["remote"] or "") and "token" not in (case["remote"] or "")
     if case["remote"] is not None:
@@ -97,7 +97,7 @@ def test_slugs(case: Any) -> None:
 
 
 def test_which_projects_are_one() -> None:
-    """Format-next traces: two devices, one project, offline, other paths: one token; `work/api` of two customers: two;
+    """Two devices, one project, offline, other paths: one token; `work/api` of two customers: two;
     forks with different `origin`: two scopes; a stranger's digits depend on the vault.
     """
     tag, other = bytes(16), b"\x01" * 16

@@ -50,7 +50,7 @@ def test_the_vectors_are_those_that_the_script_writes() -> None:
 
 @pytest.mark.parametrize("case", VECTORS["names"], ids=lambda c: c["name"])
 def test_names(case: dict[str, Any]) -> None:
-    """Format-next trace: scopes `o` and `s` with keys and facts parsed as one kind only."""
+    """Scopes `o` and `s` with keys and facts parsed as one kind only."""
     name = case["name"]
     parts, made = built(case)
     assert parse_entry(name) == parts and made == name and check_entry_name(name) == name

@@ -241,7 +241,7 @@ def test_adopted_vectors(case: Any) -> None:
 
 
 def test_adopted_texts_say_whose_they_are() -> None:
-    """Format-next trace: a revoked stranger's text re-signed by an admin stays others'; of equal bodies own wins."""
+    """A revoked stranger's text re-signed by an admin stays others'; of equal bodies own wins."""
     ours = State(
         {A: 2, C: 0},
         {"m/k": {dot(A, 1): text("1")}, "m/l": {dot(A, 2): text("2")}, "c/w": {dot(A, 3): text("3")}},

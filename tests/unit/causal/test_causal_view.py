@@ -84,7 +84,7 @@ def mine(dev: str) -> bool:
 
 @pytest.mark.parametrize("case", VECTORS["own_views"], ids=lambda case: case["why"])
 def test_own_view_vectors(case: Any) -> None:
-    """Format-next rule 8 and its traces: one line of another merged into my file; a revoked stranger's text re-signed."""
+    """One line of another merged into my file; a revoked stranger's text re-signed."""
     texts = {sha: text.encode() for sha, text in VECTORS["texts"].items()}
     bases = {sha[:32]: text for sha, text in texts.items()}
     entry = msgspec.convert(case["entry"], Entry)
@@ -104,7 +104,7 @@ def test_own_view_vectors(case: Any) -> None:
 
 @pytest.mark.parametrize("case", VECTORS["words"], ids=lambda case: case["why"])
 def test_whose_word_a_write_is(case: Any) -> None:
-    """Format-next trace: an agent shown a text of others calls `write` with it: still others'."""
+    """An agent shown a text of others calls `write` with it: still others'."""
     entry = msgspec.convert(case["entry"], Entry)
     assert of_when_replacing(entry, case["replaces"], case["body"], mine) == case["of"]
 

@@ -37,7 +37,7 @@ def vault(memory: Memory) -> VaultConfig:
 
 
 def test_a_namespace_separates(tmp_path: Path) -> None:
-    """Format-next A.14: the first one is `default`, a further one the vault of its name."""
+    """The first one is `default`, a further one the vault of its name."""
     stick = tmp_path / "stick"
     stick.mkdir()
     given = {"provider": str(stick), "unlock": WALLET, "passphrase": False, "create": True}
@@ -57,7 +57,6 @@ def test_a_namespace_separates(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
-    """Format-next A.14."""
     make(tmp_path, "my_first")
     with pytest.raises(UsageError, match="my_second") as caught:
         make(tmp_path, "my_second")
@@ -121,7 +120,7 @@ def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
 
 
 def test_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
-    """Format-next A.14: their names stand sealed in `default` and on its sheet."""
+    """Their names are sealed in `default` and on its sheet."""
     stick = tmp_path / "stick"
     stick.mkdir()
     alex = make(tmp_path / "a", "alex", stick)

@@ -263,7 +263,6 @@ def test_paraphrases_found_by_a_model_are_listed_and_remain() -> None:
 
 
 def test_relative_day_words_get_the_date_of_their_writing() -> None:
-    """A22."""
     body = (
         "They moved Yesterday, and the fair is next week (in May).\n> yesterday they said\n```\nlast week\n```\n"
         "Yesterday's news. It was 3 days ago; the last Friday, last week of May.\nRun `make tomorrow` tomorrow.\nSee you tomorrow"

@@ -570,7 +570,7 @@ def test_later_an_edit_is_an_edit(lab: Lab) -> None:
 
 
 def test_putting_the_old_text_back_is_believed_when_it_stays(lab: Lab) -> None:
-    """`git checkout` of one file within a minute was put back. Rule 32: two looks a minute apart."""
+    """`git checkout` of one file within a minute was put back: it takes two looks a minute apart."""
     lab.memory.write_text("log", b"one\n\ntwo\n")
     old = lab.files()["log.md"]
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))

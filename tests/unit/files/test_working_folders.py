@@ -97,7 +97,7 @@ def test_a_read_alone_tells_that_the_file_of_its_memory_was_left_alone(lab: Lab)
     assert lab.memory.folders.troubles() == []
 
 
-# -- several folders (rule 28) -----------------------------------------------------------------------------------------
+# -- several folders ---------------------------------------------------------------------------------------------------
 
 
 def test_two_folders_of_one_scope_stay_equal_after_an_edit_in_one(lab: Lab, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_file_named_like_the_index_is_ignored_where_index_is_shared(lab: Lab) ->
     assert lab.files()["memory-fe1ee863.md"] == b"who am I\n"
 
 
-# -- the marker, and what lies in .ipfsmem (rule 29, S7) -----------------------------------------------------------------
+# -- the marker, and the files in .ipfsmem -------------------------------------------------------------------------------
 
 
 def test_the_marker_is_an_id_and_git_leaves_it_alone(lab: Lab) -> None:
@@ -216,7 +216,7 @@ def test_the_marker_is_an_id_and_git_leaves_it_alone(lab: Lab) -> None:
 
 
 def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
-    """format-next trace: two vaults on one folder."""
+    """Two vaults on one folder."""
     before = lab.files()
     other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
     other.write_text("theirs", b"of the other\n")
@@ -241,7 +241,7 @@ def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
 
 
 def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Path) -> None:
-    """format-next trace: a cloned repository with `.ipfsmem`. Its marker is true elsewhere, and proves nothing here."""
+    """A cloned repository with `.ipfsmem`. Its marker is true elsewhere, and proves nothing here."""
     clone = tmp_path / "clone"
     shutil.copytree(lab.dir, clone)
     (clone / "planted.md").write_bytes(b"by somebody\n")
@@ -539,7 +539,7 @@ def test_where_folders_have_no_descriptors_everything_works_by_path(
     assert not (lab.dir / ".ipfsmem").exists()
 
 
-# -- what is no input, and names that meet (rule 30) ------------------------------------------------------------------------
+# -- ignored files, and names that meet -------------------------------------------------------------------------------------
 
 
 def test_names_of_editors_are_no_input(lab: Lab) -> None:
@@ -576,7 +576,7 @@ class Folding:
 def test_trace_a_foreign_name_beside_a_key_on_a_disk_that_folds_case(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, folds: bool, foreign: str
 ) -> None:
-    """format-next trace: `Role.md` beside key `role` on a disk that folds case."""
+    """`Role.md` next to the key `role` on a disk that folds case."""
     if folds:
         Folding(monkeypatch)
     lab = Lab(tmp_path, adopt=True, mode=mode)
@@ -610,7 +610,7 @@ def test_trace_a_foreign_name_beside_a_key_on_a_disk_that_folds_case(
     memory.close()
 
 
-# -- returns (rule 32) -------------------------------------------------------------------------------------------------------
+# -- returns -----------------------------------------------------------------------------------------------------------------
 
 
 def versions(lab: Lab, count: int) -> dict[str, bytes]:
@@ -805,11 +805,11 @@ def test_restoring_one_file_within_a_minute_is_not_put_back(lab: Lab) -> None:
     assert lab.texts() == {b"firmware\n"}
 
 
-# -- long away (rule 33) -----------------------------------------------------------------------------------------------------
+# -- long away ---------------------------------------------------------------------------------------------------------------
 
 
 def test_trace_two_weeks_away(lab: Lab) -> None:
-    """format-next trace: locked two weeks, half the files deleted, a third edited, remote edits meanwhile (here: not open)."""
+    """Locked two weeks, half the files deleted, a third edited, remote edits meanwhile (here: not open)."""
     lines = b"\n".join(b"line %d" % n for n in range(9)) + b"\n"
     for n in range(12):
         lab.memory.write_text(f"m{n}", lines)
@@ -841,7 +841,7 @@ def test_trace_two_weeks_away(lab: Lab) -> None:
 
 
 def test_file_missing_before_lock_is_missed_twice_before_deletion(lab: Lab) -> None:
-    """format-next rule 33: after an unlock deletions need two looks. One of before and one weeks later were two."""
+    """After an unlock a deletion needs two looks; one before the lock and one weeks later are not two."""
     lab.memory.write_text("tone", b"one\n")
     (lab.dir / "tone.md").unlink()
     lab.memory.folders.scan()
@@ -854,7 +854,7 @@ def test_file_missing_before_lock_is_missed_twice_before_deletion(lab: Lab) -> N
     assert lab.memory.read("tone") is None
 
 
-# -- letting go (rule 34) ----------------------------------------------------------------------------------------------------
+# -- detaching ---------------------------------------------------------------------------------------------------------------
 
 
 def test_detach_takes_in_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path: Path) -> None:
@@ -972,7 +972,7 @@ def test_forgetting_keeps_lines_of_others_that_could_not_be_taken_in(lab: Lab) -
 
 
 def test_forgetting_takes_what_was_set_aside_in_all_folders(lab: Lab, tmp_path: Path) -> None:
-    """Rule 34; conflict copies go as files too."""
+    """Conflict copies go as files too."""
     second = tmp_path / "second"
     lab.memory.folders.attach(second)
     lab.sibling("role", b"CANARY theirs\n")
@@ -1021,13 +1021,13 @@ def test_edit_next_to_a_forget_of_another_device_stays_set_aside(lab: Lab) -> No
     assert b"edited\n" in [path.read_bytes() for path in (lab.dir / ".ipfsmem" / "aside").iterdir()]
 
 
-# -- texts of others (rule 31) -----------------------------------------------------------------------------------------------
+# -- pending texts -----------------------------------------------------------------------------------------------------------
 
 
 def test_texts_of_others_are_not_rendered_until_they_are_promoted(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 31: the agent reads the folder itself. Nor are their lines of MEMORY.md, nor are they in our block of it."""
+    """The agent reads the folder itself. Nor are their lines of MEMORY.md, nor are they in our block of it."""
     (lab.dir / "MEMORY.md").write_bytes(b"# mine\n")
     lab.look()
     monkeypatch.setattr(Replica, "is_mine", lambda self, device: device == lab.memory.device)
@@ -1057,7 +1057,7 @@ def test_texts_of_others_are_not_rendered_until_they_are_promoted(
     assert b"ignore what" in lab.files()["theirs.md"] and b"](theirs.md)" in lab.files()["MEMORY.md"]
 
 
-# -- where it lies (rule 35) -------------------------------------------------------------------------------------------------
+# -- the location of a folder ------------------------------------------------------------------------------------------------
 
 
 def test_attach_says_what_else_reaches_the_folder(lab: Lab, tmp_path: Path) -> None:

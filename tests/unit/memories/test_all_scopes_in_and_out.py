@@ -80,7 +80,7 @@ def out_in_every_way(memory: Memory, folder: Path) -> dict[str, Path]:
 def test_everything_goes_out_and_comes_in_again(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    """Format-next A.10: folder, zip, CAR and fork carry all scopes: what is shown, beside, behind a forget, whose word it
+    """Folder, zip, CAR and fork carry all scopes: what is shown, beside, behind a forget, whose word it
     is, titles, ids, `into` and events; what came out of the copy is the same, byte for byte.
     """
     places = out_in_every_way(full, tmp_path)
@@ -173,7 +173,7 @@ def test_text_of_others_in_a_forgotten_scope_is_named(full: Memory, tmp_path: Pa
 def test_a_token_that_is_here_already_takes_a_persons_word(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    """Format-next trace: a foreign bundle of all scopes with our token. Nothing is put together because names are equal."""
+    """A foreign bundle of all scopes with our token. Nothing is put together because names are equal."""
     full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.scope("work").write("tone", "my own work")

@@ -42,7 +42,7 @@ def words(items: list[dict[str, Any]]) -> list[str]:
 
 
 def test_each_turn_is_saved_once_with_the_whole_history(memory: Memory) -> None:
-    """R7, R10: the whole history is given each turn; instructions of the system are left out."""
+    """The whole history is given each turn; instructions of the system are left out."""
     chat, history = memory.sessions.conversation("chat"), [SYSTEM]
     for number in range(3):
         history += turn(number)
@@ -82,7 +82,7 @@ def test_the_same_words_after_a_resume_are_new(memory: Memory) -> None:
 
 
 def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
-    """R8: what a program goes on with; the system's instructions of then are not in it."""
+    """Without the instructions of the system of that time."""
     memory.sessions.add("chat", [SYSTEM, *(one for n in range(15) for one in turn(n)), turn("last")[0]])
     back = memory.sessions.conversation("chat").resume()
     assert words(back) == [text for n in range(6, 15) for text in words(turn(n))] + ["question last"]
@@ -94,7 +94,7 @@ def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
 
 
 def test_a_running_history_is_cut_to_forty_and_goes_on_being_saved(memory: Memory) -> None:
-    """R9, and the peer's defect of counting snapshots: each message is there once."""
+    """Each message is there once, however often the program saves its whole history."""
     chat, history = memory.sessions.conversation("chat"), list[Any]()
     for number in range(60):
         history = [*chat.trim([*history, turn(number)[0]]), turn(number)[1]]
@@ -143,7 +143,7 @@ def test_days_of_a_search_are_those_of_the_zone_that_is_given(memory: Memory) ->
 
 
 def test_session_is_compacted_automatically_and_stays_searchable(memory: Memory) -> None:
-    """L9, L2: 80 and 20. The original stays, and a resumed session begins with the summary."""
+    """At 80 messages, all but 20. The original stays, and a resumed session begins with the summary."""
     chat, history = memory.sessions.conversation("chat"), list[Any]()
     for number in range(41):
         history += turn(number)
@@ -208,7 +208,7 @@ def test_a_summariser_of_ones_own_and_one_that_fails(
 def test_nothing_is_raised_into_the_agent_and_nothing_is_lost(
     memory: Memory, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R12: a write that fails is said, and the next saving has what it would have had."""
+    """A failed write is reported, and the next save includes its messages."""
     chat = memory.sessions.conversation("chat")
     chat.save(turn(0))
 

@@ -398,7 +398,7 @@ def test_automatic_dream_covers_every_scope_once_due(
 def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """L11: enabled, switched on, hours, sessions, and the lock."""
+    """Enabled, switched on, hours, sessions, and the lock."""
     file = tmp_path / "settings.toml"
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
 
@@ -431,7 +431,7 @@ def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
 def test_one_begins_by_itself_also_where_no_agent_ends_a_turn(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """L11: `sync --every`, which a service runs, looks whether it is time."""
+    """`sync --every`, which a service runs, looks whether it is time."""
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nhours = 0\nsessions = 0\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
@@ -452,7 +452,7 @@ def test_one_begins_by_itself_also_where_no_agent_ends_a_turn(
 def test_failed_or_aborted_dream_keeps_the_time_of_the_last_one(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """L13, L31: also one that began by itself can be aborted, and how it went is told."""
+    """An automatic dream can be aborted too, and its outcome is reported."""
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nhours = 24\nsessions = 0\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))

@@ -29,7 +29,7 @@ def scoped(memory: Memory, scope: str) -> MemoryStore:
 
 
 def test_one_key_in_three_scopes_is_three_memories(memory: Memory) -> None:
-    """Format-next trace: scopes `o` and `s` with keys and facts are apart, also from keys that look like them."""
+    """Scopes `o` and `s` with keys and facts are apart, also from keys that look like them."""
     scopes = ("", "o", "s")
     for scope in scopes:
         for key in ("o", "s", "tone"):
@@ -53,7 +53,7 @@ def test_one_key_in_three_scopes_is_three_memories(memory: Memory) -> None:
 
 
 def test_a_device_counts_its_events_once_for_all_scopes(memory: Memory) -> None:
-    """Format-next rule 5: one event counter a device for the whole vault, also after the row of the counter was lost."""
+    """One event counter a device for the whole vault, also after the row of the counter was lost."""
     ids = [Timeline(memory.replica, scope).note("said")["id"] for scope in ("", "a", "b", "a")]
     with memory.replica.transaction():
         memory.replica.db.connection.execute("DELETE FROM meta WHERE name='events'")
@@ -62,7 +62,7 @@ def test_a_device_counts_its_events_once_for_all_scopes(memory: Memory) -> None:
 
 
 def test_the_same_foreign_event_is_added_once_in_each_scope(memory: Memory) -> None:
-    """Format-next rule 5: "importing twice adds nothing" is judged inside one scope."""
+    """Importing twice adds nothing inside one scope; another scope does not matter."""
     event = {"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}
     for scope, new in (("", 1), ("a", 1), ("a", 0), ("", 0)):
         with writing(memory.replica) as change:
@@ -73,7 +73,7 @@ def test_the_same_foreign_event_is_added_once_in_each_scope(memory: Memory) -> N
     "scope", ["2026-04-14", "timeline", "scopes", "all", "global", "memory", "Work", "a/b"]
 )
 def test_refused_tokens(memory: Memory, scope: str) -> None:
-    """Format-next trace: scope `2026-04-14` refused."""
+    """The scope `2026-04-14` is refused: it is the name of a day."""
     with pytest.raises(KeyNameError, match="scope"):
         scoped(memory, scope)
 

@@ -127,7 +127,7 @@ def test_redirected_scope_is_stacked_below_its_target_and_stays_unmoved(lab: Lab
 
 
 def test_forget_a_scope_while_an_offline_device_adds_to_it(lab: Lab) -> None:
-    """Format-next trace: forget a scope, an offline device adds a key and an event there."""
+    """A scope is forgotten, and an offline device adds a key and an event there."""
     a, b = two(lab)
     at(a, "work").write("tone", b"direct\n")
     at(a, "work").write("old", b"as it was\n")
@@ -166,7 +166,7 @@ def test_forget_a_scope_while_an_offline_device_adds_to_it(lab: Lab) -> None:
 
 
 def test_a_scope_comes_back_from_a_root_that_a_person_names(lab: Lab) -> None:
-    """Format-next rule 7: texts and events as own dots; without a root it starts empty and says so."""
+    """Texts and events as own dots; without a root it starts empty and says so."""
     a, b = two(lab)
     Scopes(a.replica).make("work", title="The work", ids=[("id", "0" * 32)])
     at(a, "work").write("tone", b"direct\n")
@@ -203,7 +203,7 @@ def test_a_scope_comes_back_from_a_root_that_a_person_names(lab: Lab) -> None:
 def test_a_device_makes_so_many_scopes_and_a_join_is_never_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Format-next rule 13: refused at the write that exceeds, never at a join; forgotten ones do not count."""
+    """Refused at the write that exceeds, never at a join; forgotten ones do not count."""
     assert cards.MAX_SCOPES == 4_096
     monkeypatch.setattr(replica_scopes, "MAX_SCOPES", 3)
     a, b = two(lab)
@@ -230,7 +230,7 @@ def test_a_device_makes_so_many_scopes_and_a_join_is_never_refused(
 
 
 def test_a_session_stands_in_no_list_unless_asked(lab: Lab) -> None:
-    """Format-next rule 3: a session is memory files whose key and header are those of a part."""
+    """A session is memory files whose key and header are those of a part."""
     a, part = lab.create("a"), "session-a-0123456789abcdef-0"
     at(a, "work").write(part, b"---\nname: Talk\ntype: session\nsession: a\n---\n\nhello\n")
     at(a, "work").write("tone", b"direct\n")

@@ -221,7 +221,7 @@ def test_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
 
 
 def test_text_hidden_by_a_forget_is_settled_with_its_token(lab: Lab) -> None:
-    """Findings L13, U12: with its token the hidden text comes back, or stays deleted, and nothing is left over."""
+    """With its token the hidden text comes back, or stays deleted, and nothing is left over."""
     a, c = _two(lab)
     a.write("tone", "v1")
     a.write("music", "m1")

@@ -1,4 +1,4 @@
-"""How much a tree of memory files may make of itself while it is read (format sections 1.6, 8). Findings B3, B4, C2."""
+"""How much a tree of memory files may make of itself while it is read (format sections 1.6, 8)."""
 
 from __future__ import annotations
 

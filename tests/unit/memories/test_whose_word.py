@@ -83,7 +83,7 @@ def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> N
 
 
 def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
-    """Format-next trace: an agent shown a text of others calls `write` with it: still others'. Under another key, after the
+    """An agent shown a text of others calls `write` with it: still others'. Under another key, after the
     text was deleted, and with the token of what it read, too."""
     a, b = two(lab)
     b.write_text("role", TEXT)
@@ -122,7 +122,7 @@ def test_a_new_text_comes_beside_what_others_wrote_under_the_key(lab: Lab) -> No
 
 
 def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
-    """Format-next trace: my file stays, the merge is listed; the published root shows the merge all the same."""
+    """My file stays, the merge is listed; the published root shows the merge all the same."""
     a, b = two(lab)
     with writing(a.replica) as change:
         change.put("m/list", b"one\ntwo\nthree\n", ())
@@ -187,7 +187,7 @@ def test_text_forgotten_elsewhere_at_the_same_time_stays_and_is_listed(lab: Lab)
 
 
 def test_promote_is_a_persons_word(lab: Lab) -> None:
-    """Format-next rule 8: only `promote` writes without `author`; it replaces what it was shown and no more."""
+    """Only `promote` writes without `author`; it replaces what it was shown and no more."""
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)
@@ -263,7 +263,7 @@ def test_a_restored_device_knows_its_own_persons_texts(lab: Lab) -> None:
 
 
 def test_a_revoked_strangers_text_signed_anew_by_an_admin_stays_others(lab: Lab) -> None:
-    """Format-next trace. What is left of the stranger is adopted under an own dot; it is listed, not shown."""
+    """What is left of the stranger is adopted under an own dot; it is listed, not shown."""
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)

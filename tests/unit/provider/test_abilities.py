@@ -1,4 +1,4 @@
-"""What people are told of a provider (U20, P1): what it is good for, what follows from what it cannot do, and whether what
+"""What people are told of a provider: what it is good for, what follows from what it cannot do, and whether what
 came back is what was sent."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contract of ipfsmem.provider.contract, asked of every provider that can run here, by what each says it can (findings 6.9).
+"""The contract of ipfsmem.provider.contract, asked of every provider that can run here, by the capabilities that each declares.
 
 `test_contract.py` goes deeper where everything can be done; here each law holds for whoever promises its part,
 and what is not promised is refused.

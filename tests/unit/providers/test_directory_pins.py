@@ -1,4 +1,4 @@
-"""The pins of a shared folder: many of them stand in a few lists, and none is ever lost (findings L2, L17)."""
+"""The pins of a shared folder: many of them stand in a few lists, and none is ever lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each illness at each provider (findings P1, P2, P4): every call ends in time, with the truth or with an error of ours;
+"""Each illness at each provider: every call ends in time, with the truth or with an error of ours;
 a sync with another provider beside it serves that one fully, and costs no more than the bound.
 
 Which clock is asked: that of this machine. The numbers are a hundredth of production's.

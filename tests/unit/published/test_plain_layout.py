@@ -246,7 +246,7 @@ def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: P
 def test_folder_of_revoked_device_is_released_and_unpublished_files_named(
     tmp_path: Path, stick: Path
 ) -> None:
-    """Rule 34: its files stay, nobody writes to them any more, and what only it has is told."""
+    """Its files stay, nobody writes to them any more, and texts that only it has are named."""
     a = make(tmp_path, stick)
     sync(a)
     b = restore(tmp_path, stick)

@@ -42,7 +42,7 @@ def fill(memory: Memory) -> None:
 
 
 def test_each_scope_is_a_base_that_names_nothing_of_another(a: Memory, stick: Path) -> None:
-    """Format-next rule 9: each base is readable by the original's loader; MEMORY.md names nothing of another scope."""
+    """Each base is readable by the original's loader; MEMORY.md names nothing of another scope."""
     fill(a)
     files = published(stick, sync(a))
     bases = {"nameless": "memory/", "work": "scopes/work/memory/", "o": "scopes/o/memory/"}
@@ -83,7 +83,7 @@ def test_other_devices_get_the_scopes_back_and_make_the_same_root(
 
 
 def test_a_change_in_one_scope_makes_no_other_anew(a: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Format-next rule 9, kept incremental: one change costs nothing in the number of scopes but a link each."""
+    """One change costs nothing in the number of scopes but a link each."""
     for n in range(12):
         MemoryStore(a.replica, f"s{n}").write("k", b"text %d\n" % n)
     sync(a)
@@ -100,7 +100,7 @@ def test_a_change_in_one_scope_makes_no_other_anew(a: Memory, monkeypatch: pytes
 
 
 def test_no_remote_and_no_hash_of_one_stands_in_a_plain_root(a: Memory, stick: Path) -> None:
-    """Format-next trace: plain root: no remote or hash of one in any byte."""
+    """A plain root has no remote, and no hash of one, in any byte."""
     remote = remote_name("https://me:secret@github.com/acme/hidden.git")
     assert remote is not None
     scopes = Scopes(a.replica)
@@ -124,7 +124,7 @@ def test_no_remote_and_no_hash_of_one_stands_in_a_plain_root(a: Memory, stick: P
 
 
 def test_a_foreign_bundle_of_all_scopes_with_our_token(tmp_path: Path, a: Memory, stick: Path) -> None:
-    """Format-next trace: what somebody else calls `work` is not our `work`; it is read beside it, under its own name."""
+    """The `work` of somebody else is not our `work`; it is read next to ours, under its own name."""
     fill(a)
     root = sync(a)
     with Memory.create("mine", "local", home=tmp_path / "mine") as mine:

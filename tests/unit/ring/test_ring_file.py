@@ -199,7 +199,7 @@ def test_limit_of_bytes() -> None:
 
 
 def test_64_families_are_asked_of_who_enrols_never_of_a_join() -> None:
-    """Format-next trace E.19, second half: two enrolments at once may make 65; a further one is refused."""
+    """Two enrolments at once may make 65; a further one is refused."""
     full = new_ring().add([says_member(ROOT, party(f"crowd {n}")) for n in range(61)])
     assert len(full.view.members) == 63
     one, two = (
@@ -229,7 +229,7 @@ def test_noise_does_not_fill_the_ring() -> None:
 
 
 def test_keys_that_no_epoch_names_are_no_part_of_a_ring() -> None:
-    """Format-next trace E.4: 1,024 random keys leave the ring as it is, and revoking works."""
+    """1,024 random keys leave the ring as it is, and revoking works."""
     ring = new_ring(LAPTOP, PHONE)
     junk = [epoch_key(1, hashlib.sha256(b"junk %d" % n).digest(), VAULT) for n in range(1024)]
     assert ring.add((), junk) is not None and ring.add((), junk) == ring
@@ -287,7 +287,7 @@ def test_one_payload_with_two_signatures_joins_to_one() -> None:
 
 
 def test_a_key_under_another_epoch_number_is_another_key() -> None:
-    """Format-next trace E.5: the number is part of the id, so the lie names nothing."""
+    """The number is part of the id, so the lie names nothing."""
     base = new_ring(LAPTOP)
     lie, true = epoch_key(9, ek(0), VAULT), epoch_key(1, ek(0), VAULT)
     assert lie.id != true.id
@@ -336,7 +336,7 @@ def test_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
 
 
 def test_a_statement_of_one_vault_is_nothing_in_another() -> None:
-    """Format-next trace E.3: what an admin said in vault B cannot be put into vault A."""
+    """A statement of an admin in vault B is invalid in vault A."""
     said = says_member(ROOT, PHONE)
     shown = statements.envelope(said)
     assert statements.open_envelope(shown.k, shown.s, VAULT) == said

@@ -222,7 +222,7 @@ def test_root_successor_or_revoked_device_cannot_name_a_successor() -> None:
 
 
 def test_all_successors_of_one_snapshot_are_members() -> None:
-    """Format-next trace E.11: one snapshot that is started three times has three successors, in any order."""
+    """One snapshot that is started three times has three successors, in any order."""
     ring = new_ring(LAPTOP)
     made = [
         add_successor(ring, LAPTOP.signer, party(f"clone {n}").signer, LAPTOP.id, since=hlc(8))

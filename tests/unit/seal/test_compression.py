@@ -37,7 +37,7 @@ def test_the_file_is_what_its_script_makes():
 
 @pytest.mark.parametrize("row", V["streams"], ids=name)
 def test_streams(row):
-    """format-next trace: deflate: trailing byte, truncated, limit and limit + 1."""
+    """A trailing byte, a truncated stream, the limit and the limit + 1."""
     stream, right = bytes.fromhex(row["stream"]), payload(row)
     if right is None:
         with pytest.raises(OpenError) as caught:
@@ -49,7 +49,7 @@ def test_streams(row):
 
 @pytest.mark.parametrize("row", V["objects"], ids=name)
 def test_objects(row):
-    """format-next trace: deflate: not smaller bucket, bit 31 on other types, bit 30."""
+    """A stream in no smaller bucket, bit 31 on other types, bit 30."""
     data, right = bytes.fromhex(row["object"]), payload(row)
     if right is None:
         with pytest.raises(OpenError) as caught:

@@ -95,7 +95,7 @@ class Withholding(SimProvider):
 
 
 def test_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: Path) -> None:
-    """Findings S1 (e3b), format-next trace E.1: nothing is made, nothing signed, nothing becomes public."""
+    """Nothing is made, nothing signed, nothing becomes public."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud)).close()
     before = {name: [*records] for name, records in cloud.names.items()}
@@ -137,7 +137,7 @@ def test_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path) ->
 def test_wrong_mode_is_refused_and_the_error_names_both(
     tmp_path: Path, made: ModeName, channel: object
 ) -> None:
-    """Format-next traces E.1 and E.2: a vault of the other kind is told and never taken."""
+    """A vault of the other mode is named and never opened."""
     cloud = SimCloud()
     asked: ModeName = "ipfs" if made == "encrypted-ipfs" else "encrypted-ipfs"
     a = create(tmp_path / "a", SimProvider(cloud, capabilities=channel), made)  # type: ignore[arg-type]
