@@ -53,7 +53,7 @@ _PROGRAMS = (
 )  # fmt: skip
 #: More workers than this only share the disk.
 _WORKERS = 8
-#: How deep calls may go in a program that imports the package: see `ipfsmem.wallet.eth_library`.
+#: How deep calls may go in a program that imports the package: see `ipfsmem.wallet.signers`.
 _DEPTH = sys.getrecursionlimit()
 
 

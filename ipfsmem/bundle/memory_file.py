@@ -36,7 +36,6 @@ DECAYS = ("never", "30d", "90d")
 
 _OPEN = lazy_pattern(rb"(?:\xef\xbb\xbf)?---[ \t]*(\r?)\n")
 _CLOSE = lazy_pattern(rb"\n---[ \t\r]*(?:\n|\Z)")
-_BOM = b"\xef\xbb\xbf"
 
 
 class Marks(msgspec.Struct, frozen=True):

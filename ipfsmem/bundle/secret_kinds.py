@@ -181,7 +181,6 @@ PASSWORD_NAMES: Final = (
     "parolă", "parola", "parola d'ordine", "parool", "slaptažodis", "şifre", "sifre", "kata sandi", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός",
     "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "รหัสผ่าน", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
 )  # fmt: skip
-_NAMED: Final = "|".join(sorted(PASSWORD_NAMES, key=len, reverse=True))
 #: Names of service tokens and keys, besides the English ones.
 TOKEN_NAMES: Final = (
     "api-schlüssel", "schlüssel", "zugriffsschlüssel", "ключ api", "api-ключ", "ключ", "ключа", "токен", "токена", "секрет", "私钥", "私鑰", "密钥", "秘钥", "令牌", "キー", "トークン", "シークレット",

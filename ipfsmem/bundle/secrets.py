@@ -430,7 +430,6 @@ def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int
 
 # -- what stands in a text at all -------------------------------------------------------------------------------
 
-_ASCII_WORD = re.compile("[a-z]{3,}")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
 

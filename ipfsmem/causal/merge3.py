@@ -6,7 +6,7 @@ subsequence is chosen. A conflict returns None; nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ipfsmem.bundle.header import KNOWN, parse_tags, render_tags
 from ipfsmem.bundle.header_edit import has_normal_header, render_over
@@ -93,6 +93,14 @@ def merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
         return list(a)
     if a == base:
         return list(b)
+    return merge_regions(base, a, b, changed_once)
+
+
+def merge_regions(
+    base: Lines, a: Lines, b: Lines, merge: Callable[[Lines, Lines, Lines], Lines | None]
+) -> list[str] | None:
+    """Merge the regions between the base lines that both sides match, each by `merge` of its base and its sides; None
+    if that returns None, and for more than `MAX_PAIRS` line pairs."""
     if len(base) * max(len(a), len(b)) > MAX_PAIRS:
         return None
     in_a, in_b = dict(matches(base, a)), dict(matches(base, b))
@@ -100,7 +108,7 @@ def merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
     from_base = from_a = from_b = 0
     anchors = [(i, j, in_b[i]) for i, j in in_a.items() if i in in_b]
     for i, j, k in [*anchors, (len(base), len(a), len(b))]:
-        region = _region(base[from_base:i], a[from_a:j], b[from_b:k])
+        region = merge(base[from_base:i], a[from_a:j], b[from_b:k])
         if region is None:
             return None
         merged += region
@@ -109,7 +117,8 @@ def merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
     return merged
 
 
-def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
+def changed_once(base: Lines, a: Lines, b: Lines) -> Lines | None:
+    """Return a region that one side changed, or both equally; None on conflict."""
     if a == b or b == base:
         return a
     if a == base:

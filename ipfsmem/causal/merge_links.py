@@ -7,7 +7,7 @@ stays as `merge3` defines it.
 from __future__ import annotations
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.causal.merge3 import MAX_PAIRS, Lines, lines_of, matches, merge_fields
+from ipfsmem.causal.merge3 import Lines, changed_once, lines_of, merge_fields, merge_regions
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
 
@@ -21,7 +21,8 @@ def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:
     try:
         files = [parse_memory(data) for data in (base, a, b)]
         fields = merge_fields(*(file.fields for file in files))
-        body = _merge_lines(*(lines_of(file.body) for file in files))
+        old, mine, theirs = (lines_of(file.body) for file in files)
+        body = merge_regions(old, mine, theirs, _region)
         if fields is None or body is None:
             return None
         return render_memory(MemoryFile(fields, "\n".join(body)))
@@ -29,28 +30,10 @@ def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:
         return None
 
 
-def _merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
-    if len(base) * max(len(a), len(b)) > MAX_PAIRS:
-        return None
-    in_a, in_b = dict(matches(base, a)), dict(matches(base, b))
-    merged: list[str] = []
-    from_base = from_a = from_b = 0
-    anchors = [(i, j, in_b[i]) for i, j in in_a.items() if i in in_b]
-    for i, j, k in [*anchors, (len(base), len(a), len(b))]:
-        region = _region(base[from_base:i], a[from_a:j], b[from_b:k])
-        if region is None:
-            return None
-        merged += region
-        merged += base[i : i + 1]
-        from_base, from_a, from_b = i + 1, j + 1, k + 1
-    return merged
-
-
 def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
-    if a == b or b == base:
-        return a
-    if a == base:
-        return b
+    once = changed_once(base, a, b)
+    if once is not None:
+        return once
     if not base:
         return _both_added(a, b)
     return _by_link(base, a, b)

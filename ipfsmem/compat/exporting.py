@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 Form = Literal["initrunner", "initrunner-typed", "infraware"]
-FORMS: Final[tuple[Form, ...]] = get_args(Form)
 #: The category by type of a memory that has none of Infraware's: its program cannot load an unknown one.
 _CATEGORIES: Final = {"user": "personal_fact", "feedback": "preference", "procedure": "workflow"}
 _OTHER: Final = "convention"

@@ -28,7 +28,7 @@ from ipfsmem.device.identity import KEY_FILE, Device
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.runtime_folder import is_ours, made_runtime_folder, runtime_folder
 from ipfsmem.device.since_boot import ClockReading, moment
-from ipfsmem.errors import IpfsmemError, LockedError, PassphraseError, StorageError, UsageError
+from ipfsmem.errors import IpfsmemError, LockedError, StorageError, UsageError
 
 #: The first bytes of the wrapped half. The next byte says where the wrapping key is, then follow the length of the vault's path
 #: (two bytes, big-endian), the path, the nonce and the ciphertext.
@@ -267,12 +267,6 @@ def _drop(name: str, folder: Path) -> bool:
             hint="Remove them by hand, or restart the machine.",
         )
     return there
-
-
-def refuse_when_locked(watch: LockWatch | None) -> None:
-    """Raise PassphraseError if keys that were taken here are locked again. None: they came with the passphrase."""
-    if watch is not None and (why := watch.why_locked()):
-        raise PassphraseError(why, hint=UNLOCK_HINT)
 
 
 UNLOCK_HINT: Final = "Unlock them again with: ipfsmem unlock. Or enter the passphrase at the prompt, or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."

@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from itertools import chain
+from typing import Final, NamedTuple
 
 from ipfsmem.bundle.keys import is_key
 from ipfsmem.bundle.links import folded, is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
-from ipfsmem.dream.dating import dated, written_once
 from ipfsmem.dream.proposal import MOST_CHANGES, Change, DreamFinding, Note, Proposal, Step
 from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
@@ -31,6 +32,15 @@ FADED = 0.1
 _MOST_INTO = 100
 #: Maximum findings of each kind.
 _MOST_FOUND = 200
+#: Minimum days without a write that cause doubt.
+FAR: Final = 30
+#: Words that mean another day each day. English only; "the last Friday" of each month means no day.
+_WORDS = re.compile(
+    r"\b(?:yesterday|tomorrow|(?<!the )(?<!every )(?<!each )(?:last|next) (?:week|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+    r"|\d{1,3} (?:days?|weeks?|months?) ago)\b(?!'|\u2019| ?[(\[]| of\b)",
+    re.IGNORECASE,
+)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 #: Fields in which two equal memories may differ; `_joined` merges them.
 _JOINED = frozenset(
     {"name", "description", "tags", "created", "updated", "source", "important", "confidence"}
@@ -434,3 +444,56 @@ def _bounded(steps: Sequence[Step]) -> tuple[list[Step], int]:
             done.append(step)
             number += len(step.changes)
     return done, sum(len(step.changes) for step in steps) - number
+
+
+def written_once(file: MemoryFile) -> str:
+    """Return the day on which all of a text was written, by its header; "" if it was changed on another day since, or if unknown."""
+    created, updated = file.created[:10], file.fields.get("updated", "")[:10]
+    return created if _DAY.fullmatch(created) and created == updated else ""
+
+
+def dated(text: str, day: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text with the day of writing after words that mean another day each day ("yesterday", "next week"), and the words,
+    each once and in lower case.
+
+    The words stay, and no day is computed: which one "last week" meant is a judgement, when it was written is not. Words in code, in
+    a quotation or before a bracket stay unchanged.
+    """
+    found: dict[str, None] = {}
+
+    def with_day(match: re.Match[str]) -> str:
+        found[match[0].lower()] = None
+        return f"{match[0]} (as of {day})"
+
+    lines, code = [], False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith(("```", "~~~"))
+        code ^= fence
+        stays = fence or code or line.lstrip().startswith(">") or "`" in line or line.startswith("    ")
+        lines.append(line if stays else _WORDS.sub(with_day, line))
+    return "\n".join(lines), tuple(found)
+
+
+class Gap(NamedTuple):
+    """The last day with a write before another day ended, and the first one after, or today."""
+
+    before: date
+    after: date
+
+
+def doubtful(ended: date, written: Iterable[date], today: date) -> Gap | None:
+    """Return the gap in which a day ended, if it is so long that the day may not be over; None if others' days show that it is,
+    and if the day ended before anything was written.
+
+    A clock that jumped far ahead makes everything expire at once. Between the time at which it was right and now no device wrote
+    anything. A vault that was unused for long looks the same, and only a person can tell them apart. Writes by the wrong clock
+    since prove nothing: the gap stays.
+    """
+    before, after = date.min, today
+    for day in written:
+        if day <= ended:
+            before = max(before, day)
+        else:
+            after = min(after, day)
+    far = before > date.min and (after - before).days > FAR
+    return Gap(before, after) if far else None

@@ -14,7 +14,6 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 #: A fact holds, a procedure describes how something is done, an episode is something that happened.
 Kind = Literal["fact", "procedure", "episode"]
-KINDS: Final[tuple[Kind, ...]] = ("fact", "procedure", "episode")
 #: The closed list, each with its type of memory.
 CLOSED: Final = {
     "preference": "feedback",

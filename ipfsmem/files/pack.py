@@ -45,14 +45,6 @@ class Packed(NamedTuple):
     car_size: int
 
 
-def pack(path: Path | str, car: BinaryIO | None = None) -> CID:
-    """Return the root CID of the file or folder at `path`; with `car`, also write all its blocks there.
-
-    See `pack_tree` for what is read and what is refused.
-    """
-    return pack_tree(path, car).root
-
-
 def pack_tree(path: Path | str, car: BinaryIO | None = None) -> Packed:
     """Read the file or folder at `path`, hidden entries included, in the order of names as bytes.
 

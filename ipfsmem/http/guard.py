@@ -6,7 +6,6 @@ under expected host names.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -36,7 +35,6 @@ class NotServed(Exception):
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_log = logging.getLogger("ipfsmem.http")
 _STATUS: Final[tuple[tuple[type[IpfsmemError], int], ...]] = (
     (LimitError, 413),
     (FormatError, 400),

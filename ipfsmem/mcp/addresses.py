@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import NotFoundError
-from ipfsmem.memories.memory_records import MemoryRecord
 
 _PREFIX = "memory://"
 #: The resource templates that clients list.
@@ -20,11 +19,6 @@ TEMPLATES = (
 def address(scope: str, key: str = "") -> str:
     """Return the URI of a memory, or of the index of a scope."""
     return f"{_PREFIX}{scope}/{key}"
-
-
-def address_of(reading: MemoryRecord) -> str:
-    """Return the URI of a record."""
-    return address(reading.scope, reading.key)
 
 
 def parts(uri: str) -> tuple[str, str]:

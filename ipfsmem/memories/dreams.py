@@ -43,9 +43,8 @@ from ipfsmem.device.dreams import (
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.dream.passing import doubtful
 from ipfsmem.dream.proposal import Note, Proposal, Step
-from ipfsmem.dream.tidying import Progress, tidy
+from ipfsmem.dream.tidying import Progress, doubtful, tidy
 from ipfsmem.errors import FormatError, IncompleteError, NotFoundError
 from ipfsmem.memories.duplicates import pairs_by_meaning
 from ipfsmem.memories.memories import MemoryStore, check_body

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.config import PluginSettings
-from ipfsmem.plugins.breaker import FAILURES, REST, Breaker
 from ipfsmem.plugins.contract import GROUP
 from ipfsmem.plugins.fitting import PluginText
 from ipfsmem.plugins.process import Given, PluginFailure, PluginProcess
@@ -29,6 +28,9 @@ BUILT_IN: Final = "ipfsmem"
 _is_name: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 #: Maximum characters of the summary of a turn, and of a question.
 MOST_SAID: Final = 4_000
+#: Failures in a row after which calls stop, and seconds until the next attempt.
+FAILURES: Final = 3
+REST: Final = 60.0
 
 
 class InstalledPlugin(NamedTuple):
@@ -173,3 +175,27 @@ class Plugins:
                 "the plugin %s gave more than %s characters, of which the first are taken", name, f"{most:,}"
             )
         return found
+
+
+class Breaker:
+    """A circuit breaker: after some failures in a row no calls for a while, then one attempt. `clock`: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are stopped now."""
+        return self._failures >= FAILURES and self._clock() < self._until
+
+    def worked(self) -> None:
+        """Record a success, which resets the count."""
+        self._failures = 0
+
+    def failed(self) -> bool:
+        """Record a failure; returns whether calls stop from now on."""
+        self._failures += 1
+        self._until = self._clock() + REST
+        return self._failures >= FAILURES

@@ -24,7 +24,6 @@ Role: TypeAlias = Literal["admin", "writer", "reader"]
 #: The kind of a member: unlike its label, programs may rely on it.
 Kind: TypeAlias = Literal["device", "agent", "wallet", "words"]
 
-VERSION: Final = 1
 SLOT_BYTES: Final = 104
 MAX_ROOTS: Final = 2
 #: Maximum bytes of UTF-8 in a label; control characters are not allowed.

@@ -6,7 +6,10 @@ from `message.key_request`. Ethereum libraries are imported when a signer is mad
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,7 +18,6 @@ import msgspec
 from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
 from ipfsmem.file_durability import flush_to_disk
-from ipfsmem.wallet.eth_library import wallet_library
 from ipfsmem.wallet.message import ORDER, signing_hash
 
 DEFAULT_ACCOUNT_PATH: Final = "m/44'/60'/0'/0/0"
@@ -285,3 +287,17 @@ def _passphrase_bytes(passphrase: str) -> bytes:
     if not raw:
         raise PassphraseError("the passphrase is empty")
     return raw
+
+
+@contextlib.contextmanager
+def wallet_library() -> Iterator[None]:
+    """Restore Python's recursion limit after the block, in which the wallet library is imported.
+
+    A dependency raises it to 100,000, more than the C stack holds: deeply nested JSON would then crash a decoder
+    instead of raising an error.
+    """
+    limit = sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

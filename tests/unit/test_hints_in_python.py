@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.files.pack import pack
+from ipfsmem.files.pack import pack_tree
 from ipfsmem.memory import Memory
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.root_keys import RootKeys
@@ -187,8 +187,8 @@ def test_file_changed_or_unreadable_while_packing_has_a_hint(
 
     with monkeypatch.context() as patch, Refused("Try again when nothing else changes the folder."):
         patch.setattr(os, "open", refuses(errno.ENOENT))
-        pack(tmp_path)
+        pack_tree(tmp_path)
     with monkeypatch.context() as patch, Refused("Check that it is there and may be read."):
         patch.setattr(os, "open", refuses(errno.EACCES))
-        pack(tmp_path)
-    assert pack(tmp_path)
+        pack_tree(tmp_path)
+    assert pack_tree(tmp_path).root

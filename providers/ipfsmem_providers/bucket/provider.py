@@ -20,12 +20,14 @@ them. Which object has which key is in layout.py.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from ipfsmem.errors import ProviderUnavailable
-from ipfsmem_providers.bucket.address import check_installed, parse
+from ipfsmem.errors import ConfigError, ProviderUnavailable
+from ipfsmem_providers.bucket.address import Address, check_installed, parse
 from ipfsmem_providers.bucket.layout import (
     PACK_BYTES,
     BucketCollector,
@@ -35,7 +37,6 @@ from ipfsmem_providers.bucket.layout import (
     BucketPins,
 )
 from ipfsmem_providers.bucket.objects import Objects
-from ipfsmem_providers.bucket.policy import policy
 from ipfsmem_providers.bucket.prices import idle_cost
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector
@@ -114,3 +115,48 @@ class BucketProvider(PackedStore):
 
     def _collector(self, now: int) -> Collector:
         return BucketCollector(self._bucket_packs, self._packs_store, now)
+
+
+def policy(address: Address) -> dict[str, Any]:
+    """Return a policy of AWS IAM for one bucket and prefix; MinIO, Wasabi and others accept it too.
+
+    ConfigError for services that have none.
+    """
+    host = urlsplit(address.endpoint).hostname or ""
+    other = f"{address} is not limited by a policy of AWS IAM"
+    if host.endswith(".r2.cloudflarestorage.com"):
+        raise ConfigError(
+            other,
+            hint="Create an API token of R2 with the permission Object Read & Write for this bucket only.",
+        )
+    if host.endswith(".backblazeb2.com"):
+        raise ConfigError(
+            other,
+            hint="Create an application key of B2 for this bucket and the name prefix, with listFiles, readFiles, writeFiles, "
+            "deleteFiles.",
+        )
+    if address.scheme == "gs":
+        raise ConfigError(
+            other, hint="Grant the role Storage Object User (roles/storage.objectUser) on this bucket only."
+        )
+    if address.scheme == "az":
+        raise ConfigError(
+            other, hint="Create a SAS token for this container only, with read, write, delete and list."
+        )
+    bucket = f"arn:{_partition(host)}:s3:::{address.bucket}"
+    below = f"{address.prefix}/*" if address.prefix else "*"
+    listing: dict[str, Any] = {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [bucket]}
+    if address.prefix:
+        listing["Condition"] = {"StringLike": {"s3:prefix": [below]}}
+    objects = {
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+        "Resource": [f"{bucket}/{below}"],
+    }
+    return {"Version": "2012-10-17", "Statement": [listing, objects]}
+
+
+def _partition(host: str) -> str:
+    if host.endswith(".amazonaws.com.cn"):
+        return "aws-cn"
+    return "aws-us-gov" if re.search(r"\bus-gov-[a-z]+-\d\.amazonaws\.com$", host) else "aws"

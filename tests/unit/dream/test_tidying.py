@@ -12,9 +12,8 @@ from msgspec import structs
 from ipfsmem.bundle.links import is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.dream.gates import Gates, closed
-from ipfsmem.dream.passing import doubtful
 from ipfsmem.dream.proposal import MOST_CHANGES, Note, Proposal
-from ipfsmem.dream.tidying import tidy
+from ipfsmem.dream.tidying import doubtful, tidy
 
 TEA = "The user drinks green tea every morning. They never add sugar to it."
 

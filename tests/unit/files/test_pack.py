@@ -15,7 +15,7 @@ from ipfsmem.content.car import read_car
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.errors import FormatError, NotFoundError, StorageError, UsageError
 from ipfsmem.files import pack as pack_module
-from ipfsmem.files.pack import pack, pack_tree
+from ipfsmem.files.pack import pack_tree
 from tests.interop import trees
 
 VECTORS = {vector["name"]: vector for vector in trees.load()["trees"]}
@@ -37,7 +37,7 @@ def test_vectors_from_disk(name: str, tmp_path: Path) -> None:
     out = io.BytesIO()
     packed = pack_tree(tmp_path / "t", out)
     files = {path: data for path, data in trees.files(vector).items() if data is not None}
-    assert str(packed.root) == vector["cid"] == str(pack(str(tmp_path / "t")))
+    assert str(packed.root) == vector["cid"] == str(pack_tree(str(tmp_path / "t")).root)
     assert packed.files == len(files)
     assert packed.size == sum(len(data) for data in files.values())
     assert packed.car_size == len(out.getvalue())
@@ -57,7 +57,7 @@ def test_the_same_tree_gives_the_same_car(tmp_path: Path) -> None:
             (tmp_path / at / "sub").mkdir(parents=True, exist_ok=True)
             (tmp_path / at / "sub" / name).write_text(name)
         out = io.BytesIO()
-        pack(tmp_path / at, out)
+        pack_tree(tmp_path / at, out)
         cars.append(out.getvalue())
     assert cars[0] == cars[1]
     contents = [block.decode() for cid, block in read_car(cars[0]) if cid.codec == 0x55]
@@ -67,7 +67,7 @@ def test_the_same_tree_gives_the_same_car(tmp_path: Path) -> None:
 def test_a_pipe_gets_the_same_car(tmp_path: Path) -> None:
     trees.write(VECTORS["nested"], tmp_path / "t")
     expected = io.BytesIO()
-    pack(tmp_path / "t", expected)
+    pack_tree(tmp_path / "t", expected)
 
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:
@@ -89,7 +89,7 @@ def test_a_car_may_stand_behind_other_bytes(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     out = io.BytesIO(b"before")
     out.seek(6)
-    pack(tmp_path / "f", out)
+    pack_tree(tmp_path / "f", out)
     out.write(b"after")
     assert out.getvalue().startswith(b"before") and out.getvalue().endswith(b"after")
     assert len(list(read_car(out.getvalue()[6:-5]))) == 1
@@ -99,7 +99,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     for path in (tmp_path / "no", tmp_path / "f" / "below"):
         (tmp_path / "f").write_text("")
         with pytest.raises(NotFoundError, match="no file or folder"):
-            pack(path)
+            pack_tree(path)
 
 
 def test_symbolic_links_are_refused(tmp_path: Path) -> None:
@@ -107,28 +107,28 @@ def test_symbolic_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("secret")
     (tmp_path / "t" / "sub" / "link").symlink_to(tmp_path / "target")
     with pytest.raises(UsageError, match="sub/link is a symbolic link"):
-        pack(tmp_path / "t")
+        pack_tree(tmp_path / "t")
     with pytest.raises(UsageError, match="symbolic link"):
-        pack(tmp_path / "t" / "sub" / "link")
+        pack_tree(tmp_path / "t" / "sub" / "link")
     (tmp_path / "t" / "sub" / "link").unlink()
     (tmp_path / "t" / "sub" / "link").symlink_to(tmp_path / "t")
     with pytest.raises(UsageError, match="symbolic link"):
-        pack(tmp_path / "t")
+        pack_tree(tmp_path / "t")
 
 
 def test_pipes_are_refused_without_hanging(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="neither a file nor a folder"):
-        pack(tmp_path)
+        pack_tree(tmp_path)
     with pytest.raises(UsageError, match="neither"):
-        pack(tmp_path / "pipe")
+        pack_tree(tmp_path / "pipe")
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS refuses such names itself")
 def test_names_must_be_utf8(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.md")).write_text("")
     with pytest.raises(FormatError, match=r"bad\\xff.md is not valid UTF-8"):
-        pack(tmp_path)
+        pack_tree(tmp_path)
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
@@ -152,7 +152,7 @@ def test_file_that_vanishes_while_packing_is_named(
 
     monkeypatch.setattr(pack_module._Packer, "_file", file)
     with pytest.raises(StorageError, match="b vanished while"):
-        pack(tmp_path)
+        pack_tree(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -160,7 +160,7 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (tmp_path / "secret").chmod(0)
     with pytest.raises(StorageError, match="secret cannot be read"):
-        pack(tmp_path)
+        pack_tree(tmp_path)
 
 
 def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,13 +176,13 @@ def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(pack_module._Packer, "_file", file)
     with pytest.raises(StorageError, match="f cannot be read"):
-        pack(tmp_path / "t")
+        pack_tree(tmp_path / "t")
 
 
 def test_the_car_itself_is_not_packed(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     with (tmp_path / "out.car").open("wb") as out, pytest.raises(UsageError, match=r"out\.car is the CAR"):
-        pack(tmp_path, out)
+        pack_tree(tmp_path, out)
 
 
 def test_deep_folders_do_not_exhaust_python(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_full_disk_is_said(room: int, tmp_path: Path) -> None:
 
     out = Full()
     with pytest.raises(StorageError, match="CAR could not be written: No space left"):
-        pack(tmp_path, out)
+        pack_tree(tmp_path, out)
     with pytest.raises(FormatError):
         read_car(out.getvalue())
 
@@ -225,6 +225,6 @@ def test_an_error_leaves_nothing_that_reads_as_a_car(tmp_path: Path) -> None:
     (tmp_path / "t" / "b").symlink_to("a")
     out = io.BytesIO()
     with pytest.raises(UsageError):
-        pack(tmp_path / "t", out)
+        pack_tree(tmp_path / "t", out)
     with pytest.raises(FormatError):
         read_car(out.getvalue())

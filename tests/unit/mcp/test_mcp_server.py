@@ -270,7 +270,7 @@ def test_prompts(memory: Memory, era: str) -> None:
 
 def test_changes_are_told_to_who_subscribed(memory: Memory) -> None:
     """Also those that are made beside the server, in both eras of the protocol."""
-    from ipfsmem.mcp.watching import watch
+    from ipfsmem.mcp.running import watch
 
     memory.write("role", "one")
     memory.write("other", "one")
@@ -367,7 +367,7 @@ def test_a_client_that_does_not_take_its_notices_holds_up_nobody(
     """
     from types import SimpleNamespace
 
-    from ipfsmem.mcp import watching
+    from ipfsmem.mcp import running
 
     heard: list[str] = []
     looks: list[None] = []
@@ -402,9 +402,9 @@ def test_a_client_that_does_not_take_its_notices_holds_up_nobody(
             server.told = server.holder.mark(), server.shown()
             memory.write("role", f"until {hears}")
             with monkeypatch.context() as patch:
-                patch.setattr(watching, "HEARS", hears)
+                patch.setattr(running, "HEARS", hears)
                 patch.setattr(server.holder, "let_go_when_locked", look)
-                watch = asyncio.create_task(watching.watch(server, every=0.01))
+                watch = asyncio.create_task(running.watch(server, every=0.01))
                 while not heard:
                     await asyncio.sleep(0.01)
                 watch.cancel()
@@ -422,8 +422,8 @@ def test_a_memory_is_kept_in_sync_again_after_it_was_locked_and_unlocked(
 ) -> None:
     need_extra("mcp", "mcp_types")
     from ipfsmem.mcp import running
+    from ipfsmem.mcp.running import watch
     from ipfsmem.mcp.server import MemoryServer
-    from ipfsmem.mcp.watching import watch
     from ipfsmem.vault.unlocking import lock_device, unlock_device
 
     monkeypatch.setattr(running, "LOCKED_EVERY", 0.05)

@@ -18,9 +18,8 @@ from ipfsmem.config import PluginSettings
 from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memory import Memory
-from ipfsmem.plugins.breaker import FAILURES, REST, Breaker
 from ipfsmem.plugins.fitting import PluginText, fitted
-from ipfsmem.plugins.running import Plugins
+from ipfsmem.plugins.running import FAILURES, REST, Breaker, Plugins
 from tests.support.plugin_lab import Lab, plugin_lab
 
 GOOD = """
