@@ -631,8 +631,9 @@ def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
 def test_bucket_that_nobody_closes_ends_its_gate() -> None:
     """Each left thread holds three descriptors; a program that opens buckets in turn ran out of them."""
 
-    def gates() -> set[int]:
-        return {thread.ident or 0 for thread in threading.enumerate() if thread.name == "ipfsmem-gate"}
+    def gates() -> set[threading.Thread]:
+        # Not their idents: the system gives that of an ended thread to a new one.
+        return {thread for thread in threading.enumerate() if thread.name == "ipfsmem-gate"}
 
     before = gates()
     provider = open_provider("bucket:http://127.0.0.1:9/notes", KEYS)
