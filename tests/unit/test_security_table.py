@@ -8,8 +8,6 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text("utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", TEXT)))
@@ -23,11 +21,12 @@ def functions(path: Path) -> frozenset[str]:
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds))
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_the_named_test_exists(name: str) -> None:
-    path, function = name.split("::")
-    assert (ROOT / path).is_file(), f"{path} is not there"
-    assert function in functions(ROOT / path), f"{path} has no {function}"
+def test_the_named_tests_exist() -> None:
+    assert len(NAMED) > 400
+    for name in NAMED:
+        path, function = name.split("::")
+        assert (ROOT / path).is_file(), f"{path} is not there"
+        assert function in functions(ROOT / path), f"{path} has no {function}"
 
 
 def test_every_threat_has_a_row() -> None:
