@@ -438,7 +438,7 @@ def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
     shutil.copytree(base.folder, tmp_path / "kept")
     used = [i for i, byte in enumerate(good) if byte]
     refused = 0
-    rounds = effort.cases(16, 200)
+    rounds = effort.cases(8, 200)
     for _ in range(rounds):
         bad = bytearray(good)
         at = draw.choice(used)

@@ -571,7 +571,7 @@ def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
             town.lab.close()
 
 
-@settings(deadline=None, max_examples=cases(5, 200))
+@settings(deadline=None, max_examples=cases(3, 200))
 @given(
     st.sampled_from(LIARS),
     st.lists(

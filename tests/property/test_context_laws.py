@@ -16,6 +16,7 @@ from ipfsmem.memories.event_search import Reader, read_again, read_groups
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from tests.support.device_lab import lab_in
+from tests.support.effort import cases
 
 WORDS = (
     "boiler",
@@ -42,7 +43,7 @@ said = st.one_of(short, long)
 questions = st.lists(st.sampled_from(WORDS[:5]), min_size=1, max_size=4).map(" ".join)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(30, 500), deadline=None)
 @given(text=said, question=questions, asked=short, most=st.integers(60, 600))
 def test_a_shortened_text_has_at_least_the_bytes_that_are_foretold(
     text: str, question: str, asked: str, most: int
@@ -55,7 +56,7 @@ def _eager(self: Said, room: int) -> ContextLine | None:
     return self._line
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=cases(6, 75), deadline=None)
 @given(
     told=st.lists(said, min_size=1, max_size=25),
     noted=st.lists(short, max_size=4),
@@ -107,7 +108,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=cases(3, 30), deadline=None)
 @given(steps=steps)
 def test_a_message_read_by_itself_is_the_one_in_its_whole_session(
     steps: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory

@@ -739,7 +739,7 @@ FOUND: list[tuple[str, Plan]] = [
 @example(*FOUND[0])
 @example(*FOUND[1])
 @example(*FOUND[2])
-@settings(deadline=None, max_examples=cases(6, 150))
+@settings(deadline=None, max_examples=cases(3, 150))
 @given(
     st.sampled_from(WORLDS),
     st.lists(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ipfsmem.memory import Memory
 from ipfsmem.operations.recall import Recalled, RecallHit
 from ipfsmem.recall import ranking
+from tests.support.effort import cases
 
 WORDS = ("boiler", "flat", "roof", "tea", "garden", "harbour", "may", "leaks")
 KINDS = ("memory", "event", "message", "all")
@@ -61,7 +62,7 @@ def made(own: list[tuple[str, str]], others: list[str], noted: list[str], told: 
 
 
 @pytest.mark.parametrize("arrays", ARRAYS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=cases(10, 150), deadline=None)
 @given(
     own=memories,
     others=st.lists(said, max_size=3),

@@ -63,7 +63,7 @@ def test_join_is_commutative_and_idempotent_whatever_was_said(a: Chosen, b: Chos
     assert Ring.restore(both.dump()).view == both.view
 
 
-@settings(deadline=None, max_examples=cases(200, 5000))
+@settings(deadline=None, max_examples=cases(60, 5000))
 @given(chosen, chosen, chosen)
 def test_join_is_associative(a: Chosen, b: Chosen, c: Chosen) -> None:
     x, y, z = (_ring(part) for part in (a, b, c))
@@ -83,7 +83,7 @@ def test_join_is_associative_for_other_heaps(seed: int) -> None:
         keys = random.sample(range(6), 2)
         return attacker.ring(sorted(said | rights), random.choice([1, 1, 2, 3]), keys)
 
-    for n in range(cases(400, 20_000)):
+    for n in range(cases(100, 20_000)):
         x, y, z = some(), some(), some()
         left = x.join(y).join(z)
         assert left == x.join(y.join(z)), f"triple {n}"

@@ -44,6 +44,7 @@ from ipfsmem.recall.ranking import (
 from ipfsmem.recall.recipe import best_first
 from ipfsmem.recall.terms import STOP_WORDS, fold, split, terms
 from ipfsmem.wordlist import word_list
+from tests.support.effort import cases
 from tests.support.plain_ranking import plain_rank, same_hits
 
 WORDS = word_list()
@@ -240,7 +241,7 @@ meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-
 
 
 @each_way
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(60, 1000), deadline=None)
 @given(
     all_of_them=documents,
     question=st.text(max_size=30) | text,
@@ -281,7 +282,7 @@ def test_equal_scores_of_different_parts_are_ordered_by_id() -> None:
     assert [(hit.id, hit.score) for hit in best_first(made, 2)] == [("a", 0.3), ("b", 0.3)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(40, 500), deadline=None)
 @given(entries, entries, st.lists(st.integers(0, 99).map(str), max_size=20), asked)
 def test_an_image_ranks_and_is_patched_like_the_index_that_it_was_made_of(
     before: list[Document], more: list[Document], removed: list[str], question: str
@@ -310,7 +311,7 @@ def sorted_by(arrays: bool) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(25, 300), deadline=None)
 @given(entries, entries, entries, st.lists(st.integers(0, 99).map(str), max_size=20), asked)
 def test_terms_sorted_by_arrays_are_those_sorted_one_by_one(
     first: list[Document], second: list[Document], third: list[Document], removed: list[str], question: str
@@ -473,7 +474,7 @@ def test_an_image_that_does_not_fit_together_is_refused(image: bytes) -> None:
     assert issubclass(ImageError, ValueError)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(100, 2000), deadline=None)
 @given(st.data())
 def test_of_damaged_bytes_comes_an_error_or_an_index_that_answers(data: st.DataObject) -> None:
     image = bytearray(Index(IMAGE_OF).image())
@@ -582,7 +583,7 @@ weights = st.builds(
 
 
 @each_way
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(60, 1500), deadline=None)
 @given(
     documents=entries,
     question=asked,
@@ -626,7 +627,7 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
 
 
 @each_way
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(10, 200), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_pruned_ranking_of_hundreds_of_entries_equals_the_full_formula(arrays: bool, seed: int) -> None:
     rng = Random(seed)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.recall import sums as module
 from ipfsmem.recall.sums import ScoreBounds, Shares
+from tests.support.effort import cases
 
 
 class Given(Shares):
@@ -42,7 +43,7 @@ def drawn(rng: Random, size: int) -> list[Shares]:
 
 
 @pytest.mark.parametrize("undecided", [0, 3_000])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=cases(40, 600), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_the_best_of_many_entries_are_those_of_the_exact_sums(undecided: int, seed: int) -> None:
     rng = Random(seed)

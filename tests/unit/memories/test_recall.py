@@ -24,6 +24,7 @@ from ipfsmem.recall import ranking
 from ipfsmem.recall.priority import faded, priority
 from ipfsmem.recall.terms import fold, terms
 from tests.support.device_lab import Lab
+from tests.support.effort import cases
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ _WORDS = ("tea", "milk", "sugar", "rain")
 _SCOPES = ("", "work", "home", "agent")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(10, 125), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(_SCOPES), st.sampled_from("abcd"), st.sampled_from((*_WORDS, None))),

@@ -22,6 +22,7 @@ from ipfsmem.memories.values import KeyValue, Values
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock
 from ipfsmem.vault.home import Home
+from tests.support.effort import cases
 
 KEYS = (
     "user:preference:theme", "a", "A", " a", "a ", "a/b\\c", "..", "%2e%2e", "key with 'quotes' \"and\" more",
@@ -41,7 +42,7 @@ def memory() -> Any:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(50, 1000), deadline=None)
 def test_every_free_key_is_read_back_from_its_file(name: str) -> None:
     file = parse_memory(value_file(name, "v", {}))
     assert is_key(memory_key(name)) and name_of(file, memory_key(name)) == name and value_of(file) == "v"
@@ -53,7 +54,7 @@ def test_every_free_key_is_read_back_from_its_file(name: str) -> None:
         lambda one: st.lists(one) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), one),
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(50, 1000), deadline=None)
 def test_every_value_is_read_back_from_its_file(value: Any) -> None:
     file = parse_memory(value_file("k", value, {}))
     assert value_of(file) == value and type(value_of(file)) is type(value)

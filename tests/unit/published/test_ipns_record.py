@@ -16,6 +16,7 @@ from ipfsmem.content.cid import ipns_name, parse_cid
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, SignatureError, UsageError
 from ipfsmem.published import ipns_data, ipns_record
 from ipfsmem.seal.primitives import Signer25519
+from tests.support.effort import cases
 
 VECTORS: dict[str, Any] = json.loads(Path("fixtures/vectors/ipns.json").read_text())
 SEED = b"\x01" * 32
@@ -154,7 +155,7 @@ def test_split_value() -> None:
             ipns_record.value_target(bad)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(50, 750), deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(0, 253402300799 * 10**9), st.integers(0, 2**63 - 1))
 def test_round_trip(sequence: int, validity: int, ttl: int) -> None:
     record = ipns_record.verify_record(
@@ -163,7 +164,7 @@ def test_round_trip(sequence: int, validity: int, ttl: int) -> None:
     assert (record.sequence, record.validity, record.ttl) == (sequence, validity, ttl)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(100, 1500), deadline=None)
 @given(st.data())
 def test_damage_is_always_one_of_our_errors(data: st.DataObject) -> None:
     good = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 300, LATER)
@@ -185,7 +186,7 @@ def test_damage_is_always_one_of_our_errors(data: st.DataObject) -> None:
     assert (record.value, record.sequence) == ("/ipfs/bafkqaaa", 300)  # then nothing signed was touched
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(100, 1500), deadline=None)
 @given(st.binary(max_size=400))
 def test_noise_is_always_one_of_our_errors(noise: bytes) -> None:
     with pytest.raises(IpfsmemError):
