@@ -80,6 +80,8 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_every_command_of_a_guide_runs_and_prints_that(tmp_path: Path, guide: Path, forks: str) -> None:
+    if guide.stem == "agents":
+        need_extra("mcp", "mcp")
     steps = [step for block in console_page.blocks(guide.read_text("utf-8")) for step in block]
     assert len(steps) > 5
     console_page.play(steps, tmp_path, forks)
