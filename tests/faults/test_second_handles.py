@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc, which only Linux has")
 def test_acknowledged_writes_next_to_running_process_are_kept() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.soak", "handles", "--count", "48" if effort.THOROUGH else "12"],
+        [sys.executable, "-m", "bench.soak", "handles", "--count", "48" if effort.THOROUGH else "6"],
         cwd=ROOT,
         capture_output=True,
         text=True,

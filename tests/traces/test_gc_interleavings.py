@@ -165,9 +165,9 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
 def test_an_old_text_comes_back_while_another_device_collects(
     world: tuple[Lab, bytes, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asleep: bool
 ) -> None:
-    """By default every fourth call: the first, fifth, ... with a sleep, the third, seventh, ... without."""
+    """By default every eighth call: the first, ninth, ... with a sleep, the fifth, thirteenth, ... without."""
     stay_in_place(monkeypatch)
-    step = every(4)
+    step = every(8)
     at = 1 + (step // 2 if not asleep else 0)
     while attempt(world, tmp_path / str(at), at, asleep):
         at += step

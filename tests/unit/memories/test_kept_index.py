@@ -106,7 +106,7 @@ def blocks(memory: Memory) -> list[Any]:
     ]
 
 
-@settings(max_examples=cases(12, 60), deadline=None)
+@settings(max_examples=cases(6, 60), deadline=None)
 @given(st.data(), st.sampled_from(["local", "encrypted-ipfs"]))
 def test_the_answers_with_a_kept_index_are_those_without(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, mode: str
@@ -613,7 +613,7 @@ def look(memory: Memory, kind: Any) -> None:
         memory.stack(*tokens).recall("tea", kind=kind)
 
 
-@settings(max_examples=cases(12, 60), deadline=None)
+@settings(max_examples=cases(6, 60), deadline=None)
 @given(
     before=st.lists(doing, max_size=16),
     after=st.lists(doing, max_size=4),
