@@ -49,7 +49,7 @@ def test_the_example_runs_in_a_page_as_it_stands(url: str, memory: Memory) -> No
 def test_readme_example_runs_in_a_page_and_its_phrase_opens_the_memory(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = "findWallets, keysOfWallet, newRecoveryWords, openMemory, theWorld"
+    names = "findWallets, keysOfWallet, newRecoveryWords, openMemory, defaultEnvironment"
     code = (
         f"import {{ {names} }} from '{{library}}'\n"
         f"const at = [{{ at: 'peer:{url}', token: {PEER_TOKEN!r} }}]\n"

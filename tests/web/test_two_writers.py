@@ -150,7 +150,7 @@ def test_a_device_without_the_wallet_is_let_in_by_its_public_keys(
     first = client.open("desk", url, words=words, token=PEER_TOKEN)
     how = {"url": url, "token": PEER_TOKEN, "pointer": first.pointer()}
     shown = client.ask({"do": "open", "as": "guest", "label": "guest", "request": True, **how})
-    assert client.ask({"do": "asked", "as": "desk", "with": [shown["text"]]}) == {
+    assert client.ask({"do": "readRequest", "as": "desk", "with": [shown["text"]]}) == {
         "label": "guest", "words": shown["words"],
     }  # fmt: skip
     assert len(shown["words"]) == 6

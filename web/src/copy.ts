@@ -4,7 +4,7 @@ import { type Bytes, Refused, unlessRefused } from './core/bytes.ts'
 import { Blocks } from './core/blocks.ts'
 import { readCar } from './core/car.ts'
 import type { RootKeys } from './core/wallet.ts'
-import { theWorld, volatileDevice, type World } from './device/device.ts'
+import { defaultEnvironment, volatileDevice, type Environment } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Replica } from './device/replica.ts'
 import { Memory } from './memory.ts'
@@ -21,7 +21,7 @@ const ANOTHER = 'Use another copy of this file, or one of an earlier day.'
  * Open the version in a CAR with the keys of its wallet or recovery phrase. `MemoryError` if they do not open it, or too much of it is
  * damaged.
  */
-export async function openCopy(car: Bytes, root: RootKeys, world: World = theWorld): Promise<OpenedCopy> {
+export async function openCopy(car: Bytes, root: RootKeys, environment: Environment = defaultEnvironment): Promise<OpenedCopy> {
   const damaged: string[] = []
   const read = unlessRefused(() => readCar(car, damaged))
   const [first] = read?.roots ?? []
@@ -33,14 +33,14 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
   // Passed as a tree, since each block was checked above.
   const reader = { name: 'this file', tree: async () => read.blocks, blocks: async (cids: readonly string[]) => new Map(cids.flatMap(cid => (held.has(cid) ? [[cid, held.get(cid) as Bytes] as const] : []))) }
   const file: Provider = { name: 'this file', reader, pins: async () => [first] }
-  const [device, storage] = [await volatileDevice(world, 'this page'), new VolatileStorage()]
+  const [device, storage] = [await volatileDevice(environment, 'this page'), new VolatileStorage()]
   try {
-    const { verdicts } = await sync(new Replica(device, storage, world), [file], { root, begin: first })
+    const { verdicts } = await sync(new Replica(device, storage, environment), [file], { root, begin: first })
     if (!verdicts[first]?.startsWith('joined')) throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
   } catch (error) {
     if (error instanceof Refused && (error.kind === 'none' || error.kind === 'member')) throw new MemoryError('usage', 'these keys do not open this file', 'They may open another vault of this wallet.')
     if (error instanceof Refused && error.kind === 'damaged') throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
     throw error
   }
-  return { memory: await Memory.load({ device, storage, world }), root: first, damaged: damaged.length }
+  return { memory: await Memory.load({ device, storage, environment }), root: first, damaged: damaged.length }
 }

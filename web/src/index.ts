@@ -3,7 +3,7 @@
 import type { Provider } from './sync/provider.ts'
 
 export { keysOfSecret, keysOfWords, newRecoveryWords, type RecoveryWords, type RootKeys, wordsOfSecret } from './core/wallet.ts'
-export { type Device, theWorld, volatileDevice, type World } from './device/device.ts'
+export { type Device, defaultEnvironment, type Environment, volatileDevice } from './device/device.ts'
 export { type ErrorKind, MemoryError } from './device/errors.ts'
 export * from './memory.ts'
 export { openMemory, type OpenHow, providerOf, type Spec } from './open.ts'

@@ -21,8 +21,8 @@ import { readName } from './core/state.ts'
 import { instant, type TimelineEvent, unionOfScopes } from './core/timeline.ts'
 import { isOwnWord, type ShownView } from './core/views.ts'
 import type { RootKeys } from './core/wallet.ts'
-import type { Device, World } from './device/device.ts'
-import { theWorld } from './device/device.ts'
+import type { Device, Environment } from './device/device.ts'
+import { defaultEnvironment } from './device/device.ts'
 import { localDate } from './device/days.ts'
 import { needObject, needOneOf, needText, needTexts } from './device/arguments.ts'
 import { MemoryError } from './device/errors.ts'
@@ -48,7 +48,7 @@ export type Opening = {
   readonly device: Device
   readonly storage: DeviceStorage
   readonly providers?: readonly Provider[]
-  readonly world?: World
+  readonly environment?: Environment
   /** The keys of the wallet or of a recovery phrase: required if this device is not a member yet. */
   readonly root?: RootKeys | null
   /** Where to find a vault that adds this device by its request. */
@@ -63,14 +63,14 @@ export type Opening = {
 }
 
 /** A vault to create. */
-export type Founding = Pick<Opening, 'device' | 'storage' | 'providers' | 'world'> & BeginHow
+export type Founding = Pick<Opening, 'device' | 'storage' | 'providers' | 'environment'> & BeginHow
 
 export class Memory {
   readonly #replica: Replica
   #providers: readonly Provider[]
   readonly #heard = new Set<(change: Change) => void>()
   readonly #stop: () => void
-  #told = -1
+  #announced = -1
   readonly #look: Shown
   readonly #finding: Finding
   /** The first sync: writes wait for its end. */
@@ -85,12 +85,12 @@ export class Memory {
   }
 
   /** Open the vault stored on this device; without one, find the vault of these keys and enrol this device. */
-  static async load({ device, storage, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
-    const memory = new Memory(new Replica(device, storage, world), providers)
+  static async load({ device, storage, providers = [], environment = defaultEnvironment, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
+    const memory = new Memory(new Replica(device, storage, environment), providers)
     await Promise.all([memory.#finding.load(), storage.exclusively('write', () => memory.#replica.refresh())])
     const { ring, entries } = memory.#replica
     // The whole list is about to be shown: open objects in other threads where possible.
-    if (ring !== null && world.offloading !== undefined) await memory.#replica.openAhead(ring, entries)
+    if (ring !== null && environment.offloading !== undefined) await memory.#replica.openAhead(ring, entries)
     if (ring === null || root !== null) {
       const how = { root, pointer, ...(progress ? { progress } : {}), ...(shown ? { shown: () => shown(memory) } : {}) }
       memory.#first = memory.#synced(providers, how)
@@ -103,8 +103,8 @@ export class Memory {
    * Create a vault with this device as the first one: of a wallet that signed twice, of a recovery phrase, or of both. It is published if
    * providers are given.
    */
-  static async create({ device, storage, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
-    const memory = new Memory(new Replica(device, storage, world), providers)
+  static async create({ device, storage, providers = [], environment = defaultEnvironment, root, recovery }: Founding): Promise<Memory> {
+    const memory = new Memory(new Replica(device, storage, environment), providers)
     // Loaded only when a vault is created.
     const [{ begin }] = await Promise.all([import('./sync/beginning.ts'), memory.#finding.load()])
     const first = await begin(memory.#replica, providers, { root, recovery })
@@ -326,8 +326,8 @@ export class Memory {
     const { body, ...how } = typeof first === 'object' && first !== null ? { ...second, ...first } : { ...second, body: first ?? undefined }
     if (body !== undefined) needText('body', body)
     const { seen } = how
-    const given = givenIn(how)
-    if (body === undefined && given.size === 0) throw new MemoryError('usage', 'nothing to write', 'Give a text, or a field.')
+    const changes = writtenFields(how)
+    if (body === undefined && changes.size === 0) throw new MemoryError('usage', 'nothing to write', 'Give a text, or a field.')
     const scope = this.#target(key, how.scope)
     const name = entryName(key, scope)
     await this.#written(async change => {
@@ -336,15 +336,15 @@ export class Memory {
         throw new MemoryError('usage', `${key} is pending, so its parts cannot become your text`, 'Give the text too, or approve it first.')
       }
       const old = shown === null ? { fields: [], body: '' } : parseFile(shown)
-      const made = withFields(old, given, body ?? old.body)
+      const made = withFields(old, changes, body ?? old.body)
       if (shown !== null && made === old) return
       if (shown !== null && body !== undefined) refuseOverUnclosed(shown, body)
-      const today = localDate(this.#replica.world.now())
+      const today = localDate(this.#replica.environment.now())
       const stamps = new Map([
         ['created', fieldOf(made, 'created') || today],
-        ['updated', given.get('updated') ?? today]
+        ['updated', changes.get('updated') ?? today]
       ])
-      const data = editFile(shown ?? new Uint8Array(), given, body ?? null, stamps)
+      const data = editFile(shown ?? new Uint8Array(), changes, body ?? null, stamps)
       await this.#checkPart(key, scope, data)
       await this.#put(change, name, data, dots)
       await change.tellUses(scope)
@@ -465,12 +465,12 @@ export class Memory {
    * Import such a text, or the object that it encodes. `merge`: keep the shown texts and add different ones as alternatives; `replace`: the
    * imported texts supersede them.
    */
-  async import(given: string | object, { scope = '', strategy = 'merge' as Strategy } = {}): Promise<Imported> {
-    if (typeof given !== 'string') needObject('the export', given, 'Give what export() returned, or that text as an object.')
+  async import(source: string | object, { scope = '', strategy = 'merge' as Strategy } = {}): Promise<Imported> {
+    if (typeof source !== 'string') needObject('the export', source, 'Give what export() returned, or that text as an object.')
     needOneOf('strategy', strategy, STRATEGIES)
     checkScope(scope)
     const [{ asJson, Importing }, { readExport }] = await Promise.all([import('./device/importing.ts'), import('./core/blob_reading.ts')])
-    const read = readExport(typeof given === 'string' ? given : asJson(given))
+    const read = readExport(typeof source === 'string' ? source : asJson(source))
     const importing = new Importing(this.#look, strategy)
     await this.#written(change => importing.take(change, { ...read, forgotten: [], card: null }, scope))
     return importing.done()
@@ -539,7 +539,7 @@ export class Memory {
   }
 
   /** Return the label in a request, and the six words that its device shows too. */
-  async asked(text: string): Promise<{ label: string; words: string[] }> {
+  async readRequest(text: string): Promise<{ label: string; words: string[] }> {
     const ring = this.#ring
     const [{ fingerprint, readRequest }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
     const one = await readRequest(requestBytes(text), ring.tag)
@@ -684,8 +684,8 @@ export class Memory {
 
   #tell(): void {
     const { revision } = this.#replica
-    if (revision === this.#told) return
-    this.#told = revision
+    if (revision === this.#announced) return
+    this.#announced = revision
     for (const heard of this.#heard) heard({ revision })
   }
 }
@@ -697,9 +697,9 @@ const REQUEST = 'ipfsmem:request:'
 const WORDS = () => import('@scure/bip39/wordlists/english.js')
 
 function requestBytes(text: string): Bytes {
-  const given = text.trim()
-  if (!given.startsWith(REQUEST)) throw new MemoryError('usage', 'not a request of a device', `It begins with ${REQUEST}`)
-  return fromBase64url(given.slice(REQUEST.length))
+  const trimmed = text.trim()
+  if (!trimmed.startsWith(REQUEST)) throw new MemoryError('usage', 'not a request of a device', `It begins with ${REQUEST}`)
+  return fromBase64url(trimmed.slice(REQUEST.length))
 }
 
 const LEAST_SEEN = 8
@@ -709,7 +709,7 @@ const replaced = (name: string): MemoryError => new MemoryError('changed', `the 
 const STRATEGIES: readonly Strategy[] = ['merge', 'replace']
 
 /** Return the header fields that a writer passes. */
-function givenIn(how: WriteHow): Map<string, string> {
+function writtenFields(how: WriteHow): Map<string, string> {
   needTexts('the options of write', { name: how.name, description: how.description, type: how.type, scope: how.scope })
   if (how.fields !== undefined) needTexts('fields', how.fields)
   if (how.tags !== undefined && !(Array.isArray(how.tags) && how.tags.every(tag => typeof tag === 'string'))) throw new MemoryError('usage', 'tags must be an array of strings')

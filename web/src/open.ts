@@ -1,7 +1,7 @@
 /** Open a vault in this browser in one call: its keys, its storage, and its providers from their specs. */
 
 import type { RootKeys } from './core/wallet.ts'
-import { theWorld, type World } from './device/device.ts'
+import { defaultEnvironment, type Environment } from './device/device.ts'
 import { MemoryError } from './device/errors.ts'
 import { Memory } from './memory.ts'
 import { keepPlaces, keptPlaces, type Spec } from './store/kept_places.ts'
@@ -57,7 +57,7 @@ export type OpenHow = {
    * person first: `newRecoveryWords`.
    */
   readonly create?: { readonly recovery: RootKeys | null } | null
-  readonly world?: World
+  readonly environment?: Environment
 }
 
 /** An open vault, and the providers stored for it in this browser. */
@@ -72,12 +72,12 @@ export const openMemory = async (how: OpenHow): Promise<Memory> => (await openWi
  * Return the request of this browser to be added by a device that has the wallet; it contains no secret. This creates its keys, which stay
  * usable here, since nothing else would open them. `pointer`: of the vault.
  */
-export async function requestEntry({ name = 'default', label = 'browser', pointer, world = theWorld }: { name?: string; label?: string; pointer: Pointer; world?: World }): Promise<{ text: string; words: string[] }> {
+export async function requestEntry({ name = 'default', label = 'browser', pointer, environment = defaultEnvironment }: { name?: string; label?: string; pointer: Pointer; environment?: Environment }): Promise<{ text: string; words: string[] }> {
   const db = await openDatabase(name)
   const storage = new BrowserStorage(db, name)
   try {
     // Not while another tab opens its vault: its keys would look like leftovers.
-    const device = await storage.exclusively('open', async () => (await unlockedDevice(db, world)) ?? (await openDevice(db, { name: 'nobody', secret: world.chance(32) }, { label, stay: true, world })).device)
+    const device = await storage.exclusively('open', async () => (await unlockedDevice(db, environment)) ?? (await openDevice(db, { name: 'nobody', secret: environment.chance(32) }, { label, stay: true, environment })).device)
     return await Memory.request(device, pointer)
   } finally {
     storage.close()
@@ -89,17 +89,17 @@ export type Hearing = { readonly progress?: (step: string) => void; readonly sho
 
 /** The same, with access to its providers. */
 export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing = {}): Promise<Opened> {
-  const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, create = null, world = theWorld } = how
+  const { name = 'default', at = null, keepAt = false, root = null, passkey = null, stay = false, label = 'browser', pointer = null, create = null, environment = defaultEnvironment } = how
   const db = await openDatabase(name)
   const storage = new BrowserStorage(db, name)
   try {
-    const given = at === null ? null : asProviders(at)
+    const explicit = at === null ? null : asProviders(at)
     const opener = root !== null ? openerOfRoot(root) : create?.recovery != null ? openerOfRoot(create.recovery) : passkey
-    const staying = opener === null ? await unlockedDevice(db, world) : null
+    const staying = opener === null ? await unlockedDevice(db, environment) : null
     if (staying === null && opener === null) throw new MemoryError('locked', 'this vault is locked', 'Unlock it with the wallet, the recovery phrase or the passkey.')
     // One tab at a time, so that no other takes the keys of a device that is being opened for leftovers.
     return await storage.exclusively('open', async () => {
-      const { device, undo } = staying === null ? await openDevice(db, opener as Opener, { label, stay, world }) : { device: staying, undo: null }
+      const { device, undo } = staying === null ? await openDevice(db, opener as Opener, { label, stay, environment }) : { device: staying, undo: null }
       // Until the vault is stored, the providers are those that it is opened with; setting others waits for that.
       let before = at !== null && keepAt ? at : null
       let kept: Promise<unknown> = Promise.resolve()
@@ -114,9 +114,9 @@ export async function openWithPlaces(how: OpenHow, { progress, shown }: Hearing 
         }
       })
       const load = async (): Promise<Memory> => {
-        const providers = given ?? asProviders(await places())
+        const providers = explicit ?? asProviders(await places())
         // A device that was added needs no root again; the first time, the root enrols this browser.
-        const what = { device, storage, providers, world }
+        const what = { device, storage, providers, environment }
         const telling = { ...(progress ? { progress } : {}), ...(shown ? { shown: (memory: Memory) => shown(openedAs(memory)) } : {}) }
         const memory = create === null ? await Memory.load({ ...what, ...telling, root: (await isKept(db)) ? null : root, pointer }) : await Memory.create({ ...what, root, recovery: create.recovery })
         if (before !== null) await keepPlaces(db, device.rows, before)

@@ -15,10 +15,10 @@ export const textOfPointer = ({ vault, anchor, at }: Whereabouts): string => STA
 
 /** `MemoryError` for anything else. */
 export function pointerOf(text: string): Whereabouts {
-  const given = text.trim()
+  const trimmed = text.trim()
   const found = unlessRefused(() => {
-    need(given.startsWith(START) && given.length <= MOST, 'format')
-    const said = fields(parseCanonical(fromUtf8(fromBase64url(given.slice(START.length)))), ['anchor', 'at', 'v', 'vault'])
+    need(trimmed.startsWith(START) && trimmed.length <= MOST, 'format')
+    const said = fields(parseCanonical(fromUtf8(fromBase64url(trimmed.slice(START.length)))), ['anchor', 'at', 'v', 'vault'])
     const { at } = said
     need(said.v === 1 && isHex(said.vault, 16) && isHex(said.anchor, 32), 'format')
     need(Array.isArray(at) && at.length <= MOST_PLACES && at.every(one => typeof one === 'string' && one.length <= 512), 'format')

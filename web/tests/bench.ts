@@ -7,7 +7,7 @@
 
 import type { Bytes } from '../src/core/bytes.ts'
 import { keysOfSecret, newRecoveryWords, NO_ADDRESS } from '../src/core/wallet.ts'
-import { theWorld, volatileDevice } from '../src/device/device.ts'
+import { defaultEnvironment, volatileDevice } from '../src/device/device.ts'
 import { Memory } from '../src/memory.ts'
 import { VolatileStorage } from '../src/store/device_storage.ts'
 import type { Block, Provider } from '../src/sync/provider.ts'
@@ -58,10 +58,10 @@ async function timed<T>(times: Times, name: string, work: () => T | Promise<T>):
 async function measured(size: number): Promise<Times> {
   const times: Times = {}
   const provider = table()
-  const { words, keys } = newRecoveryWords(theWorld.chance)
+  const { words, keys } = newRecoveryWords(defaultEnvironment.chance)
   if (words === '') throw new Error('no words')
-  const root = await keysOfSecret({ secret: theWorld.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 })
-  const first = { device: await volatileDevice(theWorld, 'first'), storage: new VolatileStorage(), providers: [provider] }
+  const root = await keysOfSecret({ secret: defaultEnvironment.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 })
+  const first = { device: await volatileDevice(defaultEnvironment, 'first'), storage: new VolatileStorage(), providers: [provider] }
   const memory = await Memory.create({ ...first, root, recovery: keys })
   const files = Object.fromEntries(Array.from({ length: size }, (_, n) => [`memory_${n}.md`, `---\nname: Memory ${n}\ndescription: About part ${n % 97}\ntype: project\ncreated: 2026-11-01\nupdated: 2026-11-02\n---\n\n${text(n)}\n`]))
   await timed(times, 'import all', () => memory.import(JSON.stringify({ v: 'memory/0.1', files, timeline: [], index: '' })))
@@ -80,7 +80,7 @@ async function measured(size: number): Promise<Times> {
   await timed(times, 'first recall', () => memory.recall('who waits for part 13'))
   await timed(times, 'recall again', () => memory.recall('deploys of part 14'))
   await timed(times, 'context', () => memory.context({ query: 'deploys of part 14', preview: true }))
-  const second = { device: await volatileDevice(theWorld, 'second'), storage: new VolatileStorage(), providers: [provider] }
+  const second = { device: await volatileDevice(defaultEnvironment, 'second'), storage: new VolatileStorage(), providers: [provider] }
   const other = await timed(times, 'sign to list', async () => {
     const found = await Memory.load({ ...second, root })
     if (found.list().length !== size) throw new Error('not all are listed')

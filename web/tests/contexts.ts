@@ -13,7 +13,7 @@ export const contexts: Judge = async (all, court) => {
   let drawn = 0
   const chance = (size: number): Uint8Array => Uint8Array.from({ length: size }, (_, n) => sha256(utf8(`context ${drawn++}`))[n % 32] as number)
   const world = { now: () => now, chance }
-  const memory = await Memory.create({ device: await volatileDevice(world, all.label), storage: new VolatileStorage(), world, root: null, recovery: newRecoveryWords(chance).keys })
+  const memory = await Memory.create({ device: await volatileDevice(world, all.label), storage: new VolatileStorage(), environment: world, root: null, recovery: newRecoveryWords(chance).keys })
   for (const { at, scope, key, text, type, data } of all.writes) {
     now = at
     if (key !== undefined) await memory.writeText(key.replace(all.device, memory.device.id), text.replaceAll(all.device, memory.device.id), { scope })

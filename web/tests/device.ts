@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { keyRequest, keysOfSecret, keysOfWords, newRecoveryWords, type RootKeys, signatureBytes, signedTwice } from '../src/core/wallet.ts'
-import { theWorld, volatileDevice } from '../src/device/device.ts'
+import { defaultEnvironment, volatileDevice } from '../src/device/device.ts'
 import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
@@ -20,7 +20,7 @@ type Command = { readonly do: string; readonly [name: string]: unknown }
 
 /** The clock of these devices, which a test may put on. */
 let ahead = 0
-const world = { ...theWorld, now: () => theWorld.now() + ahead }
+const world = { ...defaultEnvironment, now: () => defaultEnvironment.now() + ahead }
 
 async function rootOf(command: Command): Promise<RootKeys | null> {
   if (typeof command.words === 'string') return keysOfWords(command.words)
@@ -52,8 +52,8 @@ async function answer(command: Command): Promise<unknown> {
     // What this device shows to be let in, before it is.
     if (command.request === true && pointer !== null) return Memory.request(kept.device, pointer)
     if (command.create === true) {
-      const recovery = command.recovery === true ? newRecoveryWords(theWorld.chance) : null
-      opened.set(name, await Memory.create({ ...kept, providers, world, root: await rootOf(command), recovery: recovery?.keys ?? null }))
+      const recovery = command.recovery === true ? newRecoveryWords(defaultEnvironment.chance) : null
+      opened.set(name, await Memory.create({ ...kept, providers, environment: world, root: await rootOf(command), recovery: recovery?.keys ?? null }))
       return { ...opened.get(name)?.device, words: recovery?.words ?? null }
     }
     const root = await rootOf(command)
@@ -63,7 +63,7 @@ async function answer(command: Command): Promise<unknown> {
       early = memory.list().map(one => one.key)
       written = memory.write('tone', 'Be quick.')
     }
-    opened.set(name, await Memory.load({ ...kept, providers, world, pointer, root, ...(command.early === true ? { shown } : {}) }))
+    opened.set(name, await Memory.load({ ...kept, providers, environment: world, pointer, root, ...(command.early === true ? { shown } : {}) }))
     await written
     if (command.early === true) return { early }
     opened.get(name)?.subscribe(() => void changes.set(name, (changes.get(name) ?? 0) + 1))

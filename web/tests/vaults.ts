@@ -261,7 +261,7 @@ export const commits: Judge = async (all, court) => {
     const read = (row: Rows) => readCommit(row.zeros === undefined ? fromBase64url(row.head) : new Uint8Array(row.zeros), opened, keyring)
     for (const row of all[kind].valid) {
       const commit = await read(row)
-      court.same([commit.hash, sorted(commit.lacking)], [row.digest, row.lacking], row.name)
+      court.same([commit.hash, sorted(commit.keyless)], [row.digest, row.lacking], row.name)
     }
     for (const row of all[kind].refused) await refuses(court, () => read(row), row.name, row.why)
   }

@@ -185,8 +185,8 @@ function ranksOf(rootIds: ReadonlySet<string>, enrolments: readonly Member[], re
 
 /** The person of each id; ids without a person are absent. */
 function personsOf(families: ReadonlyMap<string, string>, enrolments: readonly Member[], revokes: readonly Revoke[], isRoot: IsRoot): Map<string, string> {
-  const given = new Map<string, Set<string>>()
-  for (const one of enrolments.filter(one => isRoot(one.by))) given.set(one.person, (given.get(one.person) ?? new Set()).add(one.id))
+  const idsOfPerson = new Map<string, Set<string>>()
+  for (const one of enrolments.filter(one => isRoot(one.by))) idsOfPerson.set(one.person, (idsOfPerson.get(one.person) ?? new Set()).add(one.id))
   const out = new Map<string, string>()
   /** Ids revoked by roots: enrolments by them are dropped. */
   const final = new Map<string, string>()
@@ -196,7 +196,7 @@ function personsOf(families: ReadonlyMap<string, string>, enrolments: readonly M
     const all = enrolments.filter(one => one.id === id)
     if (all.length === 0) continue
     const best = strongest(all, isRoot)
-    const others = [...(given.get(best.person) ?? [])].filter(one => one !== id)
+    const others = [...(idsOfPerson.get(best.person) ?? [])].filter(one => one !== id)
     const shares = others.includes(best.byId) || final.get(best.byId) === best.person
     if (isRoot(best.by) || others.length === 0 || shares) out.set(id, best.person)
   }

@@ -200,8 +200,8 @@ export function parseCid(text: unknown): Cid {
   const lower = prefix.toLowerCase()
   const isUpper = prefix !== lower && ['b', 'c', 'f', 'k', 't', 'v'].includes(lower)
   need(!isUpper || text === text.toUpperCase(), 'format', 'small and capital letters in one CID')
-  const given = isUpper ? lower : prefix
-  const [base, group] = PADDED[given] ?? [given, 1]
+  const letter = isUpper ? lower : prefix
+  const [base, group] = PADDED[letter] ?? [letter, 1]
   const whole = isUpper ? text.slice(1).toLowerCase() : text.slice(1)
   const digits = group > 1 ? whole.replace(/=+$/, '') : whole
   need(whole.length === Math.ceil(digits.length / group) * group, 'format', 'of another length than its padding says')

@@ -43,7 +43,7 @@ export type Commit = {
   /** The counters of all ids. */
   readonly numbers: ReadonlyMap<string, number>
   /** The ids without a key. */
-  readonly lacking: readonly string[]
+  readonly keyless: readonly string[]
 }
 
 /** Check the form of a commit's JSON. */
@@ -94,13 +94,13 @@ export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promi
   const member = ring.said.members.get(dev)
   need(member !== undefined && member.role !== 'reader', 'member', `${dev} is not a member with write access`)
   need(await signedBy([member.sign], join('ipfsmem/v1/commit', [0], json), base64url(signature)), 'signature', 'not signed by its device')
-  const lacking: string[] = []
+  const keyless: string[] = []
   const seen = new Map<string, Seen>()
   await Promise.all(
     Object.entries(it.ctx).map(async ([id, [n, r, s]]) => {
       const keys = ring.said.keysOf.get(id)
       if (keys === undefined) {
-        lacking.push(id)
+        keyless.push(id)
         return
       }
       seen.set(id, { n, r, s })
@@ -119,7 +119,7 @@ export async function readCommit(head: Bytes, ring: Ring, keyring: Bytes): Promi
     signed: { json, signature, hash: hex(sha256(json)) },
     seen,
     numbers: new Map(Object.entries(it.ctx).map(([id, [n]]) => [id, n])),
-    lacking
+    keyless
   }
 }
 

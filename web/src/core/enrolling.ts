@@ -146,8 +146,8 @@ export async function giveKey(ring: Ring, signer: Signer, chance: Chance): Promi
   const { id } = ring.sealing
   const holders = new Set(ofKind(ring.statements, 'epoch').filter(one => one.ek === id).flatMap(one => one.for))
   const served = new Set([...holders].map(one => ring.said.members.get(one)?.box))
-  const lacking = entitled(ring).filter(one => !holders.has(one) && !served.has(ring.said.members.get(one)?.box))
-  return lacking.length > 0 ? give(ring, signer, lacking, chance) : ring
+  const keyless = entitled(ring).filter(one => !holders.has(one) && !served.has(ring.said.members.get(one)?.box))
+  return keyless.length > 0 ? give(ring, signer, keyless, chance) : ring
 }
 
 /** Families that may be given a key. */
@@ -179,15 +179,15 @@ async function addEpochs(ring: Ring, signer: Signer, key: EpochKey, ids: readonl
     return found.box
   }
   const roots = view.roots.map(root => idOf(fromHex(root)))
-  const given = new Map<string, Set<string>>([['', new Set(roots)]])
+  const families = new Map<string, Set<string>>([['', new Set(roots)]])
   for (const id of ids) {
     const of = view.admissionOf(id)[1]
-    const some = given.get(of) ?? new Set(roots)
-    given.set(of, some.add(id))
+    const some = families.get(of) ?? new Set(roots)
+    families.set(of, some.add(id))
   }
   const revoked = view.revokedBy.map(([, id]) => id)
   const made: Statement[] = []
-  for (const [of, served] of given) {
+  for (const [of, served] of families) {
     const boxes = [...new Set([...served].map(boxOf))].sort(byCodePoints)
     const slots = boxes.map(box => base64url(sealBox(slotText(key), fromHex(box), chance(32))))
     made.push(

@@ -82,7 +82,7 @@ function isForeign(data: Bytes, body: string | null): boolean {
   return inside !== null && inside.fields.length === 0 && inside.body === withoutLastLines(text)
 }
 
-function edited(data: Bytes, changes: Changes, given: string | null): Bytes {
+function edited(data: Bytes, changes: Changes, newBody: string | null): Bytes {
   const read = parseFile(data)
   const old: Fields = new Map(read.fields)
   const front = frontMatter(read.body)
@@ -91,7 +91,7 @@ function edited(data: Bytes, changes: Changes, given: string | null): Bytes {
   const text = raw.slice(bom.length)
   const found = findMarks(text)
   const marks = read.fields.length > 0 || withoutLastLines(text) !== read.body ? found : null
-  let body = given === null ? null : withoutLastLines(marks?.isCrlf ? given.replaceAll('\r\n', '\n') : given)
+  let body = newBody === null ? null : withoutLastLines(marks?.isCrlf ? newBody.replaceAll('\r\n', '\n') : newBody)
   if (body !== null && front !== '' && frontMatter(body) === '') body = joined(front, body)
   const fields = wantedFields(old, changes)
   const wanted = { fields: [...fields], body: body ?? read.body }

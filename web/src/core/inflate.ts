@@ -152,10 +152,10 @@ export function inflate(stream: Bytes, most: number): Bytes {
   function codes(): [literals: Code, distances: Code] {
     const literals = bits(5) + 257
     const distances = bits(5) + 1
-    const given = bits(4) + 4
+    const codeLengths = bits(4) + 4
     need(literals <= 286 && distances <= 30, 'open')
     const ofLengths = new Uint8Array(19)
-    for (let i = 0; i < given; i++) ofLengths[ORDER[i] as number] = bits(3)
+    for (let i = 0; i < codeLengths; i++) ofLengths[ORDER[i] as number] = bits(3)
     const code = codeOf(ofLengths, 'complete')
     const lengths = new Uint8Array(literals + distances)
     for (let i = 0; i < lengths.length; ) {

@@ -142,26 +142,26 @@ export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], k
     return new Ring(file.tag, true, [...file.open, ...inner], [])
   }
   const sealed = fromBase64url(file.body)
-  const given = await fromSlots(file.open, file.tag, boxes, true)
+  const rootKeys = await fromSlots(file.open, file.tag, boxes, true)
   const named = new Set(ofKind(file.open, 'epoch').map(one => `${one.epoch} ${one.ek}`))
-  const opened = await openWith(file, sealed, newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), given)
+  const opened = await openWith(file, sealed, newestFirst([...rootKeys, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), rootKeys)
   if (opened !== null) return opened
   // Others' slots are tried only if nothing else opens the body; of these keys the ring has only the one that does.
   const more = await keysOfOthers(file, boxes)
-  const late = await openWith(file, sealed, newestFirst(more), given, more)
-  return late ?? new Ring(file.tag, false, file.open, [...given, ...more], true, [...given, ...more])
+  const late = await openWith(file, sealed, newestFirst(more), rootKeys, more)
+  return late ?? new Ring(file.tag, false, file.open, [...rootKeys, ...more], true, [...rootKeys, ...more])
 }
 
 /**
- * Open a ring's body with the first of these keys that can, with the keys in roots' slots (`given`); null if none can. `more`: keys of
+ * Open a ring's body with the first of these keys that can, with the keys in roots' slots (`rootKeys`); null if none can. `more`: keys of
  * other slots, for reading this root.
  */
-async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKey[], given: readonly EpochKey[], more: readonly EpochKey[] = []): Promise<Ring | null> {
+async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKey[], rootKeys: readonly EpochKey[], more: readonly EpochKey[] = []): Promise<Ring | null> {
   for (const key of keys) {
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
     if (raw === null) continue
     const { keys: others, inner } = await readBody(parseCanonical(raw), file.tag)
-    return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given], false, [key, ...given, ...more])
+    return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...rootKeys], false, [key, ...rootKeys, ...more])
   }
   return null
 }

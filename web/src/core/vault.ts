@@ -147,7 +147,7 @@ export class VaultReader {
     const judge = this.judgement(ring)
     const join = async (top: Head): Promise<boolean> => {
       try {
-        const isKnown = past.joined.has(top.hash) && top.lacking.length === 0
+        const isKnown = past.joined.has(top.hash) && top.keyless.length === 0
         const theirs = isKnown ? null : await this.#state(top, ring, state)
         // The counters of one copy cover values that only the other one had; this client does not write those under its own dots.
         need(!copies.has(top), 'held', 'made by another copy of its device')
@@ -165,15 +165,15 @@ export class VaultReader {
           left.delete(top)
           if (!(await join(top))) continue
           for (const one of [top, ...below.filter(lower => left.delete(lower))]) {
-            verdicts[one.root] = one.lacking.length > 0 ? 'joined in part' : 'joined'
+            verdicts[one.root] = one.keyless.length > 0 ? 'joined in part' : 'joined'
             heads.push(one)
           }
         }
       }
     }
     await joinGroup(named)
-    const isCovered = (one: Head): boolean => one.lacking.length === 0 && coversPairs(state.seen, one.seen)
-    const whole = heads.filter(one => one.lacking.length === 0)
+    const isCovered = (one: Head): boolean => one.keyless.length === 0 && coversPairs(state.seen, one.seen)
+    const whole = heads.filter(one => one.keyless.length === 0)
     const before = new Set(whole.flatMap(one => one.prev))
     const isAny = whole.length > 0 || past !== NO_PAST
     const isPast = (one: Head): boolean => {
@@ -658,7 +658,7 @@ function end(records: ReadonlyMap<string, IpnsRecord>, start: string): string {
 function tops(heads: readonly Head[]): { top: Head; below: Head[] }[] {
   const byHash = new Map(heads.map(one => [one.hash, one]))
   const below = (one: Head): Head[] =>
-    one.lacking.length > 0 ? [] : one.prev.flatMap(hash => byHash.get(hash) ?? []).filter(other => covers(one, other))
+    one.keyless.length > 0 ? [] : one.prev.flatMap(hash => byHash.get(hash) ?? []).filter(other => covers(one, other))
   const held = new Set(heads.flatMap(below))
   // Each once: devices that publish in turns make versions with two ancestors each, and the number of paths explodes.
   const reached = (top: Head): Head[] => {
@@ -685,7 +685,7 @@ const coversPairs = (mine: State['seen'], theirs: State['seen']): boolean =>
 /** The root on which all devices converge: of the heads that were joined whole and have the joined state, that of the greatest commit. */
 function rootOf(heads: readonly Head[], digest: string, state: State): string | null {
   const seenText = (seen: State['seen']): string => [...seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join()
-  const same = heads.filter(one => one.lacking.length === 0 && one.state === digest && seenText(one.seen) === seenText(state.seen))
+  const same = heads.filter(one => one.keyless.length === 0 && one.state === digest && seenText(one.seen) === seenText(state.seen))
   return same.length > 0 ? greatest(same, one => [one.hash, one.root]).root : null
 }
 

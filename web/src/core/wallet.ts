@@ -146,12 +146,12 @@ export async function keysOfSecret(source: KeySource): Promise<RootKeys> {
 
 /** The 32 bytes encoded by 24 recovery words. */
 export function secretOfWords(words: string): Bytes {
-  const given = words.toLowerCase().split(/[\s\x1c-\x1f\x85]+/).filter(Boolean)
-  need(given.length === 24, 'words', `recovery phrase: 24 words required (got ${given.length})`)
-  const wrong = given.findIndex(word => !wordlist.includes(word))
+  const typed = words.toLowerCase().split(/[\s\x1c-\x1f\x85]+/).filter(Boolean)
+  need(typed.length === 24, 'words', `recovery phrase: 24 words required (got ${typed.length})`)
+  const wrong = typed.findIndex(word => !wordlist.includes(word))
   need(wrong < 0, 'words', `word ${wrong + 1} is not in the list`)
   try {
-    return mnemonicToEntropy(given.join(' '), wordlist)
+    return mnemonicToEntropy(typed.join(' '), wordlist)
   } catch {
     return need(false, 'words', 'these words do not belong together: is one mistyped, or two changed over?') as never
   }

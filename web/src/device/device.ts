@@ -5,14 +5,14 @@ import { type Bytes, join, need } from '../core/bytes.ts'
 import { type BoxKey, boxKeyOf, idOf, type Signer, signerOf } from '../core/curves.ts'
 
 /** Time and randomness, passed in so that tests control them, and other threads for work, if any. */
-export type World = {
+export type Environment = {
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
   readonly chance: (size: number) => Bytes
   readonly offloading?: Offloading
 }
 
-export const theWorld: World = {
+export const defaultEnvironment: Environment = {
   now: () => Date.now(),
   chance: size => crypto.getRandomValues(new Uint8Array(size))
 }
@@ -37,7 +37,7 @@ export const deviceOf = (signer: Signer, box: BoxKey, rows: RowSeal, label: stri
 const NONCE = 12
 
 /** Seal rows under an AES-GCM key, which need not be extractable. */
-export const rowSealOf = (key: CryptoKey, chance: World['chance']): RowSeal => ({
+export const rowSealOf = (key: CryptoKey, chance: Environment['chance']): RowSeal => ({
   async seal(row) {
     const iv = chance(NONCE)
     return join(iv, new Uint8Array(await crypto.subtle.encrypt({ name: 'AES-GCM', iv: iv as BufferSource }, key, row as BufferSource)))
@@ -51,8 +51,8 @@ export const rowSealOf = (key: CryptoKey, chance: World['chance']): RowSeal => (
 })
 
 /** Return a device with raw keys that end with its program. */
-export async function volatileDevice(world: World, label: string): Promise<Device> {
+export async function volatileDevice(environment: Environment, label: string): Promise<Device> {
   const key = await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])
-  return deviceOf(signerOf(world.chance(32)), boxKeyOf(world.chance(32)), rowSealOf(key, world.chance), label)
+  return deviceOf(signerOf(environment.chance(32)), boxKeyOf(environment.chance(32)), rowSealOf(key, environment.chance), label)
 }
 

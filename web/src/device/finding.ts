@@ -45,7 +45,7 @@ const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
   message: new Set(['message']),
   all: new Set(['memory', 'event', 'message'])
 }
-const NO_MOMENTS: Moments = { told: [], missing: 0 }
+const NO_MOMENTS: Moments = { indexed: [], missing: 0 }
 /**
  * Maximum number of words, and of different terms, of a lookup query; and the parts of a score of which a mere neighbour of a hit has none.
  */
@@ -74,7 +74,7 @@ export class Finding {
   }
 
   get #today(): number {
-    return localDay(this.shown.replica.world.now())
+    return localDay(this.shown.replica.environment.now())
   }
 
   /**
@@ -107,19 +107,19 @@ export class Finding {
     const all = new Map(listed.filter(one => one.here && !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
     const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
     const files = [...all.values()].map(one => this.#weighed(one, today, scopes).document)
-    const { told: everyMoment, missing } = kind === 'memory' ? NO_MOMENTS : this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
-    const told = everyMoment.filter(({ moment }) => !isOfSessions || moment.type === type)
-    const ranking = this.#ranking(kind, [...files, ...told.map(one => one.document)])
-    const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order, document: one.document }]))
-    const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...told.filter(one => one.moment.own).map(one => one.document.id)])
+    const { indexed: everyMoment, missing } = kind === 'memory' ? NO_MOMENTS : this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
+    const indexed = everyMoment.filter(({ moment }) => !isOfSessions || moment.type === type)
+    const ranking = this.#ranking(kind, [...files, ...indexed.map(one => one.document)])
+    const moments = new Map(indexed.map((one, order) => [one.document.id, { moment: one.moment, order, document: one.document }]))
+    const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...indexed.filter(one => one.moment.own).map(one => one.document.id)])
     const writers = (): Parameters<Talks['writtenBy']>[2] => ({
       known: new Set([...everything.filter(one => one.here), ...everyMoment.map(one => one.moment)].map(one => one.device).filter(Boolean)),
-      of: new Map([...all.values()].map((one): [string, string] => [one.key, one.device]).concat(told.map(one => [one.document.id, one.moment.device])))
+      of: new Map([...all.values()].map((one): [string, string] => [one.key, one.device]).concat(indexed.map(one => [one.document.id, one.moment.device])))
     })
     // Events and messages have no tags and no category.
     const passing = new Set([
       ...[...all.values()].filter(one => (type === undefined || one.type === type) && (tag === undefined || one.tags.includes(tag)) && (category === undefined || this.#talks.categoryOf(one) === category) && isThen(one.at)).map(one => one.key),
-      ...told.filter(({ moment }) => tag === undefined && category === undefined && (type === undefined || moment.type === type) && isThen(moment.at)).map(one => one.document.id)
+      ...indexed.filter(({ moment }) => tag === undefined && category === undefined && (type === undefined || moment.type === type) && isThen(moment.at)).map(one => one.document.id)
     ])
     const isAll = [isOfSessions ? undefined : type, tag, category, since, until, when].every(one => one === undefined)
     const chosen = [...(isAll ? [] : [passing]), ...(by === undefined ? [] : [this.#talks.writtenBy(by, ranking, writers(), moments)]), ...(about === undefined ? [] : [this.#talks.naming(about, ranking)])]
@@ -230,9 +230,9 @@ export class Finding {
     const stack = [...new Set([...shown.stack(scopes), ''])]
     const { layout = 'index' } = how
     if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} shows what matches a query, so it needs one`)
-    const asked = this.#talks.queryIn(query ?? '')
+    const searched = this.#talks.queryIn(query ?? '')
     const names = shown.names()
-    const hits = asked !== '' ? this.recall(asked, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
+    const hits = searched !== '' ? this.recall(searched, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
     const memories = hits.map(({ reading }): Memory => {
       const file = readableFile(new TextEncoder().encode(reading.text))
       const written = reading.at > 0 ? dateOf(reading.at) : ''
@@ -252,8 +252,8 @@ export class Finding {
         }
       }
     })
-    const talks = asked !== '' && this.#talks.mayBeIn(stack) ? this.#talks : null
-    const matches = talks === null ? memories : talks.inOrder(memories, this.recall(asked, stack, { kind: 'all', limit: talks.looked(how) }), asked, how)
+    const talks = searched !== '' && this.#talks.mayBeIn(stack) ? this.#talks : null
+    const matches = talks === null ? memories : talks.inOrder(memories, this.recall(searched, stack, { kind: 'all', limit: talks.looked(how) }), searched, how)
     const isWhole = layout === 'index' || layout === 'full'
     const facts = isWhole ? this.#facts(stack) : []
     const places = new Set(facts.map(one => entryName(one.key, one.scope)))

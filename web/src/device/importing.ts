@@ -116,9 +116,9 @@ function unsureParts(keys: readonly string[], missing: ReadonlySet<string>): Set
 }
 
 /** Return an export that is an object, as JSON. */
-export function asJson(given: object): string {
+export function asJson(value: object): string {
   try {
-    return JSON.stringify(given)
+    return JSON.stringify(value)
   } catch (error) {
     throw new MemoryError('usage', `the export cannot be written as JSON: ${error instanceof Error ? error.message : error}`, 'Give what export() returned.')
   }

@@ -11,7 +11,7 @@ import { readName } from '../core/state.ts'
 import { instant, isUse, lineOf, splitOwnId, timelineOf, type TimelineEvent, unionOfScopes } from '../core/timeline.ts'
 import { fetcherOf } from '../core/views.ts'
 import { trimStart, WHITE } from '../core/white.ts'
-import { LAST, pendingOf, told as messagesIn } from '../life/conversation.ts'
+import { LAST, pendingOf, conversationOf as messagesIn } from '../life/conversation.ts'
 import type { Document } from '../recall/ranking.ts'
 import type { Moment } from '../results.ts'
 import { localDay } from './days.ts'
@@ -30,14 +30,14 @@ const NAME = "[\\p{L}\\p{Nl}\\p{No}][\\p{L}\\p{N}_.'-]{0,40}"
 const SPEAKS = new RegExp(`^(${NAME}(?: ${NAME})?): +(?=[^${WHITE}])`, 'u')
 
 /** A moment and its searched form. */
-export type Told = { readonly moment: Moment; readonly document: Document }
-export type Moments = { readonly told: readonly Told[]; readonly missing: number }
+export type IndexedMoment = { readonly moment: Moment; readonly document: Document }
+export type Moments = { readonly indexed: readonly IndexedMoment[]; readonly missing: number }
 
 /** Return the events and messages of some scopes, each day and each session in order, and the number of parts whose text is not here. */
 export function momentsOf(shown: Shown, scopes: readonly string[], which: ReadonlySet<Moment['kind']>): Moments {
   const live = scopes.filter(scope => !shown.isForgotten(scope))
   const found = [...(which.has('event') ? [daysOf(shown, live)] : []), ...(which.has('message') ? [...live].sort(byCodePoints).map(scope => sessionsOf(shown, scope)) : [])]
-  return { told: found.flatMap(one => one.told), missing: found.reduce((sum, one) => sum + one.missing, 0) }
+  return { indexed: found.flatMap(one => one.indexed), missing: found.reduce((sum, one) => sum + one.missing, 0) }
 }
 
 /** Tell whether these scopes may have an event or a message. */
@@ -65,18 +65,18 @@ function daysOf(shown: Shown, live: readonly string[]): Moments {
       else there.set(said.scope, [...(there.get(said.scope) ?? []), { dev: said.dev, data }])
     }
   }
-  const told = [...days].sort(([a], [b]) => byCodePoints(a, b)).flatMap(([day, segments]) => {
+  const indexed = [...days].sort(([a], [b]) => byCodePoints(a, b)).flatMap(([day, segments]) => {
     const sources = live.map(scope => ({ scope, events: timelineOf(segments.get(scope) ?? []) }))
     const scopeOf = new Map([...sources].reverse().flatMap(({ scope, events }) => events.map((event): [string, string] => [lineOf(event), scope])))
     const events = unionOfScopes(sources.map(one => one.events)).filter(event => !isUse(event))
-    return events.map(event => eventTold(shown, day, scopeOf.get(lineOf(event)) as string, event))
+    return events.map(event => indexedEvent(shown, day, scopeOf.get(lineOf(event)) as string, event))
   })
   // Days stay in order, and so do equal times on two of them.
-  const id = ({ moment: { event } }: Told): string => (event as TimelineEvent).id
-  return { told: told.sort((a, b) => a.moment.at - b.moment.at || byCodePoints(id(a), id(b))), missing }
+  const id = ({ moment: { event } }: IndexedMoment): string => (event as TimelineEvent).id
+  return { indexed: indexed.sort((a, b) => a.moment.at - b.moment.at || byCodePoints(id(a), id(b))), missing }
 }
 
-function eventTold(shown: Shown, day: string, scope: string, event: TimelineEvent): Told {
+function indexedEvent(shown: Shown, day: string, scope: string, event: TimelineEvent): IndexedMoment {
   const { ts, type, id, ...rest } = event
   const device = splitOwnId(id)?.device ?? ''
   const at = instant(ts) ?? instant(day) ?? 0
@@ -99,9 +99,9 @@ function textsIn(value: unknown): string[] {
 
 function sessionsOf(shown: Shown, scope: string): Moments {
   const { sessions, missing } = new Sessions(shown, scope).all()
-  const told = sessions.flatMap(({ token, session, entries }) => {
+  const indexed = sessions.flatMap(({ token, session, entries }) => {
     const pending = pendingOf(entries)
-    return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text: words, speaker } }): Told[] => {
+    return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text: words, speaker } }): IndexedMoment[] => {
       if (words === '' || role === 'system') return []
       // A named speaker comes before the text.
       const text = speaker === '' || words.startsWith(`${speaker}:`) ? words : `${speaker}: ${words}`
@@ -111,7 +111,7 @@ function sessionsOf(shown: Shown, scope: string): Moments {
       return [{ moment, document: documentOf(`message ${scope} ${token} ${added} ${device} ${n}`, `message ${scope} ${token}`, at, SPEAKS.test(text) ? '' : speaker, cut(text)) }]
     })
   })
-  return { told, missing }
+  return { indexed, missing }
 }
 
 /** Return the stated time of a message; 0 if absent or unreadable. */
@@ -135,8 +135,8 @@ export function saidBy({ event, text }: Moment): string {
   const { ts, type, id, ...rest } = event
   const { text: said = '', ...others } = rest
   const isSaid = typeof said === 'string' && said !== ''
-  const told = isSaid ? others : rest
-  return cleanText([isSaid ? said : '', Object.keys(told).length > 0 ? spaced(told) : ''].filter(Boolean).join(' '))
+  const spoken = isSaid ? others : rest
+  return cleanText([isSaid ? said : '', Object.keys(spoken).length > 0 ? spaced(spoken) : ''].filter(Boolean).join(' '))
 }
 
 function spaced(value: unknown): string {

@@ -14,7 +14,7 @@ import { fetcherOf, type IsMine, noteHash, type ShownView, shownView } from '../
 import type { DeviceStorage } from '../store/device_storage.ts'
 import type { Block } from '../sync/provider.ts'
 import { onThisThread } from './offloading.ts'
-import type { Device, World } from './device.ts'
+import type { Device, Environment } from './device.ts'
 
 /** The last commit of this device, and the root under which it was published. */
 export type OwnCommit = { readonly c: number; readonly hash: string; readonly json: string; readonly signature: string; readonly root: string }
@@ -108,7 +108,7 @@ export class Replica {
   constructor(
     readonly device: Device,
     readonly storage: DeviceStorage,
-    readonly world: World
+    readonly environment: Environment
   ) {}
 
   get kept(): Kept {
@@ -148,7 +148,7 @@ export class Replica {
         if (place !== null && sealed !== null) found.set(place, sealed)
       }
     }
-    const opened = await (this.world.offloading ?? onThisThread).openAll([...found.values()])
+    const opened = await (this.environment.offloading ?? onThisThread).openAll([...found.values()])
     for (const [i, place] of [...found.keys()].entries()) {
       const one = opened[i]
       if (!one) continue
@@ -233,7 +233,7 @@ export class Replica {
   }
 
   get #today(): number {
-    return Math.floor(this.world.now() / DAY_MS)
+    return Math.floor(this.environment.now() / DAY_MS)
   }
 
   get uses(): Readonly<Record<string, Use>> {
@@ -266,15 +266,15 @@ export class Replica {
     this.#revision = revision
     const cids = await this.storage.cids()
     for (const cid of cids) this.#durable.add(cid)
-    const lacking = cids.filter(cid => this.blocks.peek(cid) === null)
-    for (const [cid, data] of await this.storage.blocks(lacking)) this.blocks.add(cid, data)
-    if (lacking.length > 0) this.#lookAgain()
+    const absent = cids.filter(cid => this.blocks.peek(cid) === null)
+    for (const [cid, data] of await this.storage.blocks(absent)) this.blocks.add(cid, data)
+    if (absent.length > 0) this.#lookAgain()
     return true
   }
 
   /** Store a change, durable when the promise resolves. Only inside the lock for writes, after `refresh`. */
-  async change(given: Partial<Kept>, blocks: readonly Block[] = []): Promise<void> {
-    const change = this.#used.size === 0 ? given : { ...given, uses: { ...Object.fromEntries(this.#used), ...given.uses } }
+  async change(update: Partial<Kept>, blocks: readonly Block[] = []): Promise<void> {
+    const change = this.#used.size === 0 ? update : { ...update, uses: { ...Object.fromEntries(this.#used), ...update.uses } }
     this.#used.clear()
     const row = await this.device.rows.seal(utf8(JSON.stringify(change)))
     this.#revision = await this.storage.append(row, blocks)

@@ -10,7 +10,7 @@ import { type Line, lineOf, type Place, type Placed, placedItems, partsOf } from
 import { isSessionPart, sessionToken } from '../core/sessions.ts'
 import type { Value } from '../core/state.ts'
 import { fetcherOf, isOwnWord } from '../core/views.ts'
-import { approvalOf, asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type Said, titleOf, tokensIn, told, type Told, unapprovedOf } from '../life/conversation.ts'
+import { approvalOf, asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type PlacedMessage, titleOf, tokensIn, conversationOf, type Conversation, unapprovedOf } from '../life/conversation.ts'
 import { searched } from '../life/session_search.ts'
 import type { Session, SessionHit, SessionLine } from '../results.ts'
 import { localDate, localDay } from './days.ts'
@@ -46,7 +46,7 @@ export class AllSessions {
   list(limit = Infinity): { sessions: SessionLine[]; older: number } {
     const all = this.#newest()
     const sessions = all.slice(0, limit).map(([session, { h, scope }]): SessionLine => {
-      const found = told(this.#entries(session))
+      const found = conversationOf(this.#entries(session))
       return { session, scope, title: titleOf(found), preview: previewOf(found), messages: found.messages.length, changed: clockMs(h), own: found.pending.size === 0 }
     })
     return { sessions, older: all.length - sessions.length }
@@ -55,20 +55,20 @@ export class AllSessions {
   /** Return one session with its last messages; null if absent. */
   read(session: string, last: number): Session | null {
     if (!Number.isInteger(last) || last < 0 || last > MOST_MESSAGES) throw new MemoryError('usage', `last is 0 to ${MOST_MESSAGES}, not ${last}`)
-    const found = this.#told(session)
+    const found = this.#conversation(session)
     if (found === null) return null
     const { messages, summary } = found
     const shown = last === 0 ? [] : messages.slice(-last)
     return {
       session, title: titleOf(found), preview: previewOf(found), messages: messages.length, tokens: tokensIn(found), devices: new Set(messages.map(one => one.place[1])).size,
       began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '', summaryOwn: !found.isSummaryPending, own: found.pending.size === 0,
-      seen: this.#seen(session), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }, n) => ({ role, at, text, tools, own: !found.pending.has((shown[n] as Said).place) }))
+      seen: this.#seen(session), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }, n) => ({ role, at, text, tools, own: !found.pending.has((shown[n] as PlacedMessage).place) }))
     }
   }
 
   /** Return a whole session as Markdown, or its items as programs wrote them; null if absent. */
   text(session: string, format: 'markdown' | 'json'): string | null {
-    const found = this.#told(session)
+    const found = this.#conversation(session)
     if (found === null) return null
     return format === 'json' ? JSON.stringify(found.messages.map(one => (found.pending.has(one.place) ? { ...one.item, own: false } : one.item))) : asMarkdown(found).toWellFormed()
   }
@@ -77,8 +77,8 @@ export class AllSessions {
   search(query: string, limit: number): SessionHit[] {
     if (query.trim() === '') throw new MemoryError('usage', 'the question is empty')
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
-    const found = new Map(this.#newest().map(([session]) => [session, told(this.#entries(session))]))
-    return searched(found, query, limit, localDay(this.shown.replica.world.now()), localDay)
+    const found = new Map(this.#newest().map(([session]) => [session, conversationOf(this.#entries(session))]))
+    return searched(found, query, limit, localDay(this.shown.replica.environment.now()), localDay)
   }
 
   /** Forget all known parts, in a write. False if absent. */
@@ -106,8 +106,8 @@ export class AllSessions {
     return below.every(one => one.length === 0) ? first : [first, ...below].flat().sort((one, other) => byPlace(one.place, other.place))
   }
 
-  #told(session: string): Told | null {
-    return this.#parts.map(one => one.has(session)).includes(true) ? told(this.#entries(session)) : null
+  #conversation(session: string): Conversation | null {
+    return this.#parts.map(one => one.has(session)).includes(true) ? conversationOf(this.#entries(session)) : null
   }
 
   #seen(session: string): string {
@@ -194,12 +194,12 @@ export class Sessions {
     const entries = placedItems(parts)
     const pending = pendingOf(entries).size
     if (pending === 0) return 0
-    const { world, device } = this.shown.replica
+    const { environment, device } = this.shown.replica
     const own = parts.filter(one => one.device === device.id).map(one => Number(one.name.slice(one.name.lastIndexOf('-') + 1)))
-    const at = parts.flatMap(one => one.lines).reduce((last, line) => Math.max(last, line.at + 1), world.now())
+    const at = parts.flatMap(one => one.lines).reduce((last, line) => Math.max(last, line.at + 1), environment.now())
     const key = `session-${sessionToken(session)}-${device.id}-${Math.max(-1, ...own) + 1}`
     const name = entryName(key, this.scope)
-    const fields: [string, string][] = [['name', `Session ${session}`], ['type', 'session'], ['updated', localDate(world.now())], ['session', session]]
+    const fields: [string, string][] = [['name', `Session ${session}`], ['type', 'session'], ['updated', localDate(environment.now())], ['session', session]]
     await change.put(name, utf8(renderFile({ fields, body: JSON.stringify({ at, item: approvalOf(entries) }) })), this.#own(key).map(([dot]) => dot))
     return pending
   }

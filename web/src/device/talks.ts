@@ -36,14 +36,14 @@ export class Talks {
     const { revision } = this.shown.replica
     const of = [...which, ...scopes].join('\n')
     if (this.#held?.revision !== revision || this.#held.of !== of) {
-      const before = new Map(this.#held?.moments.told.map(one => [one.document.id, one.document]))
-      const { told, missing } = momentsOf(this.shown, scopes, which)
-      const kept = told.map(({ moment, document }) => {
+      const before = new Map(this.#held?.moments.indexed.map(one => [one.document.id, one.document]))
+      const { indexed, missing } = momentsOf(this.shown, scopes, which)
+      const kept = indexed.map(({ moment, document }) => {
         const old = before.get(document.id)
         const isSame = old !== undefined && old.text === document.text && old.header === document.header && old.at === document.at
         return { moment, document: isSame ? old : document }
       })
-      this.#held = { revision, of, moments: { told: kept, missing } }
+      this.#held = { revision, of, moments: { indexed: kept, missing } }
     }
     return this.#held.moments
   }
@@ -69,9 +69,9 @@ export class Talks {
   }
 
   /** Return the filter by time; an unknown time, 0, passes only if no range is requested. */
-  then(asked: Parameters<typeof sinceUntil>[0]): (at: number) => boolean {
-    for (const name of ['since', 'until', 'when'] as const) if (asked[name] !== undefined) needText(name, asked[name])
-    const [begin, end] = sinceUntil(asked, this.shown.replica.world.now(), { dayOf: localDay, momentOf: localMoment })
+  then(range: Parameters<typeof sinceUntil>[0]): (at: number) => boolean {
+    for (const name of ['since', 'until', 'when'] as const) if (range[name] !== undefined) needText(name, range[name])
+    const [begin, end] = sinceUntil(range, this.shown.replica.environment.now(), { dayOf: localDay, momentOf: localMoment })
     return at => (at !== 0 || (begin === ALWAYS && end === FOREVER)) && begin <= at && at < end
   }
 
@@ -81,10 +81,10 @@ export class Talks {
   }
 
   /**
-   * Return the ids of what a device or member wrote, or a named speaker said. `writers`: the author of each memory; `told`: events and
+   * Return the ids of what a device or member wrote, or a named speaker said. `writers`: the author of each memory; `byId`: events and
    * messages by id.
    */
-  writtenBy(by: string, ranking: Ranking, writers: { readonly known: ReadonlySet<string>; readonly of: ReadonlyMap<string, string> }, told: ReadonlyMap<string, { readonly moment: Moment }>): Set<string> {
+  writtenBy(by: string, ranking: Ranking, writers: { readonly known: ReadonlySet<string>; readonly of: ReadonlyMap<string, string> }, byId: ReadonlyMap<string, { readonly moment: Moment }>): Set<string> {
     needText('by', by)
     const called = uncased(trim(by))
     if (called === '') throw new MemoryError('usage', 'by is empty, so nobody is named: give a name, such as Ana')
@@ -97,12 +97,12 @@ export class Talks {
     const devices = new Set([...writers.known].filter(device => [device, uncased(nameOf(device)), uncased(memberOf(device))].includes(called)))
     const sought = terms(by)
     const speaks = (id: string): boolean => {
-      const event = told.get(id)?.moment.event
+      const event = byId.get(id)?.moment.event
       if (event === undefined) return false
       return event === null || WHO.some(field => typeof event[field] === 'string' && includes(terms(event[field]), sought))
     }
     const found = new Set(ranking.documents.flatMap(({ id }) => {
-      const moment = told.get(id)?.moment
+      const moment = byId.get(id)?.moment
       return devices.has(writers.of.get(id) ?? '') || (moment?.kind === 'message' && moment.type === called) ? [id] : []
     }))
     for (const id of ranking.idsWith(sought, 'header')) if (speaks(id)) found.add(id)
@@ -204,7 +204,7 @@ export class Talks {
     const places = new Map(answer.hits.map(hit => [entryName(hit.reading.key, hit.reading.scope), hit.place]))
     const lines = said.map(({ moment, order }, at): [place: number, kind: number, match: Match] => {
       const mark = moment.event === null ? `${moment.scope}\n${order}` : lineOf(moment.event)
-      return [at, 1, saidLine({ at: moment.at, order, when: whenOf(moment), who: moment.type, text: saidBy(moment), mark, asked: answered.get(order) ?? '' }, sought)]
+      return [at, 1, saidLine({ at: moment.at, order, when: whenOf(moment), who: moment.type, text: saidBy(moment), mark, question: answered.get(order) ?? '' }, sought)]
     })
     const between = memories.map((memory, at): [place: number, kind: number, match: Match] => {
       const place = places.get(`m/${memory.place}`)
@@ -232,10 +232,10 @@ const includes = (all: readonly string[], some: readonly string[]): boolean => s
 /** By its order, the user's message that an agent's message answers: the one found before it in its session. */
 function answeredBy(said: readonly MomentHit[]): ReadonlyMap<number, string> {
   const answered = new Map<number, string>()
-  let asked: Moment | null = null
+  let question: Moment | null = null
   for (const { moment, order } of [...said].sort((a, b) => a.order - b.order)) {
-    if (moment.event === null && moment.type === 'user') asked = moment
-    else if (asked !== null && asked.scope === moment.scope && asked.session === moment.session) answered.set(order, asked.text)
+    if (moment.event === null && moment.type === 'user') question = moment
+    else if (question !== null && question.scope === moment.scope && question.session === moment.session) answered.set(order, question.text)
   }
   return answered
 }

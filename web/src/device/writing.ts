@@ -27,7 +27,7 @@ export class Writing {
   readonly #blocks: Block[] = []
   readonly #texts = new Map<string, Bytes>()
   readonly #published: number
-  #told: Pick<Kept, 'uses' | 'told'> | null = null
+  #flushed: Pick<Kept, 'uses' | 'told'> | null = null
 
   constructor(readonly replica: Replica) {
     const { kept, ring, device } = replica
@@ -79,7 +79,7 @@ export class Writing {
     const taken = ['ts', 'type', 'id'].filter(name => Object.hasOwn(data, name))
     if (taken.length > 0) throw new MemoryError('usage', `${taken.join(', ')} of an event cannot be given as data`)
     if (type.startsWith('ipfsmem-')) throw new MemoryError('usage', 'types of events that begin with ipfsmem- are used by the program itself')
-    const ts = new Date(this.replica.world.now()).toISOString()
+    const ts = new Date(this.replica.environment.now()).toISOString()
     const event = { ...data, ts, type, id: `${this.replica.device.id}-${++this.#events}` } as TimelineEvent
     need(isEvent(event), 'format', 'an event holds what JSON can say, and no more')
     await this.#append(event, scope)
@@ -89,15 +89,15 @@ export class Writing {
   /** Once a day, with a write to a scope: report which of its memories were used before today, and how often, most used first. */
   async tellUses(scope: string): Promise<void> {
     const { replica } = this
-    const today = Math.floor(replica.world.now() / DAY_MS)
+    const today = Math.floor(replica.environment.now() / DAY_MS)
     if (replica.kept.told === today) return
     const used = Object.entries(replica.uses).filter(([name, [, day, untold]]) => untold > 0 && day < today && readName(name).scope === scope)
     if (used.length === 0) return
     const most = used.sort(([a, [, , many]], [b, [, , few]]) => few - many || byCodePoints(a, b)).slice(0, MOST_TOLD)
     const counts = Object.fromEntries(most.map(([name, [, , untold]]) => [name.slice(name.lastIndexOf('/') + 1), untold]))
-    const ts = new Date(replica.world.now()).toISOString()
+    const ts = new Date(replica.environment.now()).toISOString()
     await this.#append({ counts, ts, type: 'used', id: `${replica.device.id}-${++this.#events}` } as TimelineEvent, scope)
-    this.#told = { uses: Object.fromEntries(most.map(([name, [times, day]]) => [name, [times, day, 0] as const])), told: today }
+    this.#flushed = { uses: Object.fromEntries(most.map(([name, [times, day]]) => [name, [times, day, 0] as const])), told: today }
   }
 
   /** Append an imported event under its own id. */
@@ -140,7 +140,7 @@ export class Writing {
   }
 
   #tick(): string {
-    this.#clock = nextClock(this.#clock, this.replica.world.now())
+    this.#clock = nextClock(this.#clock, this.replica.environment.now())
     return this.#clock
   }
 
@@ -203,7 +203,7 @@ export class Writing {
   done(): { change: Partial<Kept>; blocks: readonly Block[] } | null {
     if (this.#changes.size === 0) return null
     const entries = Object.fromEntries(this.#changes)
-    return { change: { entries, n: this.#n, clock: this.#clock, events: this.#events, ...this.#told }, blocks: this.#blocks }
+    return { change: { entries, n: this.#n, clock: this.#clock, events: this.#events, ...this.#flushed }, blocks: this.#blocks }
   }
 }
 

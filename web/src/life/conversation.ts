@@ -20,19 +20,19 @@ const TOKEN_BYTES = 3
 
 export type Summary = { readonly text: string; readonly by: string; readonly messages: number; readonly covers: ReadonlyMap<string, readonly [at: number, n: number]> }
 /** A message with the position of its item. */
-export type Said = { readonly place: Place; readonly item: Item; readonly message: Message }
+export type PlacedMessage = { readonly place: Place; readonly item: Item; readonly message: Message }
 /**
  * `pending`: the positions of imported messages that are not approved; `isSummaryPending`: whether the summary covers one, or is imported
  * and not approved.
  */
-export type Told = { readonly title: string; readonly summary: Summary | null; readonly messages: readonly Said[]; readonly pending: ReadonlySet<Place>; readonly isSummaryPending: boolean }
+export type Conversation = { readonly title: string; readonly summary: Summary | null; readonly messages: readonly PlacedMessage[]; readonly pending: ReadonlySet<Place>; readonly isSummaryPending: boolean }
 
 /** Parse the entries of a session, in order. */
-export function told(entries: readonly Placed[]): Told {
+export function conversationOf(entries: readonly Placed[]): Conversation {
   let title = ''
   let summary: Summary | null = null
   let made: Place | null = null
-  const messages: Said[] = []
+  const messages: PlacedMessage[] = []
   for (const { place, item } of entries) {
     const mark = markIn(item)
     if (mark === null) {
@@ -121,19 +121,19 @@ function summaryIn(mark: Item): Summary | null {
 }
 
 /** Number of messages that the summary covers. */
-export function coveredIn({ summary, messages }: Told): number {
+export function coveredIn({ summary, messages }: Conversation): number {
   return summary === null ? 0 : messages.filter(({ place }) => isCovered(summary.covers, place)).length
 }
 
 /** The stored title, else the beginning of the first request, else `Untitled`. */
-export function titleOf({ title, messages }: Told): string {
+export function titleOf({ title, messages }: Conversation): string {
   if (title !== '') return title
   const first = messages.find(({ message }) => isRequest(message) && trim(message.text) !== '')
   return first === undefined ? 'Untitled' : shortened(first.message.text)
 }
 
 /** The beginning of the last message of a user or a model. */
-export function previewOf({ messages }: Told): string {
+export function previewOf({ messages }: Conversation): string {
   const last = messages.findLast(({ message }) => (message.role === 'user' || message.role === 'assistant') && trim(message.text) !== '')
   return last === undefined ? '' : shortened(last.message.text)
 }
@@ -145,13 +145,13 @@ function shortened(text: string): string {
 }
 
 /** Approximate number of tokens of the messages. */
-export const tokensIn = ({ messages }: Told): number => messages.reduce((sum, { message }) => sum + Math.ceil(byteLength(message.text) / TOKEN_BYTES), 0)
+export const tokensIn = ({ messages }: Conversation): number => messages.reduce((sum, { message }) => sum + Math.ceil(byteLength(message.text) / TOKEN_BYTES), 0)
 
 /**
  * Return all messages, each under its speaker and time; the summary comes last. Messages are quoted line by line, so no text of a message
  * is a heading of the page.
  */
-export function asMarkdown(session: Told): string {
+export function asMarkdown(session: Conversation): string {
   const pieces = [`# ${titleOf(session)}`]
   for (const { place, message } of session.messages) {
     pieces.push(`## ${WHO[message.role] ?? 'Other'}, ${momentOf(place[0])}${message.tools.length > 0 ? ` (calls ${message.tools.join(', ')})` : ''}${session.pending.has(place) ? PENDING : ''}`)

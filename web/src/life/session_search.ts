@@ -2,14 +2,14 @@
 
 import { Ranking } from '../recall/ranking.ts'
 import type { SessionHit } from '../results.ts'
-import { LAST, type Told } from './conversation.ts'
+import { LAST, type Conversation } from './conversation.ts'
 import type { Message } from './messages.ts'
 
 /**
  * Return the messages that share a word with the query, best first. Summaries are not searched: the messages that they cover are. `dayOf`:
  * the person's local day of a time, and `today`, in days since 1970.
  */
-export function searched(sessions: ReadonlyMap<string, Told>, query: string, limit: number, today: number, dayOf: (at: number) => number): SessionHit[] {
+export function searched(sessions: ReadonlyMap<string, Conversation>, query: string, limit: number, today: number, dayOf: (at: number) => number): SessionHit[] {
   const said: { session: string; at: number; message: Message; own: boolean }[] = []
   for (const [session, { messages, pending }] of sessions) {
     for (const { place, message } of messages) if (message.text !== '' && message.role !== 'system') said.push({ session, at: place[0], message, own: !pending.has(place) })

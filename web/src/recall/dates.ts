@@ -26,15 +26,15 @@ const named = (year: number | null, month: number | null = null, day: number | n
 const between = (first: number, last: number): Days => ({ first, last })
 
 /** Tell whether a day is among the named ones. */
-export function isAmong(given: number, days: Days): boolean {
-  if ('first' in days) return days.first <= given && given <= days.last
-  const [y, m, d] = partsOf(given)
+export function isAmong(date: number, days: Days): boolean {
+  if ('first' in days) return days.first <= date && date <= days.last
+  const [y, m, d] = partsOf(date)
   return (days.year ?? y) === y && (days.month ?? m) === m && (days.day ?? d) === d
 }
 
 /** The words of a day that are searched in its entries: "12 may 2026". */
-export function dayWords(given: number): string {
-  const [year, month, day] = partsOf(given)
+export function dayWords(date: number): string {
+  const [year, month, day] = partsOf(date)
   return `${day} ${MONTHS[month - 1]} ${year}`
 }
 

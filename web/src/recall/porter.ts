@@ -36,8 +36,8 @@ function replaced(word: string, endings: Readonly<Record<string, string>>, least
 }
 
 /** The stem of a lower-case word; a word of one or two letters is its own. */
-export function stem(given: string): string {
-  let word = given
+export function stem(term: string): string {
+  let word = term
   if (word.length < 3) return word
   if (/(?:sses|ies)$/.test(word)) word = word.slice(0, -2)
   else if (/[^s]s$|^s$/.test(word)) word = word.slice(0, -1)

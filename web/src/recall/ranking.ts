@@ -215,13 +215,13 @@ export class Ranking {
     const isIn = this.documents.map(one => only === null || only(one.id))
     const times = (term: string): number => (only === null || !having.has(term) ? (having.get(term) ?? 0) : this.#counted.filter(({ counts }, n) => isIn[n] && counts.has(term)).length)
     const sought = instead ?? likened(spelled([...new Set(terms(question))], times), times, having.keys())
-    const asked = new Asking(this.documents, this.#counted, this.#statistics(), this.#limits, [...new Set(sought)].slice(0, MOST_TERMS), isIn)
-    return asked.hits(question, today)
+    const query = new QueryRun(this.documents, this.#counted, this.#statistics(), this.#limits, [...new Set(sought)].slice(0, MOST_TERMS), isIn)
+    return query.hits(question, today)
   }
 }
 
 /** One question, and the evidence for each document. */
-class Asking {
+class QueryRun {
   readonly #share: (has: (term: string) => boolean) => number
   /** BM25 of each document, and of its best passage. */
   readonly #raw: readonly number[]

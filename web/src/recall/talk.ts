@@ -18,15 +18,15 @@ const OF_ASKED = 0.1
 const SENTENCES = new RegExp(`\\n+|(?<=[.!?])[${WHITE}]+|(?<=[。！？])`, 'u')
 const BULLET = new RegExp(`^(?:[-*>#]+|\\p{Nd}+[.)])[${WHITE}]+|^\\[[^\\]]*\\] `, 'u')
 
-/** The input of a line: time, speaker and text, and its order among equal times; `asked`: the message that it answers. */
-export type Spoken = { readonly at: number; readonly order: number; readonly when: string; readonly who: string; readonly text: string; readonly mark: string; readonly asked: string }
+/** The input of a line: time, speaker and text, and its order among equal times; `question`: the message that it answers. */
+export type Spoken = { readonly at: number; readonly order: number; readonly when: string; readonly who: string; readonly text: string; readonly mark: string; readonly question: string }
 /** The criteria for a passage: the weight of each term, and whether a question asks when, or how many. */
 export type Sought = { readonly terms: ReadonlyMap<string, number>; readonly when: boolean; readonly number: boolean }
 
 /** Return the criteria of a query. */
 export const soughtBy = (query: string): Sought => ({ terms: new Map(terms(query).map(term => [term, 1])), when: asksWhen(query), number: asksNumber(query) })
 /** One message or event as a block shows it; `mark`: its identity. */
-export type SaidLine = { readonly at: number; readonly order: number; readonly who: string; readonly asked: string; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
+export type SaidLine = { readonly at: number; readonly order: number; readonly who: string; readonly question: string; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
 
 /** The lines of a block, without repeats. */
 export class Talk {
@@ -46,7 +46,7 @@ export class Talk {
     const { sentences } = line
     if (cost > room || this.#known.some(known => isWithin(sentences, known))) return 0
     // "Yes" to another question is another answer.
-    const same = this.lines.find(one => one.who === line.who && isSame(one.sentences, sentences) && one.asked === line.asked)
+    const same = this.lines.find(one => one.who === line.who && isSame(one.sentences, sentences) && one.question === line.question)
     if (same === undefined) {
       this.lines = [...this.lines, line]
       return cost
@@ -79,23 +79,23 @@ const isWithin = (some: ReadonlySet<string>, all: ReadonlySet<string>): boolean 
 const isSame = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean => one.size === other.size && isWithin(one, other)
 
 /** The line of a message or event; of a long text the passage that matches the criteria and the answered message best. */
-export function saidLine({ at, order, when, who, text, mark, asked }: Spoken, sought: Sought): SaidLine {
+export function saidLine({ at, order, when, who, text, mark, question }: Spoken, sought: Sought): SaidLine {
   const called = [...split(cleanText(who)).join(' ')].slice(0, MOST_WHO).join('')
   const head = trimStart(`${when.slice(0, 16).replace('T', ' ')} ${called}: `)
-  return { at, order, who: called, asked, text: head + shortened(text, sought, MOST_BYTES - byteLength(head), asked), mark, sentences: sentencesOf(text) }
+  return { at, order, who: called, question, text: head + shortened(text, sought, MOST_BYTES - byteLength(head), question), mark, sentences: sentencesOf(text) }
 }
 
 /** Return a text on one line of at most so many bytes. */
-function shortened(text: string, sought: Sought, most: number, asked: string): string {
+function shortened(text: string, sought: Sought, most: number, question: string): string {
   const line = split(text).join(' ')
   if (byteLength(line) <= most) return line
   const parts = passages(text)
   // The question before may use other words for the answer.
-  const wanted = new Map([...terms(asked).map((term): [string, number] => [term, OF_ASKED]), ...sought.terms])
+  const wanted = new Map([...terms(question).map((term): [string, number] => [term, OF_ASKED]), ...sought.terms])
   const having = parts.map(part => new Set(terms(part).filter(term => wanted.has(term))))
   const worth = (term: string): number => (wanted.get(term) as number) * Math.log(1 + parts.length / having.filter(one => one.has(term)).length)
-  const told = (part: string): number => Number(sought.when && hasTime(part)) + Number(sought.number && hasNumber(part))
-  const worths = having.map((one, at) => [...one].sort(byCodePoints).reduce((sum, term) => sum + worth(term), 0) + told(parts[at] as string))
+  const bonus = (part: string): number => Number(sought.when && hasTime(part)) + Number(sought.number && hasNumber(part))
+  const worths = having.map((one, at) => [...one].sort(byCodePoints).reduce((sum, term) => sum + worth(term), 0) + bonus(parts[at] as string))
   const best = worths.indexOf(Math.max(...worths))
   const whole = split(parts[best] as string).join(' ')
   const rest = byteLength(whole) > most - MARKS ? around(whole, wanted, most - MARKS) : whole

@@ -9,7 +9,7 @@
 import { type Bytes, hex, join, need, sameSecret } from '../core/bytes.ts'
 import { boxKeyOf, boxPublic, type BoxKey, expand, extract, type Signer, signerOf, signingPublic } from '../core/curves.ts'
 import type { RootKeys } from '../core/wallet.ts'
-import { type Device, deviceOf, rowSealOf, type World } from '../device/device.ts'
+import { type Device, deviceOf, rowSealOf, type Environment } from '../device/device.ts'
 import { MemoryError } from '../device/errors.ts'
 import { type Database, isKept } from './idb.ts'
 
@@ -83,8 +83,8 @@ async function wrapKey(opener: Opener): Promise<CryptoKey> {
   return crypto.subtle.importKey('raw', source(opener.secret), 'AES-GCM', false, ['encrypt', 'decrypt'])
 }
 
-async function wrap(db: Database, opener: Opener, seeds: Bytes, world: World): Promise<void> {
-  const iv = world.chance(NONCE)
+async function wrap(db: Database, opener: Opener, seeds: Bytes, environment: Environment): Promise<void> {
+  const iv = environment.chance(NONCE)
   const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv: source(iv) }, await wrapKey(opener), source(seeds))
   await db.put('keys', join(iv, new Uint8Array(sealed)), opener.name)
 }
@@ -108,10 +108,10 @@ const LABEL = 'label'
 export type DeviceKeys = { readonly device: Device; readonly undo: (() => Promise<void>) | null }
 
 /** Return the device that stays unlocked here; null if none does. */
-export async function unlockedDevice(db: Database, world: World): Promise<Device | null> {
+export async function unlockedDevice(db: Database, environment: Environment): Promise<Device | null> {
   const kept = (await db.get('keys', STAYING)) as Usable | undefined
   if (kept === undefined || kept.sign === null || kept.box === null) return null
-  return deviceOf(signerIn(kept.sign, kept.signPublic), boxIn(kept.box, kept.boxPublic), rowSealOf(kept.rows, world.chance), kept.label)
+  return deviceOf(signerIn(kept.sign, kept.signPublic), boxIn(kept.box, kept.boxPublic), rowSealOf(kept.rows, environment.chance), kept.label)
 }
 
 /** Tell whether a device was made here before. */
@@ -124,8 +124,8 @@ export const openersOf = async (db: Database): Promise<string[]> => (await db.ge
  * Open this browser's device with a wallet, recovery phrase or passkey; make one if there is none, or only one that found no vault and that
  * these keys do not open. `label`: of a new one.
  */
-export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; world: World }): Promise<DeviceKeys> {
-  const { world, stay } = how
+export async function openDevice(db: Database, opener: Opener, how: { label: string; stay: boolean; environment: Environment }): Promise<DeviceKeys> {
+  const { environment, stay } = how
   let seeds = await unwrap(db, opener)
   let undo: DeviceKeys['undo'] = null
   if (seeds === null) {
@@ -139,15 +139,15 @@ export async function openDevice(db: Database, opener: Opener, how: { label: str
       await forgetDevice(db)
       for (const [name, value] of before) await db.put('keys', value, name)
     }
-    seeds = world.chance(SEEDS)
-    await wrap(db, opener, seeds, world)
+    seeds = environment.chance(SEEDS)
+    await wrap(db, opener, seeds, environment)
     await db.put('keys', how.label, LABEL)
   }
   const label = ((await db.get('keys', LABEL)) as string | undefined) ?? how.label
   const { keys, signer, box } = await usable(seeds, label)
   seeds.fill(0)
   if (stay) await stayUnlocked(db, keys)
-  return { device: deviceOf(signer, box, rowSealOf(keys.rows, world.chance), label), undo }
+  return { device: deviceOf(signer, box, rowSealOf(keys.rows, environment.chance), label), undo }
 }
 
 async function stayUnlocked(db: Database, keys: Usable): Promise<void> {
@@ -158,10 +158,10 @@ async function stayUnlocked(db: Database, keys: Usable): Promise<void> {
 }
 
 /** Add another opener to this device, such as a passkey. `by`: a current one. */
-export async function addOpener(db: Database, by: Opener, added: Opener, world: World): Promise<void> {
+export async function addOpener(db: Database, by: Opener, added: Opener, environment: Environment): Promise<void> {
   const seeds = await unwrap(db, by)
   if (seeds === null) throw new MemoryError('locked', 'these keys do not open the vault in this browser', 'Use the wallet, words or passkey that opened it here before.')
-  await wrap(db, added, seeds, world)
+  await wrap(db, added, seeds, environment)
   const again = await unwrap(db, added)
   need(again !== null && sameSecret(seeds, again), 'open', 'the wrapped keys cannot be decrypted')
   seeds.fill(0)

@@ -31,19 +31,19 @@ export async function begin(replica: Replica, providers: readonly Provider[], { 
   if (root === null && recovery === null) throw new MemoryError('usage', 'without a wallet or a recovery phrase nothing could restore this vault')
   if (root !== null && root.check === null) throw new MemoryError('usage', 'a recovery phrase cannot be the first key of a vault', 'Pass a wallet, or no wallet and the recovery phrase.')
   if (recovery !== null && recovery.check !== null) throw new MemoryError('usage', 'the keys of the recovery phrase are not derived from words')
-  const { device, world } = replica
+  const { device, environment } = replica
   const isWallet = root !== null
-  const first = root ?? (await keysOfSecret({ secret: world.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 }))
+  const first = root ?? (await keysOfSecret({ secret: environment.chance(64), address: NO_ADDRESS, vault: 'default', keyNumber: 1 }))
   return replica.storage.exclusively('sync', async () => {
     await replica.storage.exclusively('write', () => replica.refresh())
     if (replica.ring !== null) throw new MemoryError('usage', 'this browser has a vault already', 'Open it, or make the new one under another name.')
     if (isWallet) await checkNone(replica, providers, first)
     const tag = vaultTag(first.admin, false)
-    const since = nextClock(replica.kept.clock, world.now())
+    const since = nextClock(replica.kept.clock, environment.now())
     const founders: Founder[] = [founderOf(first, isWallet ? 'wallet' : 'this device', isWallet ? 'wallet' : 'device')]
     if (recovery !== null) founders.push(founderOf(recovery, 'recovery words', 'words'))
     const itself = await enrolleeOf(device.signer, device.box.public, device.label, tag)
-    const ring = await newRing(tag, founders, itself, since, world.chance)
+    const ring = await newRing(tag, founders, itself, since, environment.chance)
     const run = new Run(replica, providers, {})
     const blocks: Block[] = []
     const folder = keyringFolder(ring.file(), (cid, data) => void blocks.push([cid, data]))

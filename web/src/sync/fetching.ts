@@ -36,7 +36,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
   const missingRaw: string[] = []
   const brought: string[] = []
   let next = roots.filter(root => !whole.has(root))
-  const asked = next
+  const requested = next
   for (const root of next) if (blocks.peek(root) === null && blocks.size < FEW) brought.push(...(await wholeTree(root, blocks, readers, silent)))
   while (next.length > 0) {
     const below: string[] = []
@@ -62,7 +62,7 @@ export async function fetchTrees(roots: readonly string[], blocks: Blocks, reade
     }
     next = below.filter(cid => !seen.has(cid) && !whole.has(cid))
   }
-  if (missingNodes.length + missingRaw.length === 0) for (const root of asked) whole.add(root)
+  if (missingNodes.length + missingRaw.length === 0) for (const root of requested) whole.add(root)
   return { missingNodes, missingRaw, silent: [...silent.values()], brought }
 }
 
@@ -123,9 +123,9 @@ export async function fetchBlocks(cids: readonly string[], readers: readonly Rea
     for (let at = 0; at < wanted.length && !silent.has(reader.name); at += AT_ONCE) {
       try {
         const part = wanted.slice(at, at + AT_ONCE)
-        const given = await reader.blocks(part)
+        const received = await reader.blocks(part)
         for (const cid of part) {
-          const data = given.get(cid)
+          const data = received.get(cid)
           if (data !== undefined && data.length <= MOST_BLOCK && isBlockOf(parseCid(cid), data)) found.set(cid, data)
         }
       } catch (error) {

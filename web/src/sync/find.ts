@@ -24,8 +24,8 @@ export async function find(run: Run): Promise<Found> {
   const root = how.root ?? null
   const boxes = [replica.device.box, ...(root === null ? [] : [boxKeyOf(root.boxSecret)])]
   const pins: Record<string, readonly string[]> = {}
-  const input: ReaderInput = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, now: replica.world.now(), known: replica.states, begin: how.begin ?? null, checkAll: replica.world.offloading?.checkAll, meanwhile: replica.openAhead }
-  const asked = new Set<string>()
+  const input: ReaderInput = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, now: replica.environment.now(), known: replica.states, begin: how.begin ?? null, checkAll: replica.environment.offloading?.checkAll, meanwhile: replica.openAhead }
+  const queried = new Set<string>()
   let ring = replica.ring
   let isListed = false
   for (;;) {
@@ -42,9 +42,9 @@ export async function find(run: Run): Promise<Found> {
     for (const name of devices) {
       if (reader.target(name)?.name) run.sayOnce('bad-record', 'the name of a device points to another name; that was not followed')
     }
-    const news = [...names].filter(name => !asked.has(name))
+    const news = [...names].filter(name => !queried.has(name))
     if (news.length > 0) {
-      for (const name of news) asked.add(name)
+      for (const name of news) queried.add(name)
       await run.ask(news)
       continue
     }

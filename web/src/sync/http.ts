@@ -14,7 +14,7 @@ const MOST_TEXT = 8 << 20
 /** Maximum bytes read of a server's error text. */
 const MOST_SAID = 4096
 
-export type Asked = {
+export type RequestOptions = {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Bytes | string | FormData
@@ -31,7 +31,7 @@ export class Http {
     readonly headers: Readonly<Record<string, string>> = {}
   ) {}
 
-  async ask(url: string, { method = 'GET', headers = {}, body, allow = [], what }: Asked): Promise<Response> {
+  async ask(url: string, { method = 'GET', headers = {}, body, allow = [], what }: RequestOptions): Promise<Response> {
     const sent = { ...this.headers, ...headers }
     let response: Response
     try {

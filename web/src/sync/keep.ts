@@ -42,12 +42,12 @@ export type Made = { readonly root: string; readonly isNew: boolean; readonly an
 export async function keep(run: Run, found: Found, reading: VaultReading, ring: Ring, revision: number): Promise<Made | null> {
   const { replica } = run
   await replica.refresh()
-  const { device, world, kept } = replica
+  const { device, environment, kept } = replica
   // A write made here while others' texts were read is in one of both, and replaces what its writer was shown.
   const joined = replica.revision === revision ? reading.state : joinStates(replica.state, reading.state, found.reader.judgement(ring))
   const latest = [...joined.entries.values()].flatMap(entry => Object.values(entry).map(value => value.h)).reduce((a, b) => (a > b ? a : b), kept.clock)
-  const clock = clockAfterSeeing(kept.clock, latest, world.now())
-  const known = [...new Set([...kept.joined, ...reading.heads.filter(one => one.lacking.length === 0).map(one => one.hash)])]
+  const clock = clockAfterSeeing(kept.clock, latest, environment.now())
+  const known = [...new Set([...kept.joined, ...reading.heads.filter(one => one.keyless.length === 0).map(one => one.hash)])]
   const first = [...ring.said.members.values()].find(one => one.sign === ring.said.first)
   const entries = differences(replica, joined)
   const change: Mutable = {
@@ -61,7 +61,7 @@ export async function keep(run: Run, found: Found, reading: VaultReading, ring: 
   }
   const moved: string[] = []
   const made = await makeVersion(run, reading, ring, joined, change)
-  change.log = logWith(kept.log, reading, made, device.id, world.now())
+  change.log = logWith(kept.log, reading, made, device.id, environment.now())
   let announcing: Announcing | null = null
   const { root } = run.how
   if (made !== null) {
@@ -116,8 +116,8 @@ type Mutable = { -readonly [K in keyof Kept]?: Kept[K] }
 
 /** Return the part of a change that differs from the stored data. Its entries differ already. */
 function newsIn(kept: Kept, { entries = {}, others = {}, records = {}, ...rest }: Mutable): Mutable {
-  const newIn = <T extends object>(given: T, held: { readonly [name: string]: unknown }): T =>
-    Object.fromEntries(Object.entries(given).filter(([name, value]) => canonical(value) !== canonical(held[name]))) as T
+  const newIn = <T extends object>(update: T, held: { readonly [name: string]: unknown }): T =>
+    Object.fromEntries(Object.entries(update).filter(([name, value]) => canonical(value) !== canonical(held[name]))) as T
   const laid = { entries, others: newIn(others, kept.others), records: newIn(records, kept.records) }
   return { ...newIn(rest, kept), ...Object.fromEntries(Object.entries(laid).filter(([, one]) => Object.keys(one).length > 0)) }
 }
@@ -168,7 +168,7 @@ type Version = { readonly root: string; readonly isNew: boolean; readonly c: num
 /** Return the commit and the root to publish: of a head with the same state, or a new one. */
 async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: State, change: Mutable): Promise<Version | null> {
   const { replica } = run
-  const { device, world, kept } = replica
+  const { device, environment, kept } = replica
   const member = ring.said.members.get(device.id)
   if (member === undefined || member.role === 'reader') {
     run.say('not-a-writer', 'this device may read this vault but not write to it: nothing was published')
@@ -182,7 +182,7 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
   const state = { entries: joined.entries, seen: new Map(joined.seen) }
   const { n } = kept
   if (n > 0 && state.seen.get(device.id)?.r === '') {
-    const r = hex(world.chance(8))
+    const r = hex(environment.chance(8))
     state.seen.set(device.id, await signedPair(device.signer, device.id, n, r, ring.tag))
     change.pairs = [...kept.pairs, [n, r]]
     change.seen = Object.fromEntries(state.seen)
@@ -223,7 +223,7 @@ async function makeVersion(run: Run, reading: VaultReading, ring: Ring, joined: 
 }
 
 const sameSeen = (head: Head, seen: ReadonlyMap<string, Seen>): boolean =>
-  head.lacking.length === 0 && head.seen.size === seen.size && [...seen].every(([dev, pair]) => head.seen.get(dev)?.n === pair.n && head.seen.get(dev)?.r === pair.r)
+  head.keyless.length === 0 && head.seen.size === seen.size && [...seen].every(([dev, pair]) => head.seen.get(dev)?.n === pair.n && head.seen.get(dev)?.r === pair.r)
 
 const nextNumber = (replica: Replica, reading: VaultReading): number =>
   1 + Math.max(replica.kept.commit?.c ?? 0, ...reading.heads.filter(one => one.dev === replica.device.id).map(one => one.c))
@@ -236,7 +236,7 @@ const newest = (heads: readonly Head[], own: string | undefined): string[] => {
 /** Point a name of ours to a value, if it does not yet, or half of its record's life is over. */
 export async function point(run: Run, signer: Signer, value: string, days: number): Promise<void> {
   const name = ipnsName(signer.public)
-  const now = run.replica.world.now()
+  const now = run.replica.environment.now()
   const held = run.names.get(name)
   const known = held === undefined ? null : await readRecord(name, held)
   const half = BigInt(now + (days * DAY_MS) / 2) * 1_000_000n

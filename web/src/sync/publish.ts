@@ -75,9 +75,9 @@ async function place(run: Run, store: BlockStore, root: string, name: string, is
   const tree = treeOf(root, replica.blocks, old, holes)
   const there = await store.has([...tree, ...holes])
   if (![...holes].every(cid => there.has(cid))) throw new ProviderError(store.name, true, `${store.name} did not receive the published data: one part is missing both here and there; the next sync requests it again`)
-  const lacking = [...tree].filter(cid => !there.has(cid))
+  const missing = [...tree].filter(cid => !there.has(cid))
   // Children before parents: the tree was walked from its top.
-  const blocks = lacking.reverse().map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
+  const blocks = missing.reverse().map((cid): Block => [cid, replica.blocks.peek(cid) as Bytes])
   if (blocks.length > 0) await store.put(root, blocks, name)
   await store.pin(root, name)
   if (isState && root !== before) {

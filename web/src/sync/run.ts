@@ -97,14 +97,14 @@ export class Run {
         throw error
       }
     }
-    const given = await read(bytes)
-    if (given === null) {
+    const offered = await read(bytes)
+    if (offered === null) {
       this.say('bad-record', `${provider} returned a newest version that its device did not sign; it was ignored`, provider)
       return
     }
     const held = this.names.get(name)
     const known = held === undefined ? null : await read(held)
-    this.names.set(name, known === null ? bytes : newestRecord([given, known]).bytes)
+    this.names.set(name, known === null ? bytes : newestRecord([offered, known]).bytes)
   }
 
   /** Query names at every name server; throws if none answers. */

@@ -44,7 +44,7 @@ export class MemoryApp extends LitElement {
   declare step: Change | null
   #end: (() => void) | null = null
   #gathering = 0
-  #asked = 0
+  #requests = 0
   #place: Place | null = null
   readonly #drafts = new Drafts()
 
@@ -110,26 +110,26 @@ export class MemoryApp extends LitElement {
 
   /** Ask what is open. Only the last of several questions is answered; it is repeated while the page is locked. */
   async #look(): Promise<void> {
-    const asked = ++this.#asked
+    const request = ++this.#requests
     try {
       const opened = await this.client!.open()
-      if (asked !== this.#asked) return
+      if (request !== this.#requests) return
       this.opened = opened
       if (this.shut !== null && !opened.locked) this.revision++
       this.shut = opened.locked ? new Refusal('PassphraseError', 'this vault is locked', `Unlock it on this machine: ipfsmem --vault ${opened.namespace} unlock. This page then continues automatically.`, 423) : null
-      if (this.shut !== null) this.#later(asked)
+      if (this.shut !== null) this.#later(request)
       else await this.#around()
     } catch (error) {
-      if (asked !== this.#asked) return
+      if (request !== this.#requests) return
       const refusal = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
       if (this.#place === null || refusal.status === 401) this.shut = refusal
-      if (refusal.status !== 401) this.#later(asked)
+      if (refusal.status !== 401) this.#later(request)
     }
   }
 
   /** Ask again soon, unless that was done meanwhile. */
-  #later(asked = this.#asked): void {
-    window.setTimeout(() => asked === this.#asked && void this.#look(), AGAIN)
+  #later(request = this.#requests): void {
+    window.setTimeout(() => request === this.#requests && void this.#look(), AGAIN)
   }
 
   async #around(): Promise<void> {
@@ -190,9 +190,9 @@ export class MemoryApp extends LitElement {
   /** Open the page again with another link, keeping all drafts. */
   #again(event: Event): void {
     event.preventDefault()
-    const given = (event.target as HTMLFormElement).querySelector('input')!
-    const code = given.value.trim().replace(/^.*#code=/, '')
-    given.value = ''
+    const input = (event.target as HTMLFormElement).querySelector('input')!
+    const code = input.value.trim().replace(/^.*#code=/, '')
+    input.value = ''
     if (code) void this.#begin(code)
   }
 

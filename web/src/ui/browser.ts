@@ -3,7 +3,7 @@
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
 import type { Spec } from '../open.ts'
-import { asked } from './local_client.ts'
+import { fromVault } from './local_client.ts'
 import { placeRows, placesOf, type Typed, typedOf } from './places_form.ts'
 import { qrCode } from './qr.ts'
 import { View } from './view.ts'
@@ -16,7 +16,7 @@ export type Own = {
   readonly lock: () => Promise<void>
   /** A link with which another browser finds this vault and requests to be added. */
   readonly link: () => Promise<string>
-  readonly asked: (request: string) => Promise<{ readonly label: string; readonly words: readonly string[] }>
+  readonly readRequest: (request: string) => Promise<{ readonly label: string; readonly words: readonly string[] }>
   readonly admit: (request: string, root: RootKeys) => Promise<string>
   /**
    * Check that these keys open this browser's own; returns a function that creates a passkey, to be called from a click. Null: no passkeys
@@ -50,14 +50,14 @@ export class BrowserView extends View {
   }
 
   async #load(): Promise<void> {
-    const found = await this.attempt(() => asked(async () => ({ typed: typedOf(await this.own.places()), passkeys: await this.own.passkeys() })))
+    const found = await this.attempt(() => fromVault(async () => ({ typed: typedOf(await this.own.places()), passkeys: await this.own.passkeys() })))
     if (found !== undefined) Object.assign(this, found)
   }
 
   async #save(event: Event): Promise<void> {
     event.preventDefault()
     this.said = ''
-    const done = await this.attempt(async () => { await asked(() => this.own.setPlaces(placesOf(this.typed ?? []))); return true }, true)
+    const done = await this.attempt(async () => { await fromVault(() => this.own.setPlaces(placesOf(this.typed ?? []))); return true }, true)
     if (!done) return
     this.said = (await this.attempt(() => this.place.client.sync(), true)) ?? ''
     this.link = ''
@@ -67,7 +67,7 @@ export class BrowserView extends View {
     const request = text.trim()
     Object.assign(this, { request, guest: null })
     if (request === '') return
-    const said = await this.attempt(() => asked(() => this.own.asked(request)), true)
+    const said = await this.attempt(() => fromVault(() => this.own.readRequest(request)), true)
     if (said !== undefined && this.request === request) this.guest = { request, ...said }
   }
 
@@ -78,7 +78,7 @@ export class BrowserView extends View {
 
   async #makePasskey(): Promise<void> {
     const { make } = this
-    const done = await this.attempt(async () => { await asked(() => make!()); return true }, true)
+    const done = await this.attempt(async () => { await fromVault(() => make!()); return true }, true)
     if (!done) return
     Object.assign(this, { make: null, proving: false })
     await this.#load()
@@ -101,7 +101,7 @@ export class BrowserView extends View {
   #another(): TemplateResult {
     const { guest } = this
     return html`<h3>Another device</h3>
-      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => asked(() => this.own.link()), true)) ?? '' }}>Show the link to this vault</button></div>`
+      ${this.link === '' ? html`<div class="line"><span class="faint">A phone or another browser, with the wallet or without.</span><button @click=${async () => { this.link = (await this.attempt(() => fromVault(() => this.own.link()), true)) ?? '' }}>Show the link to this vault</button></div>`
       : html`<p class="faint">Open this there. It contains public keys and providers, and no secret.</p>${qrCode(this.link, 'A link to this vault')}<label class="way">As text<textarea class="link" readonly rows="3" .value=${this.link}></textarea></label>`}
       <label class="way">The request it shows, to add it without the wallet<textarea name="request" rows="3" .value=${this.request} placeholder="ipfsmem:request:…" @input=${(event: Event) => void this.#read((event.target as HTMLTextAreaElement).value)} autocomplete="off" spellcheck="false"></textarea></label>
       <qr-scanner .read=${(text: string) => void this.#read(text)}></qr-scanner>
@@ -114,7 +114,7 @@ export class BrowserView extends View {
       <h3>Providers</h3><p class="faint">Providers where your vault is stored.</p>
       ${this.typed === null ? nothing : html`<form @submit=${this.#save}>${placeRows(this.typed, next => (this.typed = next(this.typed ?? [])))}<div class="actions end"><button class="main" ?disabled=${this.busy}>Use these</button></div></form>`}
       ${this.#passkey()}${this.#another()}
-      <h3>Lock</h3><div class="line"><span class="faint">The shown texts are removed; the wallet, the recovery phrase or a passkey opens the vault again.</span><button @click=${() => void this.attempt(() => asked(() => this.own.lock()), true)}>Lock now</button></div>
+      <h3>Lock</h3><div class="line"><span class="faint">The shown texts are removed; the wallet, the recovery phrase or a passkey opens the vault again.</span><button @click=${() => void this.attempt(() => fromVault(() => this.own.lock()), true)}>Lock now</button></div>
     </section>`
   }
 }

@@ -7,7 +7,7 @@ import type { Whereabouts } from '../pointer.ts'
 import { usePasskey } from '../wallet/passkey.ts'
 import { Refusal } from './client.ts'
 import type { Request } from './joining.ts'
-import { asked } from './local_client.ts'
+import { fromVault } from './local_client.ts'
 import { placeRows, placesOf, type Typed } from './places_form.ts'
 import { sentence } from './view.ts'
 import './joining.ts'
@@ -49,7 +49,7 @@ export class MemoryDoor extends LitElement {
 
   async #passkey(): Promise<void> {
     try {
-      await asked(async () => {
+      await fromVault(async () => {
         await this.enter({ at: null, passkey: await usePasskey(this.passkeys, size => crypto.getRandomValues(new Uint8Array(size))), stay: this.stay })
       })
     } catch (error) {

@@ -16,7 +16,7 @@ export class GraphView extends View {
   declare query: string
   declare depth: number
   #waiting = 0
-  #asked = 0
+  #requests = 0
 
   constructor() {
     super()
@@ -36,10 +36,10 @@ export class GraphView extends View {
   }
 
   async #look(): Promise<void> {
-    const number = ++this.#asked
+    const number = ++this.#requests
     const how = this.chosen ? { entity: this.chosen, depth: this.depth } : {}
     const near = await this.attempt(() => this.life.graph.graph(this.place.scope, { ...how, limit: this.chosen ? 200 : NODES }))
-    if (number === this.#asked) this.near = near ?? null
+    if (number === this.#requests) this.near = near ?? null
   }
 
   #typed(event: Event): void {

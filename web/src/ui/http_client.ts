@@ -24,13 +24,13 @@ export class HttpClient implements MemoryClient {
 
   constructor(token: string) {
     this.#token = token
-    const all = new HttpLife((...given) => this.#ask(...given))
+    const all = new HttpLife((...args) => this.#ask(...args))
     this.life = { sessions: all, graph: all, dreams: all, dreaming: all, usage: all }
   }
 
   /** Return the client for a one-time code. Raises Refusal for an invalid code. */
   static async exchange(code: string): Promise<HttpClient> {
-    const answer = await asked('/v1/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ code }) })
+    const answer = await fetched('/v1/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ code }) })
     return new HttpClient(((await answer.json()) as Json)['token'])
   }
 
@@ -41,7 +41,7 @@ export class HttpClient implements MemoryClient {
     if (body !== undefined) sent.body = JSON.stringify(body)
     const said = asks.toString()
     try {
-      return await asked(`/v1/${path}${said ? `?${said}` : ''}`, sent)
+      return await fetched(`/v1/${path}${said ? `?${said}` : ''}`, sent)
     } catch (error) {
       // A server without time zone files knows only UTC.
       if (!query['tz'] || !(error instanceof Refusal) || error.status !== 400) throw error
@@ -215,7 +215,7 @@ export class HttpClient implements MemoryClient {
   }
 }
 
-async function asked(path: string, sent: RequestInit): Promise<Response> {
+async function fetched(path: string, sent: RequestInit): Promise<Response> {
   let answer: Response
   try {
     answer = await fetch(path, { cache: 'no-store', credentials: 'omit', redirect: 'error', ...sent })

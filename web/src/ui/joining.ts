@@ -6,7 +6,7 @@ import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { OpenHow } from '../open.ts'
 import { pointerOf, type Whereabouts } from '../pointer.ts'
 import { Refusal } from './client.ts'
-import { asked } from './local_client.ts'
+import { fromVault } from './local_client.ts'
 import { qrCode } from './qr.ts'
 import { sentence } from './view.ts'
 
@@ -38,7 +38,7 @@ export class JoiningForm extends LitElement {
     this.busy = true
     this.failed = null
     try {
-      await asked(work)
+      await fromVault(work)
     } catch (error) {
       this.failed = error as Refusal
     } finally {

@@ -17,10 +17,10 @@ import type { Life } from './life.ts'
 import { LocalDreams, LocalGraph, LocalSessions } from './local_life.ts'
 import { LocalUsage } from './local_usage.ts'
 
-type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
+type VaultMethod = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
 /** The vault, here or in a worker. */
-export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
+export type Behind = { readonly [K in VaultMethod]: (...args: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
   sync(): ReturnType<Memory['sync']>
   subscribe(heard: () => void): () => void
   onStep?(heard: (step: string) => void): () => void
@@ -42,7 +42,7 @@ const PAGE = 200
 const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502, storage: 507 }
 
 /** Call the vault, and convert its errors for the views. */
-export async function asked<T>(work: () => T | Promise<T>): Promise<T> {
+export async function fromVault<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -78,7 +78,7 @@ export class LocalClient implements MemoryClient {
 
   async list(scope: string, how: { type?: string; match?: string }): Promise<{ lines: readonly Line[]; next: string | null; total: number }> {
     const match = (how.match ?? '').toLowerCase()
-    const all = await asked(() => this.memory.list({ scope, ...(how.type ? { type: how.type } : {}) }))
+    const all = await fromVault(() => this.memory.list({ scope, ...(how.type ? { type: how.type } : {}) }))
     const lines = all
       .filter(one => match === '' || `${one.key} ${one.name} ${one.description}`.toLowerCase().includes(match))
       .map((one): Line => ({
@@ -89,7 +89,7 @@ export class LocalClient implements MemoryClient {
   }
 
   async recall(query: string, scope: string): Promise<readonly Line[]> {
-    const { hits } = await asked(() => this.memory.recall(query, { scope, limit: BEST }))
+    const { hits } = await fromVault(() => this.memory.recall(query, { scope, limit: BEST }))
     return hits.map(({ reading: { key, fields, own, merged, conflicts }, score }): Line => ({
       key, scope, name: fields['name'] ?? '', description: fields['description'] ?? '', type: fields['type'] ?? '', updated: fields['updated'] ?? fields['created'] ?? '',
       tags: [], conflicts: conflicts.length, merged, here: true, score, own
@@ -97,7 +97,7 @@ export class LocalClient implements MemoryClient {
   }
 
   async read(key: string, scope: string): Promise<Shown> {
-    const found = await asked(() => this.memory.read(key, { scope }))
+    const found = await fromVault(() => this.memory.read(key, { scope }))
     if (found === null) throw gone(key)
     return shownOf(found)
   }
@@ -107,35 +107,35 @@ export class LocalClient implements MemoryClient {
     const { body, type, ...parts } = written
     // Nothing was shown, so nothing is replaced: a concurrent text becomes an alternative.
     const how = { ...parts, ...(type === undefined ? {} : { type }), scope, seen: seen === null ? [] : tokenOf(seen) }
-    return shownOf(await asked(() => this.memory.write(key, body, how)))
+    return shownOf(await fromVault(() => this.memory.write(key, body, how)))
   }
 
   async forget(key: string, scope: string, seen: string): Promise<void> {
-    await asked(() => this.memory.forget(key, { scope, seen: tokenOf(seen) }))
+    await fromVault(() => this.memory.forget(key, { scope, seen: tokenOf(seen) }))
   }
 
   async history(key: string, scope: string): Promise<readonly Version[]> {
-    const { versions } = await asked(() => this.memory.history(key, { scope }))
+    const { versions } = await fromVault(() => this.memory.history(key, { scope }))
     return versions.map(({ sha256, at, device, label, now, own }) => ({ sha256, at, by: label || device, now, own }))
   }
 
   async past(key: string, scope: string, sha256: string): Promise<string> {
-    return asked(() => this.memory.past(key, { text: sha256 }, { scope }))
+    return fromVault(() => this.memory.past(key, { text: sha256 }, { scope }))
   }
 
   async restore(key: string, scope: string, sha256: string, seen: string): Promise<void> {
-    await asked(() => this.memory.restore(key, { text: sha256 }, { scope, seen: seen === '' ? [] : tokenOf(seen) }))
+    await fromVault(() => this.memory.restore(key, { text: sha256 }, { scope, seen: seen === '' ? [] : tokenOf(seen) }))
   }
 
   async context(scope: string, how: { query?: string; maxTokens?: number; layout?: string }): Promise<Context> {
     const { query = null, maxTokens, layout } = how
     const asks = { scope, query: query || null, preview: true, ...(maxTokens ? { maxTokens } : {}), ...(layout ? { layout: layout as Layout } : {}) }
-    const { text, tokens, shown, skipped, listed, leftOut } = await asked(() => this.memory.context(asks))
+    const { text, tokens, shown, skipped, listed, leftOut } = await fromVault(() => this.memory.context(asks))
     return { text, tokens, shown, skipped, listed, leftOut, secrets: [] }
   }
 
   async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly Happening[]; next: string | null }> {
-    const all = await asked(() => this.memory.timeline({ scope }))
+    const all = await fromVault(() => this.memory.timeline({ scope }))
     const newest = all.filter(one => !how.day || dayHere(one.ts) === how.day).reverse()
     const from = Number(how.cursor ?? 0)
     const events = newest.slice(from, from + PAGE).map(one => happeningOf({ ...one, ts: normalTs(one.ts) ?? one.ts }))
@@ -144,7 +144,7 @@ export class LocalClient implements MemoryClient {
 
   async days(scope: string, since: string): Promise<readonly DayCount[]> {
     const counted = new Map<string, number>()
-    for (const { ts } of await asked(() => this.memory.timeline({ scope }))) {
+    for (const { ts } of await fromVault(() => this.memory.timeline({ scope }))) {
       const day = dayHere(ts)
       if (day >= since) counted.set(day, (counted.get(day) ?? 0) + 1)
     }
@@ -152,11 +152,11 @@ export class LocalClient implements MemoryClient {
   }
 
   async note(scope: string, type: string, data: Readonly<Record<string, string>>): Promise<void> {
-    await asked(() => this.memory.note(type, data, { scope }))
+    await fromVault(() => this.memory.note(type, data, { scope }))
   }
 
   async conflicts(): Promise<readonly Clash[]> {
-    const all = await asked(() => this.memory.conflicts())
+    const all = await fromVault(() => this.memory.conflicts())
     return all.map(one => ({
       key: one.key, scope: one.scope, seen: seenOf(one.token), forgotten: one.forgotten, by: one.shown?.label ?? '', text: one.shown?.text ?? null,
       copies: one.copies.map(copy => ({ file: copy.file, by: copy.label, text: copy.text }))
@@ -168,25 +168,25 @@ export class LocalClient implements MemoryClient {
     if (text === null && !('keep' in choice)) throw gone(clash.key)
     const now = (await this.conflicts()).find(one => one.key === clash.key && one.scope === clash.scope)
     if (now?.seen !== clash.seen) throw changed(clash.key)
-    await asked(() => this.memory.resolve(clash.key, text, { scope: clash.scope, seen: tokenOf(clash.seen) }))
+    await fromVault(() => this.memory.resolve(clash.key, text, { scope: clash.scope, seen: tokenOf(clash.seen) }))
   }
 
   async scopes(): Promise<readonly Scope[]> {
-    return (await asked(() => this.memory.scopes())).map(one => ({ name: one.token, title: one.title, memories: one.memories }))
+    return (await fromVault(() => this.memory.scopes())).map(one => ({ name: one.token, title: one.title, memories: one.memories }))
   }
 
   async status(): Promise<State> {
-    const one = await asked(() => this.memory.status())
+    const one = await fromVault(() => this.memory.status())
     return { ...one, namespace: this.how.name, mode: 'encrypted-ipfs', published: this.how.right !== 'read', unlockedUntil: null, notices: this.#notices }
   }
 
   async members(): Promise<readonly Member[]> {
-    const all = await asked(() => this.memory.members())
+    const all = await fromVault(() => this.memory.members())
     return all.map(({ id, label, role, kind, thisDevice, heard }) => ({ id, label, role, kind, thisDevice, heard, root: false }))
   }
 
   async providers(): Promise<readonly Place[]> {
-    const all = await asked(() => this.memory.providers())
+    const all = await fromVault(() => this.memory.providers())
     return all.map(({ name, can }) => ({ name, can: can.join(', '), limits: [], at: null, problem: this.#notices.find(one => one.startsWith(`${name} `)) ?? '' }))
   }
 
@@ -203,7 +203,7 @@ export class LocalClient implements MemoryClient {
 
   async sync(): Promise<string> {
     try {
-      const report = await asked(() => this.memory.sync())
+      const report = await fromVault(() => this.memory.sync())
       this.#notices = report.notices.map(one => one.text)
       const done = [report.joined ? 'received changes' : '', report.published ? 'published' : ''].filter(Boolean).join(', ')
       const said = [...(done === '' ? [] : [done]), ...this.#notices]
@@ -217,9 +217,9 @@ export class LocalClient implements MemoryClient {
   }
 
   async export(format: 'zip' | 'car' | 'blob', scope: string): Promise<Blob> {
-    if (format === 'blob') return new Blob([await asked(() => this.memory.export({ scope }))], { type: 'application/json' })
-    if (format === 'zip') return new Blob([await asked(async () => (await import('./plain_files.ts')).savedAs(this.memory)) as BlobPart], { type: 'application/zip' })
-    const out = await asked(() => this.memory.outbox())
+    if (format === 'blob') return new Blob([await fromVault(() => this.memory.export({ scope }))], { type: 'application/json' })
+    if (format === 'zip') return new Blob([await fromVault(async () => (await import('./plain_files.ts')).savedAs(this.memory)) as BlobPart], { type: 'application/zip' })
+    const out = await fromVault(() => this.memory.outbox())
     if (out === null) throw new Refusal('none', 'this browser has published nothing yet', 'Sync once.', 404)
     return new Blob([out.car as BlobPart], { type: 'application/vnd.ipld.car' })
   }
@@ -238,7 +238,7 @@ export class LocalClient implements MemoryClient {
 
   /** Raises Refusal if the memory differs from `seen`; null: if it exists. */
   async #stillSeen(key: string, scope: string, seen: string | null): Promise<void> {
-    const now = await asked(() => this.memory.read(key, { scope, counts: false }))
+    const now = await fromVault(() => this.memory.read(key, { scope, counts: false }))
     if ((now === null ? null : seenOf(now.token)) !== seen) throw changed(key)
   }
 }

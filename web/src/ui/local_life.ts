@@ -2,7 +2,7 @@
 
 import { Refusal } from './client.ts'
 import type { Done, DreamsClient, Dreamt, Entity, Graph, GraphClient, Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
-import { asked, type Behind } from './local_client.ts'
+import { fromVault, type Behind } from './local_client.ts'
 
 /** Sessions in a short list, and results of a search. */
 const SHOWN = 10
@@ -12,35 +12,35 @@ export class LocalSessions implements SessionsClient {
   constructor(readonly memory: () => Behind) {}
 
   async sessions(scope: string, all: boolean): Promise<{ sessions: readonly Session[]; older: number; problems: readonly SessionProblem[] }> {
-    return { ...(await asked(() => this.memory().sessions({ scope, ...(all ? {} : { limit: SHOWN }) }))), problems: [] }
+    return { ...(await fromVault(() => this.memory().sessions({ scope, ...(all ? {} : { limit: SHOWN }) }))), problems: [] }
   }
 
   async session(scope: string, name: string): Promise<SessionFacts> {
-    const found = await asked(() => this.memory().session(name, { scope, last: 0 }))
+    const found = await fromVault(() => this.memory().session(name, { scope, last: 0 }))
     if (found === null) throw gone(name)
     return found
   }
 
   async messages(scope: string, name: string, last: number): Promise<{ before: number; messages: readonly Message[] }> {
-    const found = await asked(() => this.memory().session(name, { scope, last }))
+    const found = await fromVault(() => this.memory().session(name, { scope, last }))
     if (found === null) throw gone(name)
     return { before: found.before, messages: found.said }
   }
 
   async searchSessions(scope: string, query: string): Promise<readonly SessionHit[]> {
-    return asked(() => this.memory().searchSessions(query, { scope, limit: HITS }))
+    return fromVault(() => this.memory().searchSessions(query, { scope, limit: HITS }))
   }
 
   async exportSession(scope: string, name: string, format: 'markdown' | 'json'): Promise<Blob> {
-    return new Blob([await asked(() => this.memory().exportSession(name, { scope, format }))], { type: format === 'json' ? 'application/json' : 'text/markdown' })
+    return new Blob([await fromVault(() => this.memory().exportSession(name, { scope, format }))], { type: format === 'json' ? 'application/json' : 'text/markdown' })
   }
 
   async deleteSession(scope: string, name: string, seen: string): Promise<void> {
-    if (!(await asked(() => this.memory().deleteSession(name, { scope, seen })))) throw gone(name)
+    if (!(await fromVault(() => this.memory().deleteSession(name, { scope, seen })))) throw gone(name)
   }
 
   async approveSession(scope: string, name: string, seen: string): Promise<number> {
-    return asked(() => this.memory().approveSession(name, { scope, seen }))
+    return fromVault(() => this.memory().approveSession(name, { scope, seen }))
   }
 }
 
@@ -48,11 +48,11 @@ export class LocalGraph implements GraphClient {
   constructor(readonly memory: () => Behind) {}
 
   async entities(scope: string, words: string): Promise<readonly Entity[]> {
-    return asked(() => this.memory().entities({ scope, words }))
+    return fromVault(() => this.memory().entities({ scope, words }))
   }
 
   async graph(scope: string, how: { entity?: string; depth?: number; limit?: number }): Promise<Graph> {
-    return asked(() => this.memory().graph({ scope, ...how }))
+    return fromVault(() => this.memory().graph({ scope, ...how }))
   }
 }
 
@@ -60,12 +60,12 @@ export class LocalDreams implements DreamsClient {
   constructor(readonly memory: () => Behind) {}
 
   async dreams(scope: string): Promise<readonly Dreamt[]> {
-    const found = await asked(() => this.memory().dreams({ scope }))
+    const found = await fromVault(() => this.memory().dreams({ scope }))
     return found.map(({ id, at, by, label, written, removed, undone, back }) => ({ id, at, by, written: written.length, removed: removed.length, on: label, keys: [...written, ...removed], undone, back }))
   }
 
   async undoDream(scope: string, id: string): Promise<Done> {
-    const { back, changed, lost } = await asked(() => this.memory().undoDream(id, { scope }))
+    const { back, changed, lost } = await fromVault(() => this.memory().undoDream(id, { scope }))
     return { changed: back.length, removed: 0, left: [...changed, ...lost] }
   }
 }

@@ -27,7 +27,7 @@ export class MemoriesView extends View {
   declare chosen: string
   declare top: number
   declare making: boolean
-  #asked = 0
+  #requests = 0
   #waiting = 0
   #height = 800
   #loaded = false
@@ -47,7 +47,7 @@ export class MemoriesView extends View {
   }
 
   async load(): Promise<void> {
-    const number = ++this.#asked
+    const number = ++this.#requests
     const { client, scope } = this.place
     const query = this.query.trim()
     const found = await this.attempt(async () => {
@@ -60,14 +60,14 @@ export class MemoriesView extends View {
         const page = await client.list(scope, { type: this.type, cursor, limit: PAGE })
         lines.push(...page.lines)
         cursor = page.next
-        if (number !== this.#asked) break
+        if (number !== this.#requests) break
         // The first page is shown at once; the rest follows.
         if (cursor !== null && !this.#loaded) this.lines = [...lines]
         this.total = page.total
       }
       return sorted(lines, this.order)
     })
-    if (number !== this.#asked || found === undefined) return
+    if (number !== this.#requests || found === undefined) return
     this.#loaded = true
     this.lines = found
     this.found = query || null

@@ -34,7 +34,7 @@ export class SessionsView extends View {
   declare every: boolean
   declare more: number
   #waiting = 0
-  #asked = 0
+  #requests = 0
 
   constructor() {
     super()
@@ -52,9 +52,9 @@ export class SessionsView extends View {
   async #load(): Promise<void> {
     const { scope } = this.place
     const query = this.query.trim()
-    const number = ++this.#asked
+    const number = ++this.#requests
     const found = await this.attempt(async () => [await this.life.sessions.sessions(scope, this.every), query ? await this.life.sessions.searchSessions(scope, query) : null] as const)
-    if (found !== undefined && number === this.#asked) Object.assign(this, { all: found[0].sessions, more: found[0].older, torn: found[0].problems, hits: found[1] })
+    if (found !== undefined && number === this.#requests) Object.assign(this, { all: found[0].sessions, more: found[0].older, torn: found[0].problems, hits: found[1] })
   }
 
   async #show(): Promise<void> {

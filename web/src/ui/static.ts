@@ -7,7 +7,7 @@ import { html } from 'lit'
 import type { OpenHow } from '../open.ts'
 import { textOfPointer, type Whereabouts } from '../pointer.ts'
 import type { RootKeys } from '../core/wallet.ts'
-import { theWorld } from '../device/device.ts'
+import { defaultEnvironment } from '../device/device.ts'
 import { addOpener, hasDevice, lock, openerOfRoot, openersOf } from '../store/browser_keys.ts'
 import { deleteKept, isKept, openDatabase } from '../store/idb.ts'
 import { makePasskey, passkeyIds } from '../wallet/passkey.ts'
@@ -19,7 +19,7 @@ import './browser.ts'
 import type { Own } from './browser.ts'
 import { Refusal } from './client.ts'
 import { MemoryDoor } from './door.ts'
-import { asked, LocalClient } from './local_client.ts'
+import { fromVault, LocalClient } from './local_client.ts'
 import { ownScript } from './own_scripts.ts'
 import type { Typed } from './places_form.ts'
 import { sentence } from './view.ts'
@@ -127,8 +127,8 @@ async function newPasskey(root: RootKeys): Promise<() => Promise<void>> {
   const by = openerOfRoot(root)
   if (!(await withKeys(openersOf)).includes(by.name)) throw new Refusal('usage', 'these keys do not unlock the vault in this browser', 'Use the wallet or the recovery phrase that opened it here before.', 400)
   return async () => {
-    const added = await makePasskey(theWorld.chance, 'ipfsmem')
-    await withKeys(db => addOpener(db, by, added, theWorld))
+    const added = await makePasskey(defaultEnvironment.chance, 'ipfsmem')
+    await withKeys(db => addOpener(db, by, added, defaultEnvironment))
   }
 }
 
@@ -141,7 +141,7 @@ function ownOf(memory: RemoteMemory): Own {
       const at = (await memory.keptPlaces()).map(one => (typeof one === 'string' ? one : one.at))
       return `${location.origin}${location.pathname}#join=${textOfPointer({ ...(await memory.pointer()), at })}`
     },
-    asked: request => memory.asked(request),
+    readRequest: request => memory.readRequest(request),
     admit: async (request, root) => (await memory.admit(request, root)).notices.map(one => sentence(one.text)).join(' '),
     passkey: 'PublicKeyCredential' in window ? newPasskey : null,
     passkeys: async () => passkeyIds(await withKeys(openersOf)),
@@ -185,7 +185,7 @@ async function begin(failed: Refusal | null = null): Promise<void> {
   door.failed = failed
   if (has && kept && failed === null) {
     try {
-      return show(await asked(() => remote({ at: null })))
+      return show(await fromVault(() => remote({ at: null })))
     } catch (error) {
       if ((error as Refusal).kind !== 'locked') door.failed = error as Refusal
     }

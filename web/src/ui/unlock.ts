@@ -7,7 +7,7 @@ import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
 import type { FoundWallet } from '../wallet/ethereum.ts'
 import { Refusal } from './client.ts'
-import { asked } from './local_client.ts'
+import { fromVault } from './local_client.ts'
 import { sentence } from './view.ts'
 
 export class UnlockForm extends LitElement {
@@ -43,7 +43,7 @@ export class UnlockForm extends LitElement {
     this.busy = doing
     this.failed = null
     try {
-      await asked(async () => this.take(await keys()))
+      await fromVault(async () => this.take(await keys()))
       for (const field of this.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>('textarea, input[type=password], input[type=file]')) field.value = ''
     } catch (error) {
       this.failed = error as Refusal

@@ -14,7 +14,7 @@ export class UsageView extends View {
   declare budgets: readonly Budget[]
   declare by: By
   declare span: number
-  #asked = 0
+  #requests = 0
 
   constructor() {
     super()
@@ -33,9 +33,9 @@ export class UsageView extends View {
 
   async #load(): Promise<void> {
     const { scope } = this.place
-    const number = ++this.#asked
+    const number = ++this.#requests
     const found = await this.attempt(() => Promise.all([this.life.usage.usage(scope, this.by, this.#since), this.life.usage.budgets(scope)]))
-    if (found !== undefined && number === this.#asked) Object.assign(this, { totals: found[0], budgets: found[1] })
+    if (found !== undefined && number === this.#requests) Object.assign(this, { totals: found[0], budgets: found[1] })
   }
 
   async #save(): Promise<void> {

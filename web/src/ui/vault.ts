@@ -71,7 +71,7 @@ export class VaultView extends View {
     saved(blob, `${this.state?.namespace ?? 'memory'}.${format === 'blob' ? 'json' : format}`)
   }
 
-  #asked(format: Format, said: string): TemplateResult {
+  #confirmation(format: Format, said: string): TemplateResult {
     return html`<div class="problem" role="alert"><strong dir="auto">${said}</strong>
       <button @click=${() => void this.#export(format, true)}>Save the rest</button> <button class="quiet" @click=${() => (this.lacks = null)}>Cancel</button></div>`
   }
@@ -107,7 +107,7 @@ export class VaultView extends View {
       ${this.findings === null ? nothing : this.#findings(this.findings)}
       <h3>Export</h3><p class="faint">Files are plain text, even from an encrypted vault: store them where only you can read them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device with a provider publishes it with ipfsmem sync --car.' : ''}</p>
       <div class="actions"><button @click=${() => void this.#export('zip')}>Save as files (zip)</button>${this.place.client.alone && !this.mayWrite ? nothing : html`<button @click=${() => void this.#export('car')}>Save as CAR</button>`}</div>
-      ${this.lacks === null ? nothing : this.#asked(this.lacks.format, this.lacks.said)}`}
+      ${this.lacks === null ? nothing : this.#confirmation(this.lacks.format, this.lacks.said)}`}
     </section>`
   }
 }

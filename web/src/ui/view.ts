@@ -31,24 +31,24 @@ export abstract class View extends LitElement {
   }
 
   /** Whether the shown error is that of an action of the person. */
-  #asked = false
+  #failedByUser = false
 
   /**
    * Load something that may fail; the error is shown, and nothing else changes. An error of an action stays until the next action: a
    * background load does not remove it.
    */
-  protected async attempt<T>(work: () => Promise<T>, asked = false): Promise<T | undefined> {
+  protected async attempt<T>(work: () => Promise<T>, byUser = false): Promise<T | undefined> {
     this.busy = true
     try {
       const made = await work()
-      if (asked || !this.#asked) this.failed = null
+      if (byUser || !this.#failedByUser) this.failed = null
       return made
     } catch (error) {
       const failed = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
       const shut = failed.status === 401 || failed.status === 423
-      if (shut || asked || !this.#asked || this.failed === null) {
+      if (shut || byUser || !this.#failedByUser || this.failed === null) {
         this.failed = shut ? null : failed
-        this.#asked = asked && !shut
+        this.#failedByUser = byUser && !shut
       }
       if (shut) this.dispatchEvent(new CustomEvent('shut', { detail: failed, bubbles: true }))
       return undefined

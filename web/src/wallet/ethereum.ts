@@ -9,7 +9,7 @@ import { acceptedSignature, keyRequest, keysOfSecret, type RootKeys, signatureBy
 import { MemoryError } from '../device/errors.ts'
 
 /** The interface of a wallet in EIP-1193. */
-export type EthereumProvider = { request(asked: { method: string; params?: readonly unknown[] }): Promise<unknown> }
+export type EthereumProvider = { request(call: { method: string; params?: readonly unknown[] }): Promise<unknown> }
 
 export type FoundWallet = {
   /** The reverse domain of the wallet, `legacy` for an injected object that does not announce itself. */

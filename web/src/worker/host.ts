@@ -1,6 +1,6 @@
 /** The vault in a worker: sealing, hashing and joining happen here, so that typing on the page never waits. */
 
-import { theWorld } from '../device/device.ts'
+import { defaultEnvironment } from '../device/device.ts'
 import type { Memory } from '../memory.ts'
 import { type Opened, type OpenHow, openWithPlaces, requestEntry, type Spec } from '../open.ts'
 import { type Check, checked, Helpers, type Open, openedAs } from './offloading.ts'
@@ -11,9 +11,9 @@ export type Call = { readonly id: number; readonly do: string; readonly with: re
 type Failure = { kind: string; message: string; hint: string }
 export type Answer = { readonly id: number; readonly answer?: unknown; readonly error?: Failure }
 /** `failed`: data that was shown already could not be stored, and is not shown any more. */
-export type Told = { readonly changed: number } | { readonly step: string } | { readonly failed: Failure }
+export type PageMessage = { readonly changed: number } | { readonly step: string } | { readonly failed: Failure }
 
-type Scope = { postMessage(message: Answer | Told): void; onmessage: ((event: MessageEvent<Call>) => void) | null }
+type Scope = { postMessage(message: Answer | PageMessage): void; onmessage: ((event: MessageEvent<Call>) => void) | null }
 
 /** Maximum milliseconds to wait for the first list before the fetched data is stored. */
 const MOST_WAIT = 1000
@@ -23,7 +23,7 @@ const failureOf = (error: Error & { kind?: string; hint?: string }): Failure => 
 /** Answer a page from this worker. `another`: starts one more. */
 export function serve(scope: Scope, another: () => Worker): void {
   const offloading = new Helpers(another)
-  const world = { ...theWorld, offloading }
+  const environment = { ...defaultEnvironment, offloading }
   let opened: Opened | null = null
   let listed = (): void => undefined
   const step = (name: string): void => scope.postMessage({ step: name })
@@ -46,7 +46,7 @@ export function serve(scope: Scope, another: () => Worker): void {
         })
       }
       if (how.root) offloading.start()
-      openWithPlaces({ ...how, world }, { progress: step, shown })
+      openWithPlaces({ ...how, environment }, { progress: step, shown })
         .then(
           one => (isShown ? undefined : show(one)),
           error => (isShown ? scope.postMessage({ failed: failureOf(error) }) : refuse(error))
@@ -72,7 +72,7 @@ export function serve(scope: Scope, another: () => Worker): void {
     if (call.do === 'sync') return memory.sync({ ...((call.with[0] ?? {}) as object), progress: step })
     const method = memory[call.do as keyof Memory]
     if (typeof method !== 'function' || call.do === 'subscribe' || call.do === 'use') throw new Error(`there is no ${call.do}`)
-    return (method as (...given: readonly unknown[]) => unknown).apply(memory, call.with as unknown[])
+    return (method as (...args: readonly unknown[]) => unknown).apply(memory, call.with as unknown[])
   }
   scope.onmessage = ({ data }) =>
     void run(data)

@@ -32,7 +32,7 @@ function openOf(all: readonly SealedObject[]): Open {
   return { keys: keys.map(({ epoch, key, tag }) => [epoch, key, tag] as const), objects: all.map(({ key, type, ctx, object }) => [keys.indexOf(key), type, ctx, object] as const) }
 }
 
-type Ask = (method: string, given: readonly unknown[]) => Promise<unknown>
+type Ask = (method: string, args: readonly unknown[]) => Promise<unknown>
 
 /** Let waiting messages be handled. */
 function turn(): Promise<void> {
@@ -61,7 +61,7 @@ export class Helpers implements Offloading {
         const { ask } = wired(worker)
         const broken = new Promise<never>((_, failed) => (worker.onerror = failed))
         broken.catch(() => undefined)
-        this.#helpers.push({ worker, ask: (method, given) => Promise.race([ask(method, given), broken]) })
+        this.#helpers.push({ worker, ask: (method, args) => Promise.race([ask(method, args), broken]) })
       }
     } catch {
       // then this thread does it
@@ -77,8 +77,8 @@ export class Helpers implements Offloading {
     const [helper] = this.#helpers
     if (helper === undefined || all.length < LEAST) return checkAll(all)
     // Send only the checked fields; the caller's other data stays here.
-    const asked: Check = all.map(({ key, message, signature }) => ({ key, message, signature }))
-    return (helper.ask('check', [asked]) as Promise<readonly boolean[]>).catch(() => checkAll(all))
+    const checks: Check = all.map(({ key, message, signature }) => ({ key, message, signature }))
+    return (helper.ask('check', [checks]) as Promise<readonly boolean[]>).catch(() => checkAll(all))
   }
 
   readonly openAll = async (all: readonly SealedObject[]): Promise<readonly (Opened | null)[]> => {

@@ -3,13 +3,13 @@
 import { MemoryError, type ErrorKind } from '../device/errors.ts'
 import type { Change, Memory } from '../memory.ts'
 import type { OpenHow, requestEntry, Spec } from '../open.ts'
-import type { Answer, Call, Told } from './host.ts'
+import type { Answer, Call, PageMessage } from './host.ts'
 
-type Methods = 'read' | 'list' | 'recall' | 'why' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'approve' | 'promote' | 'note' | 'export' | 'import' | 'exportFiles' | 'importFiles' | 'outbox' | 'pointer' | 'asked' | 'admit' | 'close'
+type Methods = 'read' | 'list' | 'recall' | 'why' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'approve' | 'promote' | 'note' | 'export' | 'import' | 'exportFiles' | 'importFiles' | 'outbox' | 'pointer' | 'readRequest' | 'admit' | 'close'
 
 /** `Memory` with promises as results. */
 export type RemoteMemory = {
-  readonly [K in Methods]: (...given: Parameters<Memory[K]>) => Promise<Awaited<ReturnType<Memory[K]>>>
+  readonly [K in Methods]: (...args: Parameters<Memory[K]>) => Promise<Awaited<ReturnType<Memory[K]>>>
 } & {
   sync(how?: Omit<NonNullable<Parameters<Memory['sync']>[0]>, 'progress'>): ReturnType<Memory['sync']>
   subscribe(heard: (change: Change) => void): () => void
@@ -23,9 +23,9 @@ export type RemoteMemory = {
   readonly device: { readonly id: string; readonly label: string }
 }
 
-export type Port = Pick<Worker, 'postMessage' | 'terminate'> & { onmessage: ((event: MessageEvent<Answer | Told>) => void) | null }
+export type Port = Pick<Worker, 'postMessage' | 'terminate'> & { onmessage: ((event: MessageEvent<Answer | PageMessage>) => void) | null }
 
-type Wire = { readonly ask: (method: string, given: readonly unknown[]) => Promise<unknown>; readonly heard: Set<(change: Change) => void>; readonly steps: Set<(step: string) => void>; readonly lost: Promise<MemoryError> }
+type Wire = { readonly ask: (method: string, args: readonly unknown[]) => Promise<unknown>; readonly heard: Set<(change: Change) => void>; readonly steps: Set<(step: string) => void>; readonly lost: Promise<MemoryError> }
 
 export function wired(worker: Port): Wire {
   const waiting = new Map<number, { done: (answer: unknown) => void; failed: (error: Error) => void }>()
@@ -45,11 +45,11 @@ export function wired(worker: Port): Wire {
       else call?.failed(errorOf(data.error))
     }
   }
-  const ask = (method: string, given: readonly unknown[]): Promise<unknown> =>
+  const ask = (method: string, args: readonly unknown[]): Promise<unknown> =>
     new Promise((done, failed) => {
       const id = ++last
       waiting.set(id, { done, failed })
-      worker.postMessage({ id, do: method, with: given } satisfies Call)
+      worker.postMessage({ id, do: method, with: args } satisfies Call)
     })
   return { ask, heard, steps, lost }
 }
@@ -80,6 +80,6 @@ export async function openRemote(worker: Port, how: OpenHow): Promise<RemoteMemo
   }
   // Not a promise: `await` asks every object for `then`.
   return new Proxy(own, {
-    get: (target, name) => (name in target || typeof name !== 'string' || name === 'then' ? Reflect.get(target, name) : (...given: unknown[]) => ask(name, given))
+    get: (target, name) => (name in target || typeof name !== 'string' || name === 'then' ? Reflect.get(target, name) : (...args: unknown[]) => ask(name, args))
   }) as unknown as RemoteMemory
 }
