@@ -446,6 +446,7 @@ _GIT: Final = lazy_pattern(
     r"((https|http|git)://[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|ssh://([\w.-]+@)?[^/@\s?#:]+(:[0-9]+)?/[^@\s?#:]*|([\w.-]+@)?[\w.-]+:[^@\s?#:]+"
     r"|(/(?!/)|~|\./|\.\./)[^#]*)(#[\w./-]+)?"
 )
+_SFTP: Final = lazy_pattern(r"(\w[\w.+-]*@)?([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/[^?#\x00-\x1f]*")
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 
 
@@ -510,7 +511,7 @@ def shown_spec(spec: str) -> str:
     kind, _, rest = spec.partition(":")
     if spec.startswith(_PATHS) or kind == "directory" or (len(kind) == 1 and "://" not in spec):
         return spec
-    if kind == "git" and _GIT.fullmatch(rest):
+    if (kind == "git" and _GIT.fullmatch(rest)) or (kind == "sftp" and _SFTP.fullmatch(rest)):
         return spec
     return ",".join(map(_without_secrets, _NEXT_URL.split(spec)))
 
@@ -553,7 +554,7 @@ def lasting_spec(spec: str) -> str:
     storage, or refuses them (ConfigError).
     """
     kind, colon, rest = spec.partition(":")
-    if colon and kind in ("git", "webdav") and kind in _installed():
+    if colon and kind in ("git", "sftp", "webdav") and kind in _installed():
         opener, _ = _opener(spec)
         return f"{kind}:{opener.lasting(rest)}" if hasattr(opener, "lasting") else spec
     if colon and kind == "directory" and rest:

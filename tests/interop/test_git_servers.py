@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from ipfsmem.errors import ProviderRefused
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.apache import apache, apache_folder, give
-from tests.interop.counterparts import missing
+from tests.servers.sshd import sshd
 from tests.support.device_lab import load
 from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
@@ -50,33 +48,11 @@ def _apache(folder: Path, stack: ExitStack) -> Repository:
 
 def _ssh(folder: Path, stack: ExitStack) -> Repository:
     """A repository at an OpenSSH server of this user, with keys made for it."""
-    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
-        missing("sshd is not installed")
-    repository, port = Repository(folder), free_port()
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    (folder / "authorized").write_bytes((folder / "user.pub").read_bytes())
-    (folder / "authorized").chmod(0o600)
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)
-    options = [
-        f"HostKey={folder}/host", f"AuthorizedKeysFile={folder}/authorized", "StrictModes=no", "UsePAM=no", "PasswordAuthentication=no",
-        "PermitRootLogin=prohibit-password", "ListenAddress=127.0.0.1", f"PidFile={folder}/sshd.pid",
-        "SetEnv=SHLVL=2",  # bash then reads no startup file of this user
-    ]  # fmt: skip
-    command = [program, "-D", "-e", "-f", "/dev/null", "-p", str(port), *(part for one in options for part in ("-o", one))]  # fmt: skip
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    stack.callback(_end, server)
-    known = folder / "known_hosts"
-    known.write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
-    (folder / "config").write_text(
-        f"UserKnownHostsFile {known}\nIdentityFile {folder}/user\nIdentitiesOnly yes\nIdentityAgent none\n"
-    )
+    repository = Repository(folder)
+    server = stack.enter_context(sshd(folder))
     patch = stack.enter_context(pytest.MonkeyPatch.context())
-    patch.setenv("GIT_SSH_COMMAND", f"ssh -F {folder}/config")
-    repository.url = f"ssh://{getpass.getuser()}@127.0.0.1:{port}{repository.path}"
-    _until_answers(repository)
+    patch.setenv("GIT_SSH_COMMAND", f"ssh -F {server.config}")
+    repository.url = f"ssh://{server.origin}{repository.path}"
     return repository
 
 

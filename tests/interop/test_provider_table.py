@@ -52,6 +52,7 @@ from tests.servers.threaded import serve
 from tests.unit.providers.bucket_lab import Bucket, bucket
 from tests.unit.providers.git_lab import Repository
 from tests.unit.providers.services_lab import account
+from tests.unit.providers.sftp_lab import sftp
 
 pytestmark = pytest.mark.interop
 HERE = Path(__file__).parent
@@ -198,6 +199,10 @@ def _webdav(at: Bench) -> Opened:
     return webdav_at_apache(at.folder, at.stack).open(), "Apache's mod_dav"
 
 
+def _sftp(at: Bench) -> Opened:
+    return at.stack.enter_context(sftp(at.folder)).open(), "OpenSSH"
+
+
 def _peer(at: Bench) -> Opened:
     url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
     return PeerProvider(url, {"peer_token": TOKEN}), "`ipfsmem serve peer`, over a folder"
@@ -271,6 +276,7 @@ ROWS = (
     Row("bucket (Google)", _bucket_google, ALL - {"fetch tree"}),
     Row("git", _git, ALL - {"fetch tree"}),
     Row("webdav", _webdav, ALL - {"fetch tree"}),
+    Row("sftp", _sftp, ALL - {"fetch tree"}),
     Row("peer", _peer, ALL),
     Row("kubo", _node, ALL),
     Row("kubo (name/put)", _kubo, ALL),

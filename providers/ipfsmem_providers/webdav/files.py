@@ -8,12 +8,11 @@ an address that nobody named.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
 from ipfsmem_providers.remote.object_store import TEMPORARY
+from ipfsmem_providers.remote.placing import PathEntry, PlacedFiles
 from ipfsmem_providers.webdav.address import EXAMPLES, DavAddress, is_name
 from ipfsmem_providers.webdav.listing import DavEntry, ListingParser, ListingTooLarge, NotAListing
 
@@ -50,19 +50,13 @@ _MOVED: Final = frozenset((201, 204))
 _BAD_GATEWAY: Final = 502
 _LOCKED: Final = 423
 _FULL: Final = 507
-#: A file that was put so shortly before, in milliseconds, needs no new date.
-_CLOSE_MS: Final = 3_600_000
-#: Attempts to give a file its name while other devices change what has it.
-_PLACINGS: Final = 4
-#: Seconds for the removal of an unfinished file.
-_TIDY_SECONDS: Final = 10.0
 #: Characters of an address of a stranger that an error shows.
 _SHOWN: Final = 300
 _MISSING: Final = "the folder is not there"
 _MISSING_HINT: Final = "Create the folder at the server first, or correct the address."
 
 
-class DavFiles:
+class DavFiles(PlacedFiles):
     """One folder at one server."""
 
     def __init__(
@@ -207,76 +201,8 @@ class DavFiles:
         )
         return answer.status
 
-    async def _place(self, temporary: str, path: str, data: bytes, named_by_content: bool) -> None:
-        """Rename a file to the name that it is to have. A file of that name is hidden first, and removed afterwards: a MOVE
-        that overwrites and is carried out twice or late would delete what was just stored."""
-        folder, _, name = path.partition("/")
-        hidden = (
-            f"{folder}/{TEMPORARY}{name}"  # as of a collection, so that it is restored if this device stops
-        )
-        hides = False
-        try:
-            for _ in range(_PLACINGS):
-                if await self._move(temporary, path, len(data)):
-                    break
-                kept, new = await self._entry(path), await self._entry(temporary)
-                if new is None:  # perhaps an earlier attempt was carried out
-                    if kept is None or kept.is_folder or kept.size != len(data):
-                        raise self._changed(path)
-                    break
-                if kept is None:
-                    continue
-                if kept.is_folder:
-                    await self.set_aside(path)
-                elif await self._may_stay(path, kept, new, data if not named_by_content else None):
-                    await self.delete(temporary)
-                    break
-                else:
-                    hides = True
-                    await self._hide(path, hidden)
-            else:
-                raise self._changed(path)
-            if hides and ((kept := await self._entry(path)) is None or kept.size != len(data)):
-                raise self._changed(path)
-        except BaseException:  # also when the call is cancelled
-            if hides:
-                await self._tidy(lambda: self._move(hidden, path))
-            raise
-        if hides:
-            with contextlib.suppress(FileNotFoundError):
-                await self.delete(hidden)
-
-    def _changed(self, path: str) -> ProviderUnavailable:
-        return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
-
-    async def _may_stay(self, path: str, kept: DavEntry, new: DavEntry, data: bytes | None) -> bool:
-        """Tell whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
-        same size that was put within the hour."""
-        if kept.size is None or kept.size != new.size:
-            return False
-        if data is None:
-            age = self._milliseconds(new.modified) - self._milliseconds(kept.modified)
-            return bool(kept.modified) and 0 <= age <= _CLOSE_MS
-        with contextlib.suppress(OSError):
-            return (await self.read(path, 0, len(data))).data == data
-        return False
-
-    async def _hide(self, path: str, hidden: str) -> None:
-        """Rename a file that may be gone by now."""
-        with contextlib.suppress(FileNotFoundError):
-            # A file in both places is a leftover: as long as it is hidden, nobody can hide the other one.
-            if not await self._move(path, hidden) and await self._entry(path) is not None:
-                await self.delete(hidden)
-                await self._move(path, hidden)
-
-    async def _tidy(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do what only saves a sweep, for a bounded time."""
-        with contextlib.suppress(ProviderError, OSError):
-            async with asyncio.timeout(_TIDY_SECONDS):
-                await work()
-
     async def _move(self, path: str, new: str, size: int | None = None) -> bool:
-        """Rename a file; False when the new name is taken. `size`: bytes of the file, by which it is recognised there."""
+        """See `PlacedFiles`."""
         full = self._full_target
         answer = await self._ask_to_move(path, new, full)
         if answer.status == _BAD_GATEWAY:
@@ -335,8 +261,8 @@ class DavFiles:
     def _url(self, path: str) -> str:
         return self._at.of(*path.split("/"))
 
-    async def _entry(self, path: str) -> DavEntry | None:
-        """Return what has this path, None without anything."""
+    async def _entry(self, path: str) -> PathEntry | None:
+        """See `PlacedFiles`."""
         entries = await self._propfind(self._url(path), depth=0)
         if entries is None or (len(entries) == 1 and entries[0].status in (404, 410)):
             return None
@@ -344,7 +270,9 @@ class DavFiles:
             raise ProviderUnavailable(f"{self.where} answered about something else than {path}")
         if entries[0].status != 200:
             raise self._failed(entries[0].status, f"find {path}")
-        return entries[0]
+        [entry] = entries
+        modified = self._milliseconds(entry.modified) if entry.modified else None
+        return PathEntry(entry.is_folder, entry.size, modified)
 
     async def _propfind(self, url: str, *, depth: int) -> list[DavEntry] | None:
         """Return the entries at a URL; None when there is nothing. Servers cut a list off when a file vanishes meanwhile, so

@@ -31,6 +31,7 @@ from tests.unit.providers.bucket_lab import bucket
 from tests.unit.providers.dav_lab import dav
 from tests.unit.providers.git_lab import Repository, git_over_http
 from tests.unit.providers.services_lab import account
+from tests.unit.providers.sftp_lab import SSH_ILLNESSES, sftp
 
 TOKEN = "a token of these tests"
 #: Numbers of production, a hundredth each: 60 s of silence, 5 s of a late answer.
@@ -40,9 +41,9 @@ LIMITS = Timeouts(stall=0.6, little=0.05, connect=0.5)
 BOUND = 4.0
 KINDS = (
     "directory", "bucket", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
-    "pinning_service", "gateway", "routing", "git", "git-http", "webdav",
+    "pinning_service", "gateway", "routing", "git", "git-http", "webdav", "sftp",
 )  # fmt: skip
-OVER_HTTP = tuple(kind for kind in KINDS if kind not in ("directory", "git"))
+OVER_HTTP = tuple(kind for kind in KINDS if kind not in ("directory", "git", "sftp"))
 
 
 class Bench:
@@ -51,11 +52,11 @@ class Bench:
     def __init__(
         self,
         kind: str,
-        faults: Faults,
+        faults: Any,
         make: Callable[[dict[str, Any]], Provider],
         store: Provider | None = None,
     ) -> None:
-        """`store`: what the server keeps things in, where the provider itself takes no uploads or no names."""
+        """`faults`: what an illness changes. `store`: what the server keeps things in, where the provider itself takes no uploads or no names."""
         self.kind = kind
         self.faults = faults
         self._make = make
@@ -96,6 +97,9 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
     elif kind == "webdav":
         with dav(folder) as folder_there:
             yield Bench(kind, folder_there.server.faults, folder_there.open)
+    elif kind == "sftp":
+        with sftp(folder) as at_server:
+            yield Bench(kind, at_server.connection, at_server.open)
     elif kind == "bucket":
         with bucket() as at:
             yield Bench(kind, at.server.faults, lambda settings: at.open(**settings))
@@ -194,9 +198,10 @@ ILLNESSES: tuple[Callable[[Faults], None], ...] = (
 
 #: Each illness at each provider over HTTP; in a short run, and with git always, a quarter of the pairs, in which each provider and
 #: each illness comes up.
-PAIRS = [
+PAIRS: list[tuple[str, Callable[[Any], None]]] = [
     (kind, illness)
     for row, kind in enumerate(OVER_HTTP)
     for column, illness in enumerate(ILLNESSES)
     if (THOROUGH and kind != "git-http") or (row + column) % 4 == 0
 ]
+PAIRS += [("sftp", illness) for illness in SSH_ILLNESSES]

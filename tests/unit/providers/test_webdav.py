@@ -22,7 +22,7 @@ from ipfsmem_providers.packs import blocking_work, store
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.spans import cut, joined
 from ipfsmem_providers.packs.store import GOING
-from ipfsmem_providers.remote import object_store
+from ipfsmem_providers.remote import object_store, placing
 from ipfsmem_providers.webdav import WebdavProvider, listing
 from ipfsmem_providers.webdav import files as dav_files
 from ipfsmem_providers.webdav.address import parse
@@ -64,7 +64,7 @@ def at(tmp_path: Path) -> Iterator[StandIn]:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing end because this machine is slow."""
     monkeypatch.setattr(bounds, "in_company", lambda _: Timeouts(connect=PATIENCE, stall=PATIENCE))
-    monkeypatch.setattr(dav_files, "_TIDY_SECONDS", PATIENCE)
+    monkeypatch.setattr(placing, "_TIDY_SECONDS", PATIENCE)
 
 
 async def published(provider: Provider, tree: Any = TREE) -> None:

@@ -1,0 +1,126 @@
+"""Gives a file that was put under a temporary name its own name, without a rename that overwrites: carried out twice or late,
+that would delete what was just stored."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem_providers.packs.object_store import Head
+from ipfsmem_providers.remote.object_store import TEMPORARY
+
+#: A file that was put so shortly before, in milliseconds, needs no new date.
+CLOSE_MS: Final = 3_600_000
+#: Attempts to give a file its name while other devices change what has it.
+PLACINGS: Final = 4
+#: Seconds for the removal of an unfinished file.
+_TIDY_SECONDS: Final = 10.0
+
+
+class PathEntry(NamedTuple):
+    """What has a path."""
+
+    is_folder: bool  #: or whatever else is not a file
+    size: int | None  #: bytes
+    modified: int | None  #: milliseconds since 1970 UTC, by the clock of the server
+
+
+class PlacedFiles(ABC):
+    """Files that are put under a temporary name. A path is a folder and a name."""
+
+    where: str
+
+    @abstractmethod
+    async def read(self, path: str, start: int, end: int) -> Head:
+        """See `RemoteFiles`."""
+
+    @abstractmethod
+    async def delete(self, path: str) -> None:
+        """See `RemoteFiles`."""
+
+    @abstractmethod
+    async def set_aside(self, path: str) -> None:
+        """See `RemoteFiles`."""
+
+    @abstractmethod
+    async def _entry(self, path: str) -> PathEntry | None:
+        """Return what has this path, None without anything."""
+
+    @abstractmethod
+    async def _move(self, path: str, new: str, size: int | None = None) -> bool:
+        """Rename a file; False when the new name is taken. `size`: bytes of the file, by which it is recognised there."""
+
+    async def _place(self, temporary: str, path: str, data: bytes, named_by_content: bool) -> None:
+        """Rename a file to the name that it is to have. A file of that name is hidden first, and removed afterwards."""
+        folder, _, name = path.partition("/")
+        hidden = (
+            f"{folder}/{TEMPORARY}{name}"  # as of a collection, so that it is restored if this device stops
+        )
+        hides = False
+        try:
+            for _ in range(PLACINGS):
+                if await self._move(temporary, path, len(data)):
+                    break
+                kept, new = await self._entry(path), await self._entry(temporary)
+                if new is None:  # perhaps an earlier attempt was carried out
+                    if kept is None or kept.is_folder or kept.size != len(data):
+                        raise self._changed(path)
+                    break
+                if kept is None:
+                    continue
+                if kept.is_folder:
+                    await self.set_aside(path)
+                elif await self._may_stay(path, kept, new, data if not named_by_content else None):
+                    await self.delete(temporary)
+                    break
+                else:
+                    hides = True
+                    await self._hide(path, hidden)
+            else:
+                raise self._changed(path)
+            if hides and ((kept := await self._entry(path)) is None or kept.size != len(data)):
+                raise self._changed(path)
+        except BaseException:  # also when the call is cancelled
+            if hides:
+                await self._tidy(lambda: self._move(hidden, path))
+            raise
+        if hides:
+            with contextlib.suppress(FileNotFoundError):
+                await self.delete(hidden)
+
+    def _changed(self, path: str) -> ProviderUnavailable:
+        return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
+
+    async def _may_stay(self, path: str, kept: PathEntry, new: PathEntry, data: bytes | None) -> bool:
+        """Tell whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
+        same size that was put within the hour."""
+        if kept.size is None or kept.size != new.size:
+            return False
+        if data is None:
+            return is_close(kept.modified, new.modified)
+        with contextlib.suppress(OSError):
+            return (await self.read(path, 0, len(data))).data == data
+        return False
+
+    async def _hide(self, path: str, hidden: str) -> None:
+        """Rename a file that may be gone by now."""
+        with contextlib.suppress(FileNotFoundError):
+            # A file in both places is a leftover: as long as it is hidden, nobody can hide the other one.
+            if not await self._move(path, hidden) and await self._entry(path) is not None:
+                await self.delete(hidden)
+                await self._move(path, hidden)
+
+    async def _tidy(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do what only saves a sweep, for a bounded time."""
+        with contextlib.suppress(ProviderError, OSError):
+            async with asyncio.timeout(_TIDY_SECONDS):
+                await work()
+
+
+def is_close(kept: int | None, new: int | None) -> bool:
+    """Tell whether a file was put within the hour before another one, by their dates in milliseconds."""
+    return kept is not None and new is not None and 0 <= new - kept <= CLOSE_MS

@@ -1,0 +1,611 @@
+"""The files of a folder at an SSH server, as RemoteFiles (remote/files.py).
+
+A file is put under a temporary name, made durable by `fsync@openssh.com` and renamed by `posix-rename@openssh.com`, which
+replaces a file at once. A server without that extension renames as WebDAV does (remote/placing.py). Requests about one file
+are pipelined. A call whose connection is lost is made again on a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import time
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem_providers.http.bounds import Bounds
+from ipfsmem_providers.http.per_loop import PerLoop
+from ipfsmem_providers.http.policy import SLOWEST
+from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.remote.files import Listing
+from ipfsmem_providers.remote.object_store import TEMPORARY
+from ipfsmem_providers.remote.placing import PLACINGS, PathEntry, PlacedFiles, is_close
+from ipfsmem_providers.sftp import packets
+from ipfsmem_providers.sftp.address import EXAMPLES, SftpAddress
+from ipfsmem_providers.sftp.channel import Channel, ConnectionLost
+from ipfsmem_providers.sftp.errors import INSTALL_HINT
+from ipfsmem_providers.sftp.packets import CHUNK, Attributes, BadPacket, Reply
+
+T = TypeVar("T")
+#: Requests under way for one call.
+_WINDOW: Final = 64
+#: Maximum files of a folder, and bytes of its list.
+_FILES_MAX: Final = 100_000
+_LISTING_MAX: Final = 64 * 1024 * 1024
+#: Maximum seconds of a call that reads, even if it progresses and nobody else waits for it.
+_CALL_SECONDS: Final = 600.0
+#: Seconds of one sync for reading packs without a usable index when there are other providers.
+_SCAN_SECONDS: Final = 60.0
+#: Seconds for the program to end after its last request.
+_ENDING_SECONDS: Final = 2.0
+_FSYNC: Final = b"fsync@openssh.com"
+_RENAME: Final = b"posix-rename@openssh.com"
+_FULL_HINT: Final = "Check the free space and the permissions of the folder there."
+_MISSING: Final = "the folder is not there"
+_MISSING_HINT: Final = "Create the folder at the server first, or correct the address."
+
+
+class SftpFiles(PlacedFiles):
+    """One folder at one server."""
+
+    def __init__(
+        self, address: SftpAddress, settings: Mapping[str, Any], *, now: Callable[[], float] = time.time
+    ) -> None:
+        """`settings["create"]`: make a missing folder. `now`: seconds since 1970 UTC. Nothing is started yet."""
+        self.where = f"sftp:{address.shown}"
+        self._at = address
+        self._create = bool(settings.get("create"))
+        self._now = now
+        self._bounds = Bounds(settings)
+        self.scan_seconds: float | None = None if self._bounds.listing is None else _SCAN_SECONDS
+        self.monotonic = self._bounds.timing.now
+        self._channel: Channel | None = None
+        #: Ends the program of a provider that nobody closed.
+        self._end: weakref.finalize[..., Any] | None = None
+        self._extensions: frozenset[bytes] = frozenset()
+        self._connecting = PerLoop(asyncio.Lock)
+        #: When and why the last attempt to connect failed: who waited for it fails as well.
+        self._failure: tuple[float, ProviderError] | None = None
+        #: Unfinished files of lost connections.
+        self._leftovers: list[str] = []
+        #: Folders of a vault that were seen: one that is gone then is not an empty one.
+        self._seen: set[str] = set()
+
+    # -- RemoteFiles ---------------------------------------------------------------------------------------------
+
+    async def list_folder(self, folder: str) -> Listing:
+        """See `RemoteFiles`."""
+        try:
+            listing = await self._run(lambda channel: self._list(channel, folder), self._longest())
+        except FileNotFoundError:
+            await self._check_missing(folder)
+            return Listing({}, frozenset())
+        self._seen.add(folder)
+        return listing
+
+    async def _list(self, channel: Channel, folder: str) -> Listing:
+        files: dict[str, FileInfo] = {}
+        others: set[str] = set()
+        count = size = 0
+        async with self._opened(channel, packets.OPENDIR, packets.text(self._path(folder)), folder) as handle:
+            # Two at once: the second one usually meets the end.
+            is_over = False
+            while not is_over:
+                for reply in await self._all(channel, [(packets.READDIR, packets.text(handle))] * 2):
+                    if reply.kind == packets.STATUS:
+                        if packets.status(reply)[0] != packets.EOF:
+                            self._check(reply, f"list {folder}", folder)
+                            raise BadPacket("a list of no names")
+                        is_over = True
+                        continue
+                    size += len(reply.body)
+                    for name, found in packets.names(reply):
+                        count += 1
+                        if count > _FILES_MAX or size > _LISTING_MAX:
+                            raise ProviderRefused(f"{self.where} sent a list of files that is too large")
+                        self._add(files, others, name, found)
+        return Listing(files, frozenset(others) - files.keys())
+
+    def _add(self, files: dict[str, FileInfo], others: set[str], name: bytes, found: Attributes) -> None:
+        try:
+            text = name.decode()
+        except UnicodeDecodeError:
+            return  # of no use here
+        if text in ("", ".", "..") or "/" in text or "\0" in text:
+            return
+        if found.size is None or not found.is_file:
+            others.add(text)
+        elif found.modified is None:  # new, so that it is not removed; unknown, so that it is read again
+            files[text] = FileInfo(found.size, int(self._now() * 1000), object())
+        else:
+            files[text] = FileInfo(found.size, found.modified * 1000, (found.modified, found.size))
+
+    async def read(self, path: str, start: int, end: int) -> Head:
+        """See `RemoteFiles`."""
+        most = self._longest() + (end - start) / SLOWEST
+        return await self._run(lambda channel: self._read(channel, path, start, end), most)
+
+    async def _read(self, channel: Channel, path: str, start: int, end: int) -> Head:
+        body = packets.opening(self._path(path), packets.FOR_READING)
+        async with self._opened(channel, packets.OPEN, body, path) as handle:
+            first = packets.reading(handle, start, min(end - start, CHUNK))
+            told, reply = await self._all(
+                channel, [(packets.FSTAT, packets.text(handle)), (packets.READ, first)]
+            )
+            self._check(told, f"read {path}", path)
+            found = packets.attributes(told)
+            if found.size is None or not found.is_file:
+                raise IsADirectoryError(f"{path} is not a file")
+            last = min(end, found.size)
+            data = bytearray(self._data(reply, min(end - start, CHUNK), path))
+            while (at := start + len(data)) < last:
+                offsets = range(at, last, CHUNK)[: 2 * _WINDOW]
+                asked = [(offset, min(CHUNK, last - offset)) for offset in offsets]
+                replies = await self._all(
+                    channel, [(packets.READ, packets.reading(handle, *span)) for span in asked]
+                )
+                for (offset, length), part in zip(asked, replies, strict=True):
+                    if offset == start + len(data):  # else one before was short
+                        data += self._data(part, length, path)
+                if start + len(data) == at:
+                    raise ProviderUnavailable(
+                        f"{self.where} answered with {len(data)} of {last - start} bytes of {path}"
+                    )
+        return Head(bytes(data[: max(0, last - start)]), found.size)
+
+    def _data(self, reply: Reply, most: int, path: str) -> bytes:
+        if reply.kind == packets.STATUS and packets.status(reply)[0] == packets.EOF:
+            return b""
+        self._check(reply, f"read {path}", path)
+        data = packets.only_text(reply, packets.DATA)
+        if len(data) > most:
+            raise BadPacket(f"{len(data)} bytes instead of {most}")
+        return data
+
+    async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
+        """See `RemoteFiles`."""
+        await self._run(lambda channel: self._put(channel, path, data, named_by_content))
+
+    async def _put(self, channel: Channel, path: str, data: bytes, named_by_content: bool) -> None:
+        await self._remove_leftovers(channel)
+        folder = path.partition("/")[0]
+        temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
+        try:
+            try:
+                new, kept = await self._write(channel, temporary, path, data)
+            except FileNotFoundError:
+                await self._make(channel, folder)
+                new, kept = await self._write(channel, temporary, path, data)
+            if _RENAME not in self._extensions:
+                await self._place(temporary, path, data, named_by_content)
+            elif (
+                named_by_content
+                and kept is not None
+                and kept.is_file
+                and kept.size == new.size
+                and is_close(_milliseconds(kept), _milliseconds(new))
+            ):
+                await self._removed(channel, temporary)
+            else:
+                await self._replace(channel, temporary, path)
+        except BaseException:  # also when the call is cancelled
+            # It would stay for a day, as after a crash.
+            self._leftovers.append(temporary)
+            if channel.lost is None:
+                await self._tidy(lambda: self._remove_leftovers(channel))
+            raise
+
+    async def _write(
+        self, channel: Channel, temporary: str, path: str, data: bytes
+    ) -> tuple[Attributes, Attributes | None]:
+        """Write a new file; return its attributes, and those of what has `path`."""
+        body = packets.opening(
+            self._path(temporary), packets.FOR_WRITING | packets.CREATE | packets.EXCLUSIVE
+        )
+        what = f"store {path}"
+        closings: list[Future[Reply]] = []
+        async with self._opened(channel, packets.OPEN, body, path, what, closings) as handle:
+            writes = (
+                (packets.WRITE, packets.writing(handle, at, data[at : at + CHUNK]))
+                for at in range(0, len(data), CHUNK)
+            )
+            flushes = [(packets.EXTENDED, packets.text(_FSYNC) + packets.text(handle))]
+            for reply in await self._all(
+                channel, chain(writes, flushes if _FSYNC in self._extensions else ())
+            ):
+                self._done(reply, what, path)
+            told, kept = await self._all(
+                channel,
+                [
+                    (packets.FSTAT, packets.text(handle)),
+                    (packets.LSTAT, packets.text(self._path(path))),
+                ],
+            )
+        for closing in closings:  # some servers learn only now that a disk is full
+            self._done(await self._reply(channel, closing, 0), what, path)
+        self._check(told, what, path)
+        new = packets.attributes(told)
+        if new.size != len(data):
+            raise ProviderUnavailable(f"{self.where} stored {new.size} of {len(data)} bytes of {path}")
+        return new, self._found(kept, path)
+
+    async def _replace(self, channel: Channel, temporary: str, path: str) -> None:
+        """Give a file its name at once, in the place of a file of that name."""
+        body = packets.text(_RENAME) + packets.text(self._path(temporary)) + packets.text(self._path(path))
+        for _ in range(PLACINGS):
+            reply = await self._one(channel, packets.EXTENDED, body)
+            if packets.status(reply)[0] == packets.OK:
+                return
+            found = self._found(await self._stat(channel, path), path)
+            if found is None or not found.is_folder:
+                self._done(reply, f"store {path}", path)
+            await self._renamed(channel, path, _aside(path))
+        raise self._changed(path)
+
+    async def move(self, path: str, new: str) -> None:
+        """See `RemoteFiles`."""
+        if not await self._move(path, new):
+            raise FileExistsError(f"{new} is there")
+
+    async def _move(self, path: str, new: str, size: int | None = None) -> bool:
+        """See `PlacedFiles`."""
+        lost = False
+
+        async def work(channel: Channel) -> bool:
+            nonlocal lost
+            is_again, lost = lost, True
+            # Some servers rename over a file; the others check once more.
+            if self._found(await self._stat(channel, new), new) is not None:
+                if self._found(await self._stat(channel, path), path) is not None:
+                    return False
+                if is_again:
+                    return True  # the lost connection did it
+                raise FileNotFoundError(path)
+            reply = await self._renamed(channel, path, new)
+            code, _ = packets.status(reply)
+            if code == packets.FAILURE and self._found(await self._stat(channel, new), new) is not None:
+                return False
+            self._done(reply, f"rename {path}", path)
+            return True
+
+        return await self._run(work)
+
+    async def delete(self, path: str) -> None:
+        """See `RemoteFiles`."""
+        lost = False
+
+        async def work(channel: Channel) -> None:
+            nonlocal lost
+            is_again, lost = lost, True
+            reply = await self._removed(channel, path)
+            code, _ = packets.status(reply)
+            if code == packets.NO_SUCH_FILE and is_again:
+                return
+            if code not in (packets.OK, packets.NO_SUCH_FILE):
+                found = self._found(await self._stat(channel, path), path)
+                if found is not None and found.is_folder:
+                    raise IsADirectoryError(f"{path} is a folder")
+            self._done(reply, f"delete {path}", path)
+
+        await self._run(work)
+
+    async def set_aside(self, path: str) -> None:
+        """See `RemoteFiles`."""
+
+        async def work(channel: Channel) -> None:
+            found = self._found(await self._stat(channel, path), path)
+            if found is not None and not found.is_file:
+                self._done(await self._renamed(channel, path, _aside(path)), f"rename {path}", path)
+
+        await self._run(work)
+
+    async def close(self) -> None:
+        """See `RemoteFiles`."""
+        channel, self._channel = self._channel, None
+        if channel is None:
+            return
+        channel.close()
+        try:
+            async with asyncio.timeout(_ENDING_SECONDS):
+                await asyncio.wrap_future(channel.ended)
+        except TimeoutError:
+            channel.kill()
+
+    async def _entry(self, path: str) -> PathEntry | None:
+        """See `PlacedFiles`."""
+
+        async def work(channel: Channel) -> PathEntry | None:
+            found = self._found(await self._stat(channel, path), path)
+            if found is None:
+                return None
+            return PathEntry(not found.is_file, found.size, _milliseconds(found))
+
+        return await self._run(work)
+
+    # -- folders -------------------------------------------------------------------------------------------------
+
+    async def _check_missing(self, folder: str) -> None:
+        """Raise unless `folder` merely was not created yet in a folder that is there."""
+        self._check_seen(folder)
+        if not self._create and not await self._run(lambda channel: self._is_folder(channel, self._at.path)):
+            raise ProviderUnavailable(f"{self.where}: {_MISSING}", hint=_MISSING_HINT)
+
+    def _check_seen(self, folder: str) -> None:
+        if folder in self._seen:
+            raise ProviderUnavailable(f"{self.where}: folder {folder} is gone", hint="Sync again in a while.")
+
+    async def _make(self, channel: Channel, folder: str) -> None:
+        """Create `packs` and the like; the folder itself only when that was asked for."""
+        self._check_seen(folder)
+        if not await self._is_folder(channel, self._at.path):
+            if not self._create:
+                raise ProviderUnavailable(f"{self.where}: {_MISSING}", hint=_MISSING_HINT)
+            names = self._at.path.split("/")
+            for count in range(1, len(names) + 1):
+                if above := "/".join(names[:count]):
+                    await self._made(channel, above)
+        await self._made(channel, self._path(folder))
+
+    async def _made(self, channel: Channel, path: str) -> None:
+        """Create a folder that may be there."""
+        reply = await self._one(channel, packets.MKDIR, packets.making(path))
+        if packets.status(reply)[0] != packets.OK and not await self._is_folder(channel, path):
+            self._done(reply, f"create {path}", path)
+
+    async def _is_folder(self, channel: Channel, path: str) -> bool:
+        reply = await self._one(channel, packets.STAT, packets.text(path))
+        found = self._found(reply, path)
+        return found is not None and (found.is_folder or found.mode is None)
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _path(self, path: str) -> str:
+        return f"{self._at.path}/{path}"
+
+    async def _stat(self, channel: Channel, path: str) -> Reply:
+        return await self._one(channel, packets.LSTAT, packets.text(self._path(path)))
+
+    async def _renamed(self, channel: Channel, path: str, new: str) -> Reply:
+        body = packets.text(self._path(path)) + packets.text(self._path(new))
+        return await self._one(channel, packets.RENAME, body)
+
+    async def _removed(self, channel: Channel, path: str) -> Reply:
+        return await self._one(channel, packets.REMOVE, packets.text(self._path(path)))
+
+    async def _remove_leftovers(self, channel: Channel) -> None:
+        while self._leftovers:
+            path = self._leftovers.pop()
+            try:
+                await self._removed(channel, path)
+            except BaseException:
+                self._leftovers.append(path)
+                raise
+
+    def _found(self, reply: Reply, path: str) -> Attributes | None:
+        """Return the attributes in a reply; None when nothing has the path."""
+        try:
+            self._check(reply, f"find {path}", path)
+        except FileNotFoundError:
+            return None
+        return packets.attributes(reply)
+
+    def _done(self, reply: Reply, what: str, path: str) -> None:
+        """Raise unless a reply is a success without data."""
+        self._check(reply, what, path)
+        if packets.status(reply)[0] != packets.OK:
+            raise BadPacket("the end of a file instead of a status")
+
+    def _check(self, reply: Reply, what: str, path: str) -> None:
+        """Raise the error for a status that is a failure."""
+        if reply.kind != packets.STATUS:
+            return
+        code, message = packets.status(reply)
+        if code in (packets.OK, packets.EOF):
+            return
+        if code == packets.NO_SUCH_FILE:
+            raise FileNotFoundError(path)
+        if code == packets.PERMISSION_DENIED:
+            raise PermissionError(f"it denied permission to {what}")
+        if code == packets.UNSUPPORTED:
+            raise ProviderRefused(f"{self.where} does not support to {what}", hint=EXAMPLES)
+        raise ProviderUnavailable(
+            f"{self.where} did not {what}: {message or f'status {code}'}", hint=_FULL_HINT
+        )
+
+    @contextlib.asynccontextmanager
+    async def _opened(
+        self,
+        channel: Channel,
+        kind: int,
+        body: bytes,
+        path: str,
+        what: str = "",
+        closings: list[Future[Reply]] | None = None,
+    ) -> AsyncIterator[bytes]:
+        """Open a file or folder, and close it without waiting for that; the reply will be in `closings`."""
+        reply = await self._one(channel, kind, body)
+        self._check(reply, what or f"read {path}", path)
+        handle = packets.only_text(reply, packets.HANDLE)
+        try:
+            yield handle
+        finally:
+            with contextlib.suppress(ProviderError):
+                closing = channel.request(packets.CLOSE, packets.text(handle))
+                if closings is not None:
+                    closings.append(closing)
+
+    async def _one(self, channel: Channel, kind: int, body: bytes) -> Reply:
+        [reply] = await self._all(channel, [(kind, body)])
+        return reply
+
+    async def _all(self, channel: Channel, requests: Iterable[tuple[int, bytes]]) -> list[Reply]:
+        """Return the replies to requests, of which many are under way at once, in their order."""
+        under_way: deque[tuple[Future[Reply], int]] = deque()
+        replies: list[Reply] = []
+        sent = 0
+        ahead = iter(requests)
+        try:
+            while True:
+                for kind, body in islice(ahead, _WINDOW - len(under_way)):
+                    under_way.append((channel.request(kind, body), len(body)))
+                    sent += len(body)
+                if not under_way:
+                    break
+                future, size = under_way[0]
+                replies.append(await self._reply(channel, future, sent))
+                under_way.popleft()
+                sent -= size
+        finally:
+            for future, _ in under_way:
+                future.cancel()
+        return replies
+
+    async def _reply(self, channel: Channel, future: Future[Reply], sent: int) -> Reply:
+        patience = self._bounds.patience(sent)
+        began = self.monotonic()
+        try:
+            async with asyncio.timeout(patience):
+                reply = await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise self._silent(channel, patience) from None
+        self._bounds.answer_came(began, self.monotonic())
+        return reply
+
+    def _silent(self, channel: Channel, seconds: float) -> ProviderUnavailable:
+        channel.kill()
+        self._bounds.stalled(self._at, seconds)
+        return ProviderUnavailable(
+            f"{self.where} did not answer within {seconds:.0f} s", hint="Sync again in a while."
+        )
+
+    # -- the connection ------------------------------------------------------------------------------------------
+
+    def _longest(self) -> float:
+        """Return the seconds of a call that reads, even if it progresses."""
+        return self._bounds.listing or _CALL_SECONDS
+
+    async def _run(self, work: Callable[[Channel], Awaitable[T]], most: float | None = None) -> T:
+        """Do `work` on the connection, and again when it is lost or cannot be made. `most`: seconds for it, even if it
+        progresses; without them only each reply has a limit."""
+        attempts = self._bounds.attempts(self._at)
+        while True:
+            try:
+                channel = await self._connected()
+                reply = await self._bounded(channel, work, most)
+            except (ConnectionLost, _NotConnected) as error:
+                pause = attempts.failed(connecting=isinstance(error, _TimedOut))
+                if pause is None:
+                    raise
+                await self._bounds.timing.sleep(pause)
+            else:
+                attempts.answered()
+                return reply
+
+    async def _bounded(
+        self, channel: Channel, work: Callable[[Channel], Awaitable[T]], most: float | None
+    ) -> T:
+        try:
+            async with asyncio.timeout(most):
+                return await work(channel)
+        except TimeoutError:
+            raise self._silent(channel, most or 0.0) from None
+        except BadPacket as bad:
+            error = ProviderUnavailable(f"{self.where} does not follow the SFTP protocol: {bad}")
+            channel.kill(error)
+            raise error from None
+
+    async def _connected(self) -> Channel:
+        """Return the connection; make one if there is none."""
+        began = self.monotonic()
+        async with self._connecting():
+            if self._channel is not None and self._channel.lost is None:
+                return self._channel
+            if self._failure is not None and self._failure[0] >= began:
+                raise self._failure[1]
+            if self._bounds.rests(self._at):
+                raise ProviderUnavailable(f"{self.where}: {self._at.host} did not answer a moment ago")
+            try:
+                self._channel = await self._connect()
+            except ProviderError as error:
+                self._failure = self.monotonic(), error
+                raise
+            return self._channel
+
+    async def _connect(self) -> Channel:
+        timeouts = self._bounds.timeouts
+        channel = Channel(ssh_command(self._at, timeouts.connect), self.where)
+        if self._end is not None:
+            self._end.detach()
+        self._end = weakref.finalize(self, channel.kill)
+        most = timeouts.connect + self._bounds.patience()
+        try:
+            async with asyncio.timeout(most):
+                self._extensions = await asyncio.wrap_future(channel.begun)
+        except TimeoutError:
+            channel.kill()
+            raise _TimedOut(
+                f"{self.where} did not answer within {most:.0f} s", hint="Sync again in a while."
+            ) from None
+        except ProviderUnavailable as error:
+            raise _NotConnected(str(error), hint=error.hint) from None
+        except BaseException:
+            channel.kill()
+            raise
+        return channel
+
+
+class _NotConnected(ProviderUnavailable):
+    """No connection was made, so nothing was done."""
+
+
+class _TimedOut(_NotConnected):
+    """The time to connect ran out, without a refusal."""
+
+
+def ssh_command(address: SftpAddress, connect_seconds: float) -> list[str]:
+    """Return the command. Raises ConfigError without the program; one in the working directory is somebody else's."""
+    program = shutil.which("ssh")
+    if program is None or not Path(program).is_absolute():
+        raise ConfigError("the ssh program is not installed", hint=INSTALL_HINT)
+    options = {
+        "BatchMode": "yes",
+        "ClearAllForwardings": "yes",
+        "ConnectTimeout": str(max(1, round(connect_seconds))),
+        "ControlMaster": "no",  # a shared connection is used, and none is left behind
+        "EscapeChar": "none",
+        "ForwardAgent": "no",
+        "ForwardX11": "no",
+        "PermitLocalCommand": "no",
+        "RemoteCommand": "none",
+        "RequestTTY": "no",
+        "ServerAliveCountMax": "3",
+        "ServerAliveInterval": "15",
+    }
+    return [
+        program,
+        *(f"-o{name}={value}" for name, value in options.items()),
+        *(["-p", str(address.port)] if address.port else []),
+        *(["-l", address.user] if address.user else []),
+        "-s",
+        "--",
+        address.host,
+        "sftp",
+    ]
+
+
+def _aside(path: str) -> str:
+    folder, _, name = path.partition("/")
+    return f"{folder}/{name.replace('.', '-')}.aside-{secrets.token_hex(4)}"
+
+
+def _milliseconds(found: Attributes) -> int | None:
+    return None if found.modified is None else found.modified * 1000

@@ -1,0 +1,109 @@
+"""An OpenSSH server of this user on loopback, with keys made for it, and an `ssh` program that knows them."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import shlex
+import shutil
+import subprocess
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.interop.counterparts import missing
+from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
+
+HOST = "127.0.0.1"
+
+
+class Sshd:
+    """One server; its files are in `folder`: `known_hosts`, `authorized`, `config`, and `bin/ssh`, to be first in PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port, self.user = folder, free_port(), getpass.getuser()
+        self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def origin(self) -> str:
+        """User, host and port, as in a URL."""
+        return f"{urllib.parse.quote(self.user)}@{HOST}:{self.port}"
+
+    @property
+    def config(self) -> Path:
+        """The configuration of the client."""
+        return self.folder / "config"
+
+    def start(self, *, sftp: str = "internal-sftp") -> None:
+        """Start the server and wait until it answers. `sftp`: the command of the subsystem."""
+        program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+        if program is None:
+            missing("sshd is not installed")
+        folder = self.folder
+        for name in ("host", "user"):
+            if not (folder / name).exists():
+                subprocess.run(
+                    ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True
+                )
+        (folder / "authorized").write_bytes((folder / "user.pub").read_bytes())
+        (folder / "authorized").chmod(0o600)
+        (folder / "known_hosts").write_text(f"[{HOST}]:{self.port} {(folder / 'host.pub').read_text()}")
+        self.config.write_text(
+            f"UserKnownHostsFile {folder}/known_hosts\nGlobalKnownHostsFile /dev/null\nIdentityFile {folder}/user\n"
+            "IdentitiesOnly yes\nIdentityAgent none\nKexAlgorithms curve25519-sha256\n"
+        )
+        self._make_client()
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        options = [
+            f"HostKey={folder}/host", f"AuthorizedKeysFile={folder}/authorized", "StrictModes=no", "UsePAM=no", "PasswordAuthentication=no",
+            "PermitRootLogin=prohibit-password", f"ListenAddress={HOST}", f"PidFile={folder}/sshd.pid", f"Subsystem=sftp {sftp}",
+            "SetEnv=SHLVL=2",  # bash then reads no startup file of this user
+        ]  # fmt: skip
+        command = [program, "-D", "-e", "-f", "/dev/null", "-p", str(self.port), *(part for one in options for part in ("-o", one))]  # fmt: skip
+        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        ends = time.monotonic() + PATIENCE
+        while self._ssh("-G", HOST).returncode or self._ssh(HOST, "true").returncode:
+            assert time.monotonic() < ends and self._server.poll() is None, "sshd does not answer"
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End the server; sessions that are open stay."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(PATIENCE)
+            self._server = None
+
+    def _make_client(self) -> None:
+        """Make `bin/ssh`: what the file `illness` says, if there is one, else the real program with this configuration."""
+        real = shutil.which("ssh")
+        if real is None:
+            missing("ssh is not installed")
+        program = self.folder / "bin" / "ssh"
+        program.parent.mkdir(exist_ok=True)
+        run = f'{shlex.quote(real)} -F {shlex.quote(str(self.config))} "$@"'
+        hits = shlex.quote(str(self.folder / "hits"))
+        illness = shlex.quote(str(self.folder / "illness"))
+        program.write_text(
+            f"#!/bin/sh\nwell() {{ {run}; }}\necho >> {hits}\n[ -e {illness} ] && . {illness}\nexec {run}\n"
+        )
+        program.chmod(0o700)
+
+    def _ssh(self, *args: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["ssh", "-F", str(self.config), "-oBatchMode=yes", "-p", str(self.port), *args]
+        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+
+@contextlib.contextmanager
+def sshd(folder: Path, *, sftp: str = "internal-sftp") -> Iterator[Sshd]:
+    """A running server."""
+    folder.mkdir(parents=True, exist_ok=True)
+    server = Sshd(folder)
+    try:
+        server.start(sftp=sftp)
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,752 @@
+"""The sftp provider at an OpenSSH server, and at one that lies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.http.policy import ONCE, Retry
+from ipfsmem_providers.packs import pins
+from ipfsmem_providers.packs.store import GOING, Packs
+from ipfsmem_providers.remote.provider import RemotePacks
+from ipfsmem_providers.sftp import SftpProvider, files, packets
+from ipfsmem_providers.sftp.address import parse
+from ipfsmem_providers.sftp.channel import Channel, ConnectionLost
+from ipfsmem_providers.sftp.errors import explain
+
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.content.tree import BuiltTree, build_tree
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import Provider, lasting_spec, shown_spec
+from ipfsmem.published import ipns_record
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.servers import hostile_sftp
+from tests.support.cli_lab import KEY, Cli
+from tests.support.device_lab import load
+from tests.support.hints import Refused
+from tests.support.patience import PATIENCE
+from tests.unit.providers.sftp_lab import SftpFolder, SshConnection, sftp
+
+DAY = 86_400
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x2f"))
+TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
+OTHER = build_tree({"c.md": b"three"})
+SEED = b"\x0b" * 32
+NAME = ipns_name(Signer25519(SEED).public)
+RECORD = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
+QUICK = Retry(first=0.01, most=0.02)
+#: A server without the extensions of OpenSSH.
+PLAIN = "internal-sftp -P posix-rename,fsync"
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(body)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[SftpFolder]:
+    with sftp(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(params=["internal-sftp", PLAIN], ids=["OpenSSH", "no extensions"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SftpFolder]:
+    with sftp(tmp_path, subsystem=request.param) as made:
+        yield made
+
+
+async def published(provider: Provider, tree: BuiltTree = TREE) -> None:
+    await provider.put_car(tree.cid, tree.blocks, name="n")
+    await provider.pin(tree.cid, "n")
+
+
+async def held(provider: Provider, tree: BuiltTree = TREE) -> bool:
+    """Whether a tree is whole there, and pinned."""
+    found = await provider.get_blocks([cid for cid, _ in tree.blocks])
+    return found == dict(tree.blocks) and tree.cid in {pin.cid for pin in await provider.pins("n")}
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("host/memory", "host/memory"),
+        (" me@host:2222//srv//my memory/ ", "me@host:2222//srv/my memory"),
+        ("[::1]:22/memory", "[::1]:22/memory"),
+        ("my_nas/a/b@c:d", "my_nas/a/b@c:d"),
+    ],
+)
+def test_address_has_one_form(text: str, shown: str) -> None:
+    assert parse(text).shown == shown == parse(shown).shown
+    assert lasting_spec(f"sftp:{text}") == f"sftp:{shown}" == shown_spec(f"sftp:{shown}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "host", "host/", "host//", "//host/x", "host/a/../b", "host/./x", "host/~/x", "host:0/x", "host:65536/x", "host:x/x",
+        "-oProxyCommand=secret/x", "me@-oProxyCommand=secret/x", "-l@host/x", "host -oProxyCommand=secret/x", "ho$(secret)st/x",
+        "me;secret@host/x", "%h@host/x", "host/x\n-oProxyCommand=secret", "host/x\rsecret", "host/a'secret", 'host/a"secret', "host/`secret`",
+        "host/a\\secret", "me:secret@host/x", "me:sec@ret@host/x", "sftp://me:secret@host/x", "host-/x", "host/\x00secret", "host/\u202esecret",
+    ],
+)  # fmt: skip
+def test_hostile_address_is_refused_without_repeating_it(text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        SftpProvider(text)
+    assert "secret" not in f"{raised.value} {raised.value.hint}"
+    assert "me:secret" not in shown_spec(f"sftp:{text}")
+
+
+def test_command_asks_nobody_and_ends_its_options() -> None:
+    command = files.ssh_command(parse("me@host:2222/x"), 15.0)
+    assert command[-7:] == ["2222", "-l", "me", "-s", "--", "host", "sftp"]
+    assert "-oBatchMode=yes" in command and not [one for one in command if "HostKey" in one]
+
+
+def test_missing_program_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Refused(
+        "Install OpenSSH: on Debian and Ubuntu the package openssh-client, on Windows the optional feature OpenSSH Client."
+    ):
+        SftpProvider("host/x")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ssh").write_text("#!/bin/sh\n")
+    (tmp_path / "ssh").chmod(0o700)
+    monkeypatch.setenv("PATH", ".")
+    with pytest.raises(ConfigError, match="not installed"):  # one in the working directory is somebody else's
+        SftpProvider("host/x")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    SftpProvider("host/x")
+
+
+# -- the folder --------------------------------------------------------------------------------------------------------
+
+
+def test_devices_share_a_folder_on_a_disk_and_at_a_server(either: SftpFolder, tmp_path: Path) -> None:
+    a = load(tmp_path, "a", [either.open()], wallet=WALLET)
+    a.write("note", "from a")
+    asyncio.run(a.sync())
+    b = load(tmp_path, "b", [either.mounted()], wallet=WALLET)
+    assert b.read("note").file.body == "from a"  # type: ignore[union-attr]
+    for turn in range(2):
+        b.write("note", f"from b {turn}")
+        b.write(f"b{turn}", "also from b")
+        asyncio.run(b.sync())
+        asyncio.run(a.sync())
+        assert a.read("note").file.body == f"from b {turn}"  # type: ignore[union-attr]
+        a.write("note", f"from a {turn}")
+        asyncio.run(a.sync())
+        asyncio.run(b.sync())
+        assert b.read("note").file.body == f"from a {turn}"  # type: ignore[union-attr]
+    assert a.status().root == b.status().root
+    assert not asyncio.run(a.sync()).blocks_sent
+    assert either.connection.hits == 1  # one session for all syncs of a process
+    assert not list(either.folder.rglob(".new-*"))
+
+
+def test_commands_use_a_folder_at_a_server(
+    at: SftpFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = f"sftp:{at.address}"
+    device = Cli(tmp_path / "home", monkeypatch)
+    assert "full" in device.ok("provider", "test", spec).out
+    device.ok("init", "--unprotected-keys", "--provider", spec, key=KEY)
+    device.ok("write", "kettle", "--body", "the kettle is blue")
+    device.ok("sync")
+    device.ok("provider", "check", "--full")
+    other = at.folder.with_name("other")
+    other.mkdir()
+    device.ok("vault", "move", f"{spec.rpartition('/')[0]}/other")
+    assert "the kettle" in Cli(tmp_path / "home", monkeypatch).ok("recall", "kettle").out
+    assert list((other / "packs").glob("*.car"))
+    at.connection.does("echo 'Host key verification failed.' >&2; exit 255")
+    told = device("sync")
+    assert told.code == 42 and "known_hosts" in told.err + told.out
+
+
+def test_writers_lose_nothing_in_a_race(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers over the network and on the disk, who merge packs and pins all the time."""
+    for kind in (RemotePacks, Packs):
+        monkeypatch.setattr(kind, "max_packs", 4)
+    monkeypatch.setattr(pins, "MAX_FILES", 6)
+
+    async def write(number: int, provider: Provider) -> list[BuiltTree]:
+        trees = [build_tree({"a.md": f"{number} {turn}".encode() * 99}) for turn in range(5)]
+        for tree in trees:
+            await published(provider, tree)
+        await provider.close()
+        return trees
+
+    async def body() -> None:
+        await published(either.mounted(), build_tree({"first": b""}))
+        writers = [either.open(), either.open(), either.mounted()]
+        done = await asyncio.gather(*(write(number, one) for number, one in enumerate(writers)))
+        for provider in (either.open(), either.mounted()):
+            for tree in (tree for trees in done for tree in trees):
+                assert await held(provider, tree)
+            await provider.close()
+
+    run(body())
+
+
+def test_connection_lost_at_any_request_loses_nothing(
+    either: SftpFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was acknowledged before stays, what is pinned is whole, and the next device publishes."""
+    left = [0]
+    request = Channel.request
+
+    def counted(self: Channel, kind: int, body: bytes) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            self.kill()
+        return request(self, kind, body)
+
+    monkeypatch.setattr(Channel, "request", counted)
+
+    async def body() -> None:
+        here = either.mounted()
+        trees, step, ended = [TREE], 0, False
+        await published(here)
+        while not ended:
+            step += 2
+            tree = build_tree({"a.md": f"lost at {step}".encode(), "sub/b.md": f"also at {step}".encode()})
+            trees.append(tree)
+            left[0] = step
+            provider = either.open({"retry": ONCE})
+            try:
+                await published(provider, tree)
+                ended = True
+            except ProviderUnavailable:
+                pass
+            left[0] = 0
+            pinned = {pin.cid for pin in await here.pins("n")}
+            for one in trees:
+                assert await held(here, one) if one.cid in pinned else one is tree
+            await published(provider, tree)
+            assert await held(provider, tree)
+            await provider.close()
+        assert len(trees) > 5
+
+    run(body())
+
+
+def test_upload_that_is_cut_shows_nothing_and_is_repeated(either: SftpFolder) -> None:
+    large = build_tree({"large": os.urandom(300_000)})
+    either.connection.does(
+        f'rm {shlex.quote(str(either.server.folder / "illness"))}; dd bs=1 count=100000 status=none | well "$@"; exit 255'
+    )
+
+    async def body() -> None:
+        provider = either.open({"retry": ONCE})
+        with pytest.raises(ConnectionLost):
+            await published(provider, large)
+        assert not list((either.folder / "packs").glob("[!.]*.car"))
+        await published(provider, large)
+        assert await held(provider, large) and await held(either.mounted(), large)
+        assert not list(either.folder.rglob(".new-*"))
+        await provider.close()
+        either.connection.does(
+            f'rm {shlex.quote(str(either.server.folder / "illness"))}; dd bs=1 count=100000 status=none | well "$@"; exit 255'
+        )
+        provider = either.open({"retry": QUICK})
+        await published(provider, other := build_tree({"large": os.urandom(300_000)}))
+        assert await held(provider, other) and not list(either.folder.rglob(".new-*"))
+        await provider.close()
+
+    run(body())
+
+
+def test_cancelled_upload_shows_nothing(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        provider = at.open()
+        await published(provider, OTHER)
+        before = sorted(at.folder.rglob("*"))
+        begun = asyncio.Event()
+
+        async def silent(*_: Any) -> None:
+            begun.set()
+            await asyncio.sleep(3600)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files.SftpFiles, "_replace", silent)
+            task = asyncio.ensure_future(published(provider))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert sorted(at.folder.rglob("*")) == before
+        await published(provider)
+        assert await held(provider)
+        await provider.close()
+
+    run(body())
+
+
+def test_pack_that_was_just_put_is_not_replaced(either: SftpFolder) -> None:
+    async def body() -> None:
+        provider = either.open()
+        await published(provider)
+        [pack] = (either.folder / "packs").glob("*.car")
+        before = pack.stat().st_ino
+        await published(either.open())
+        assert pack.stat().st_ino == before and not list(either.folder.rglob(".new-*"))
+        _age(either)
+        old = pack.stat().st_mtime
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        assert pack.stat().st_mtime > old  # a new date, so that it is not removed as old
+        pack.write_bytes(b"damaged")
+        await published(either.open())
+        assert await held(either.open()) and not list(either.folder.rglob(".new-*"))
+        await provider.close()
+
+    run(body())
+
+
+def test_rename_replaces_no_file_and_a_folder_blocks_nobody(either: SftpFolder) -> None:
+    async def body() -> None:
+        remote = either.open()._remote
+        await remote.put("packs/one", b"1")
+        await remote.put("packs/two", b"22")
+        with pytest.raises(FileExistsError):
+            await remote.move("packs/one", "packs/two")
+        with pytest.raises(FileNotFoundError):
+            await remote.move("packs/none", "packs/two")
+        assert (await remote.read("packs/two", 0, 9)).data == b"22"
+        (either.folder / "packs" / "three.car").mkdir()
+        (either.folder / "packs" / "three.car" / "theirs").write_bytes(b"3")
+        with pytest.raises(OSError, match="three"):
+            await remote.delete("packs/three.car")
+        with pytest.raises(OSError, match="three"):
+            await remote.read("packs/three.car", 0, 9)
+        await remote.put("packs/three.car", b"ours")
+        [aside] = (either.folder / "packs").glob("three-car.aside-*")
+        assert (aside / "theirs").read_bytes() == b"3"
+        (either.folder / "packs" / "link").symlink_to("/etc/passwd")
+        (either.folder / "packs" / os.fsdecode(b"\xff")).write_bytes(b"")
+        listing = await remote.list_folder("packs")
+        assert set(listing.files) == {"one", "two", "three.car"}
+        assert listing.others == {"link", aside.name}
+        assert listing.files["two"].size == 2
+        await remote.put("packs/two", b"new")
+        assert (await remote.read("packs/two", 0, 9)) == (b"new", 3)
+        assert (await remote.read("packs/two", 1, 2)) == (b"e", 3) and (
+            await remote.read("packs/two", 5, 9)
+        ) == (b"", 3)
+        await remote.close()
+
+    run(body())
+
+
+def test_missing_folder_is_told_and_not_created(at: SftpFolder) -> None:
+    at.folder.rmdir()
+
+    async def body() -> None:
+        for work in (lambda p: p.pins("n"), published):
+            with pytest.raises(ProviderUnavailable, match="is not there") as raised:
+                await work(at.open())
+            assert "Create the folder" in raised.value.hint
+        assert not at.folder.exists()
+        provider = at.open({"create": True})
+        await published(provider)
+        assert await held(provider)
+        await provider.close()
+        (at.folder / "packs").rename(at.folder / "gone")
+        again = at.open()
+        await again.listing()
+        (at.folder / "gone").rename(at.folder / "packs")
+        await again.listing()
+        (at.folder / "packs").rename(at.folder / "gone")
+        with pytest.raises(ProviderUnavailable, match="is gone"):  # not an empty one
+            await again.listing()
+        await again.close()
+
+    run(body())
+
+
+def test_large_file_is_read_in_parts(at: SftpFolder) -> None:
+    data = os.urandom(700_001)
+    (at.folder / "packs").mkdir()
+    (at.folder / "packs" / "large").write_bytes(data)
+
+    async def body() -> None:
+        remote = at.open()._remote
+        assert await remote.read("packs/large", 0, 24 * 1024 * 1024) == (data, len(data))
+        assert await remote.read("packs/large", 99, 600_000) == (data[99:600_000], len(data))
+        await remote.close()
+
+    run(body())
+
+
+def test_idle_sync_costs_little(at: SftpFolder) -> None:
+    async def body() -> None:
+        await published(first := at.open())
+        await first.put_name(NAME, RECORD)
+        await first.close()
+        provider = at.open()
+        costs = []
+        for _ in range(2):
+            channel = provider._remote._channel  # type: ignore[attr-defined]
+            before = (channel.requests, channel.sent + channel.received) if channel else (0, 0)
+            provider.begin_snapshot(b"")
+            asked = (provider.get_name(NAME), provider.pins("n"), provider.pins("m"), provider.listing())
+            record, found, _, _ = await asyncio.gather(*asked)
+            assert record == RECORD and [pin.cid for pin in found] == [TREE.cid]
+            provider.end_snapshot()
+            channel = provider._remote._channel  # type: ignore[attr-defined]
+            costs.append((channel.requests - before[0], channel.sent + channel.received - before[1]))
+        assert costs[1][0] <= 3 * 4 and costs[1][1] < 4_000  # a list of each folder
+        assert costs[0][1] < 15_000
+        await provider.close()
+
+    run(body())
+
+
+# -- collection --------------------------------------------------------------------------------------------------------
+
+
+def _age(at: SftpFolder) -> None:
+    """Let two days pass for all files, by the server's clock."""
+    for path in at.folder.rglob("*"):
+        if path.is_file():
+            then = path.stat().st_mtime - 2 * DAY
+            os.utime(path, (then, then))
+
+
+def test_space_is_freed_by_the_servers_clock(either: SftpFolder) -> None:
+    async def body() -> None:
+        provider = either.open()
+        await published(provider)
+        await published(provider, OTHER)
+        await provider.unpin(next(pin for pin in await provider.pins("n") if pin.cid == OTHER.cid))
+        ahead = SftpProvider(either.address, clock=lambda: time.time_ns() + 30 * DAY * 10**9)
+        assert await ahead.collect() == 0  # by its own clock the packs are old
+        _age(either)
+        await ahead.collect()
+        for mark in (either.folder / "packs").glob(f"*{GOING}"):
+            mark.write_text('{"since":1}')
+        _age(either)
+        assert await ahead.collect() > 0
+        assert await either.mounted().has([OTHER.cid]) == set() and await held(either.mounted())
+        await provider.close()
+        await ahead.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_hidden_pack_of_a_killed_collection_is_restored(either: SftpFolder, mounted: bool) -> None:
+    async def body() -> None:
+        await published(either.mounted())
+        [pack] = (either.folder / "packs").glob("*.car")
+        pack.rename(pack.with_name(f".new-{pack.name}"))
+        _age(either)
+        provider = either.mounted() if mounted else either.open()
+        await provider.collect()
+        assert await held(provider)
+        await provider.close()
+
+    run(body())
+
+
+# -- the connection ----------------------------------------------------------------------------------------------------
+
+
+async def _asked(at: SftpFolder, **settings: Any) -> None:
+    provider = at.open(settings)
+    await provider.pins("n")
+    await provider.close()
+
+
+def _told(at: SftpFolder, match: str) -> str:
+    """The hint of a refusal."""
+    with pytest.raises(ProviderRefused, match=match) as raised:
+        run(_asked(at))
+    return raised.value.hint
+
+
+def test_unknown_host_key_is_explained_and_asks_nobody(at: SftpFolder) -> None:
+    (at.server.folder / "known_hosts").write_text("")
+    assert "~/.ssh/known_hosts" in _told(at, "ssh key is not known")
+    assert (at.server.folder / "known_hosts").read_text() == ""
+
+
+def test_changed_host_key_is_explained(at: SftpFolder) -> None:
+    key = (at.server.folder / "user.pub").read_text()
+    (at.server.folder / "known_hosts").write_text(f"[127.0.0.1]:{at.server.port} {key}")
+    assert "ssh-keygen -R" in _told(at, "another ssh key than it had before")
+
+
+def test_refused_login_is_explained(at: SftpFolder) -> None:
+    (at.server.folder / "authorized").write_text("")
+    assert "ssh-add" in _told(at, "refuses the login")
+
+
+def test_unreadable_configuration_is_explained(at: SftpFolder) -> None:
+    with at.server.config.open("a") as file:
+        file.write("NoSuchOption yes\n")
+    assert "~/.ssh/config" in _told(at, "cannot read its configuration")
+
+
+def test_text_of_a_startup_file_is_explained(at: SftpFolder) -> None:
+    at.connection.does('echo Welcome; well "$@"; exit')
+    with Refused(
+        "Let the startup files of the shell there, such as ~/.bashrc, print nothing in sessions without a terminal."
+    ):
+        run(_asked(at))
+    at.connection.does("")
+    run(_asked(at))
+
+
+def test_other_failure_of_ssh_is_quoted(at: SftpFolder) -> None:
+    at.connection.does("echo 'no such thing' >&2; exit 1")
+    with Refused("Try again, or run: ssh HOST"):
+        run(_asked(at, retry=ONCE))
+    at.connection.does("")
+    run(_asked(at))
+
+
+def test_host_without_sftp_is_explained(at: SftpFolder) -> None:
+    at.connection.does('set -- $(echo "$@" | sed "s/sftp$/none/"); well "$@"; exit')
+    assert "subsystem sftp" in _told(at, "offers no SFTP")
+
+
+def test_stopped_server_is_retried_and_told(at: SftpFolder) -> None:
+    at.server.stop()
+
+    async def body() -> None:
+        with pytest.raises(ProviderUnavailable, match="does not answer"):
+            await at.open({"retry": Retry(attempts=2, first=0.01, most=0.02)}).pins("n")
+
+    run(body())
+    assert at.connection.hits == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("ssh: Could not resolve hostname x: Name or service not known", "cannot be resolved"),
+        ("ssh: connect to host x port 22: Connection timed out", "does not answer"),
+        ("\x1b[2J" + "x" * 9_999, "ssh program ended"),
+        ("", "no message"),
+    ],
+)
+def test_message_of_ssh_is_quoted_within_a_line(said: str, text: str) -> None:
+    told = explain("sftp:host/x", said)
+    assert text in str(told) and isinstance(told, ProviderUnavailable)
+    assert len(str(told)) < 300 and "\x1b" not in str(told)
+
+
+def test_program_that_says_much_does_not_stall(at: SftpFolder) -> None:
+    at.connection.does("head -c 1000000 /dev/zero | tr '\\0' x >&2")
+
+    async def body() -> None:
+        provider = at.open()
+        await published(provider)
+        assert await held(provider)
+        await provider.close()
+
+    run(body())
+
+
+def test_idle_connection_that_ended_is_made_again(at: SftpFolder) -> None:
+    async def body() -> None:
+        provider = at.open()
+        await published(provider)
+        channel = provider._remote._channel  # type: ignore[attr-defined]
+        os.killpg(channel._process.pid, signal.SIGKILL)
+        await asyncio.wait_for(asyncio.wrap_future(channel.ended), PATIENCE)
+        assert await held(provider)
+        await provider.close()
+
+    run(body())
+    assert at.connection.hits == 2
+
+
+_HOLDING = """
+import asyncio, sys
+from ipfsmem_providers.sftp import SftpProvider
+async def hold():
+    provider = SftpProvider(sys.argv[1])
+    await provider.pins("n")
+    print(provider._remote._channel._process.pid, flush=True)
+    await asyncio.sleep(3600)
+asyncio.run(hold())
+"""
+
+
+def test_session_ends_with_its_process(at: SftpFolder) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDING, at.address], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        ssh = int(process.stdout.readline())
+        process.kill()
+    _until_gone(ssh)
+
+
+def test_session_of_a_provider_that_nobody_closed_ends(at: SftpFolder) -> None:
+    async def body() -> int:
+        provider = at.open()
+        await provider.pins("n")
+        return int(provider._remote._channel._process.pid)  # type: ignore[attr-defined]
+
+    _until_gone(asyncio.run(body()))
+
+
+def _until_gone(pid: int) -> None:
+    ends = time.monotonic() + PATIENCE
+    while _runs(pid):
+        assert time.monotonic() < ends, f"{pid} still runs"
+        time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+# -- hostile servers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshConnection]:
+    """A program `ssh` that talks to nobody."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "ssh"
+    program.write_text(f"#!/bin/sh\n. {shlex.quote(str(folder / 'illness'))}\n")
+    program.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder / "bin"), prepend=":")
+        yield SshConnection(folder)
+
+
+def _lies(hostile: SshConnection, kind: str) -> Any:
+    server = shlex.join([sys.executable, "-S", "-E", hostile_sftp.__file__, kind])
+    hostile.does(f"exec {server}")
+    return SftpProvider("host/x", {"retry": ONCE})._remote
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("endless list", "too large"),
+        ("empty names", "SFTP protocol"),
+        ("more names than sent", "SFTP protocol"),
+        ("long name", "SFTP protocol"),
+        ("many attributes", "SFTP protocol"),
+        ("wrong number", "SFTP protocol"),
+        ("wrong type", "SFTP protocol"),
+        ("no names but no end", "SFTP protocol"),
+        ("huge packet", "SFTP protocol"),
+        ("empty packet", "SFTP protocol"),
+        ("end", "connection ended"),
+        ("old version", "version 2"),
+        ("escapes", "did not list"),
+    ],
+)
+def test_false_list_is_an_error(
+    hostile: SshConnection, kind: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_FILES_MAX", 5_000)
+    remote = _lies(hostile, kind)
+
+    async def body() -> None:
+        with pytest.raises(ProviderError, match=text) as raised:
+            await remote.list_folder("packs")
+        assert "\x1b" not in str(raised.value) and len(str(raised.value)) < 400
+        await remote.close()
+
+    run(body())
+
+
+def test_full_disk_is_told(hostile: SshConnection) -> None:
+    with Refused("Check the free space and the permissions of the folder there."):
+        run(_listed(_lies(hostile, "escapes")))
+    run(_listed(_lies(hostile, "well")))
+
+
+async def _listed(remote: Any) -> None:
+    await remote.list_folder("packs")
+    await remote.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("more than asked", "SFTP protocol"), ("empty data", "answered with")]
+)
+def test_false_data_is_an_error(hostile: SshConnection, kind: str, text: str) -> None:
+    remote = _lies(hostile, kind)
+
+    async def body() -> None:
+        with pytest.raises(ProviderError, match=text):
+            await remote.read("packs/one", 0, 100_000)
+        await remote.close()
+
+    run(body())
+
+
+def test_drip_ends_at_the_limit_of_a_call(hostile: SshConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_CALL_SECONDS", 0.3)
+    monkeypatch.setattr(files, "SLOWEST", 1 << 30)
+    remote = _lies(hostile, "drip")
+
+    async def body() -> None:
+        with pytest.raises(ProviderUnavailable, match="did not answer within"):
+            await remote.read("packs/one", 0, 24 * 1024 * 1024)
+        await remote.close()
+
+    run(body())
+
+
+def test_file_that_claims_any_size_is_read_to_the_asked_end(hostile: SshConnection) -> None:
+    remote = _lies(hostile, "well")
+
+    async def body() -> None:
+        assert await remote.read("packs/one", 5, 100_005) == (bytes(100_000), hostile_sftp.ENDLESS)
+        with pytest.raises(ProviderUnavailable, match=r"stored \d+ of 3 bytes"):
+            await remote.put("packs/one", b"one")
+        await remote.close()
+
+    run(body())
+
+
+def test_attributes_are_read_with_what_a_server_leaves_out() -> None:
+    whole = packets.Cursor(
+        bytes.fromhex("0000000f 0000000000000009 00000001 00000002 000081a4 00000003 00000004")
+    )
+    assert whole.attributes() == (9, 4, 0o100644) and whole.is_at_end
+    none = packets.Cursor(bytes(4)).attributes()
+    assert not none.is_file and not none.is_folder and none.modified is None
+
+
+def test_call_that_waits_fails_once_for_all(hostile: SshConnection) -> None:
+    """A host that refuses is asked once by calls that run at the same time."""
+    counted = shlex.quote(str(Path(hostile._script).with_name("count")))
+    hostile.does(f"echo >> {counted}; sleep 0.2; echo 'Permission denied (publickey).' >&2; exit 255")
+
+    async def body() -> None:
+        remote = SftpProvider("host/x")._remote
+        failed = await asyncio.gather(
+            *(remote.list_folder("packs") for _ in range(8)), return_exceptions=True
+        )
+        assert all(isinstance(one, ProviderRefused) for one in failed)
+        await remote.close()
+
+    run(body())
+    assert len(Path(hostile._script).with_name("count").read_bytes()) == 1
