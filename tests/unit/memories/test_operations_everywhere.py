@@ -39,6 +39,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def recorded_in_world(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many operations each new world has recorded."""
+    made = tmp_path_factory.mktemp("new") / "home"
+    world(made)
+    return len(recorded(made))
+
+
 def test_every_declared_operation_has_one_row() -> None:
     without = [name for names in COMMANDS_WITHOUT.values() for name in names]
     for face, declared in (
@@ -57,9 +65,10 @@ def test_every_recorded_word_has_a_row() -> None:
     assert words - {op.noted for op in ROWS} == WORDS_WITHOUT
 
 
-def entries_of(home: Path, op: Op, face: str, given: dict[str, object]) -> tuple[Answer, list[Operation]]:
-    """What a face answered, and what is recorded of it, the newest first."""
-    before = len(recorded(home))
+def entries_of(
+    home: Path, op: Op, face: str, given: dict[str, object], before: int
+) -> tuple[Answer, list[Operation]]:
+    """What a face answered, and what is recorded of it after the `before` oldest, the newest first."""
     answer = run(op, face, home, given)
     assert not answer.broken, answer
     entries = recorded(home, before)
@@ -68,11 +77,11 @@ def entries_of(home: Path, op: Op, face: str, given: dict[str, object]) -> tuple
 
 
 @pytest.mark.parametrize("op", ROWS, ids=[op.name for op in ROWS])
-def test_run_is_recorded_and_answers_the_known_fields(op: Op, tmp_path: Path) -> None:
+def test_run_is_recorded_and_answers_the_known_fields(op: Op, tmp_path: Path, recorded_in_world: int) -> None:
     answers = {}
     for face in op.faces:
         world(tmp_path / face)
-        answers[face], entries = entries_of(tmp_path / face, op, face, op.call(face))
+        answers[face], entries = entries_of(tmp_path / face, op, face, op.call(face), recorded_in_world)
         done = answers[face].ok and answers[face].values not in (False, None)
         if not op.noted or (not done and (op.name, face) in REFUSED_BEFORE):
             assert not entries
@@ -92,7 +101,9 @@ def naming(op: Op, face: str) -> str:
 @pytest.mark.parametrize(("op", "face"), [one for one in CALLS if naming(*one.values)])
 def test_run_that_fails_is_never_recorded_as_done(op: Op, face: str, home: Path) -> None:
     name = naming(op, face)
-    answer, entries = entries_of(home, op, face, {**op.call(face), name: NOT_THERE[name]})
+    answer, entries = entries_of(
+        home, op, face, {**op.call(face), name: NOT_THERE[name]}, len(recorded(home))
+    )
     if not answer.ok or answer.values is False:
         assert all(one.outcome for one in entries), (answer, entries)
         assert bool(entries) != ((op.name, face) in REFUSED_BEFORE), (answer, entries)
