@@ -48,12 +48,10 @@ if TYPE_CHECKING:
     from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
-    from ipfsmem.results import Opened, Status
+    from ipfsmem.results import Opened
     from ipfsmem.sync.background import OnAttempt
-    from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.upkeep import Maintenance, Members, Operations, Providers
-    from ipfsmem.vault.check import Finding
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 #: Types in signatures that are imported only to check arguments.
@@ -274,18 +272,6 @@ class Memory(MemoryMethods):
         """Token of this scope; "" is the unnamed scope."""
         return self._memories.scope
 
-    def status(self) -> Status:
-        """Return counts and state of all scopes, without the network."""
-        from ipfsmem.parts.status import MemoryStatus
-
-        return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
-
-    @_handed_on
-    def check(self) -> list[Finding]:
-        """Check all data on this device: blocks and hashes, signatures, members, the search index against the texts, the clock. Return
-        what is wrong and how to mend it."""
-        return self.maintenance.check()
-
     # -- everyday: texts, events, syncs ----------------------------------------------------------------------
 
     def write_text(
@@ -351,33 +337,13 @@ class Memory(MemoryMethods):
         begun = self._made.connection.begun
         return begun is not None and begun.root is not None
 
-    @_handed_on
-    async def sync(
-        self,
-        provider: ProviderChoice = None,
-        *,
-        public_ok: bool = False,
-        allow: Iterable[str] = (),
-        car: str | Path | None = None,
-        progress: Progress | None = None,
-    ) -> SyncReport:
-        """Pull published versions, merge them, and publish local changes. Raises ProviderError; nothing local is lost.
-
-        `car`: a file with a version that another device saved because it could not upload; it is merged like one at a
-        provider. Raises FormatError or StorageError for another file; the report names a version that cannot be used (`not_used`).
-
-        In mode `ipfs` published data is public permanently. `public_ok` agrees to that, once; without it the first
-        sync raises PublicError. A text that looks like a secret raises SecretsError, after the merge, unless `allow` has its key or
-        `timeline/<day>`; in mode `encrypted-ipfs` it is a notice.
-        """
-        return await self._syncing.sync(
-            provider, public_ok=public_ok, allow=allow, car=car, progress=progress
-        )
-
-    @_handed_on
     async def flush(self) -> SyncReport | None:
         """Publish pending changes now; None without any. During `autosync` also retry what failed there permanently, and raise its error."""
-        return await self._syncing.flush()
+        syncing = self._syncing
+        if syncing.background is not None:
+            return await syncing.flush()
+        self._open.scan()
+        return await self.sync() if syncing.unpublished() else None
 
     def __contains__(self, key: object) -> bool:
         """Tell whether a memory of this key is visible, also if its text is not on this device."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ipfsmem.operation import View
     from ipfsmem.operations.approve import Approved
     from ipfsmem.operations.audit_log import OperationList
+    from ipfsmem.operations.check import Examined
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.dreams import DreamLines
     from ipfsmem.operations.dreams import DreamRun
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from ipfsmem.operations.members import MemberList
     from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.providers import ProviderList
+    from ipfsmem.operations.providers import ProviderNames
+    from ipfsmem.operations.providers import ProvidersChecked
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
     from ipfsmem.operations.revisions import RevisionText
@@ -77,11 +80,17 @@ if TYPE_CHECKING:
     from ipfsmem.operations.values.clear import ValueKeys
     from ipfsmem.operations.values.history import EarlierValues
     from ipfsmem.operations.values.list import ValuePage
+    from ipfsmem.provider.contract import Provider
     from ipfsmem.published.versions import History
     from ipfsmem.results import Cleaned
+    from ipfsmem.results import Collecting
+    from ipfsmem.results import Salvage
     from ipfsmem.results import SearchIndexStatus
+    from ipfsmem.results import Status
     from ipfsmem.results import Vacuumed
     from ipfsmem.sessions.messages import Message
+    from ipfsmem.sync.report import SyncReport
+    from pathlib import Path
     from typing import Any
     from typing import Literal
 
@@ -466,6 +475,48 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.undo import undo
 
         return undo.run(self._view(), {})
+
+    async def sync(self, provider: str | Provider | Sequence[str | Provider] | None = None, *, public_ok: bool = False, allow: Iterable[str] = (), car: str | Path | None = None, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Pull versions of other devices, merge them, and publish.
+
+        In mode ipfs published data is unencrypted and permanent: the first sync requires consent, and text that
+        looks like a secret stops it. In mode encrypted-ipfs such a text is a notice.
+
+        Args:
+            provider: Providers to use while the vault is open, instead of those of the vault.
+            public_ok: Mode ipfs: agree, once, that everyone can read published data, permanently.
+            allow: Memories (or `timeline/DAY`) to publish although they look like secrets.
+            car: Also merge a version that another device exported as a CAR file. The report says if it was not used
+                (`not_used`).
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            ProviderError: no provider was reachable; no local change is lost.
+            PublicError: mode ipfs without `public_ok`.
+            SecretsError: mode ipfs, and a text looks like a secret; raised after the merge.
+            FormatError, StorageError: `car` is not a CAR file, or cannot be read.
+        """
+        from ipfsmem.operations.sync import sync
+
+        return await sync.run(self._view(), {"provider": provider, "public_ok": public_ok, "allow": allow, "car": car, "progress": progress})
+
+    def status(self) -> Status:
+        """Show the vault's contents, providers and members, and unpublished changes.
+
+        Counts include all scopes. The network is not used.
+        """
+        from ipfsmem.operations.status import status
+
+        return status.run(self._view(), {})
+
+    def check(self) -> Examined:
+        """Check this device's copy: database, blocks, signatures, keys, files and clock.
+
+        Each finding has its reason and the next step.
+        """
+        from ipfsmem.operations.check import check
+
+        return check.run(self._view(), {})
 
 
 class StackTimelineMethods:
@@ -1733,6 +1784,56 @@ class MemberMethods:
 
         return list_.run(self._view(), {})
 
+    async def revoke(self, member: str, *, stands: bool = True, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Revoke a member, and encrypt new texts with a new key.
+
+        A revoked device keeps the texts that it has, and cannot read new ones. Versions of other devices are merged
+        first, and the revoke is published; unusable data at a provider does not prevent it.
+
+        Args:
+            member: An id of the member; all ids of its device are revoked.
+            stands: Keep what a recovery phrase or wallet did: members that it added stay, and those that it revoked
+                stay revoked.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            UsageError: `member` is this device.
+            MembershipError: the owner's keys are not loaded, or these may not revoke `member`.
+            ProviderError: no provider was reachable; the hint says if the revoke is made and unpublished.
+        """
+        from ipfsmem.operations.members import revoke
+
+        return await revoke.run(self._view(), {"member": member, "stands": stands, "progress": progress})
+
+    async def rename(self, member: str, label: str, *, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Change the label of a device, wallet or recovery phrase, on every device.
+
+        Args:
+            member: An id of the member.
+            label: Its label, for people.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            MembershipError: the owner's keys are not loaded, or these may not rename `member`.
+            FormatError: `label` is invalid.
+        """
+        from ipfsmem.operations.members import rename
+
+        return await rename.run(self._view(), {"member": member, "label": label, "progress": progress})
+
+    async def rotate(self, *, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Encrypt new texts with a new key. Existing texts keep their key.
+
+        Args:
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            MembershipError: the owner's keys are not loaded.
+        """
+        from ipfsmem.operations.members import rotate
+
+        return await rotate.run(self._view(), {"progress": progress})
+
 
 class ProviderMethods:
     """Methods on the providers of a vault."""
@@ -1748,6 +1849,50 @@ class ProviderMethods:
         from ipfsmem.operations.providers import list_
 
         return list_.run(self._view(), {})
+
+    def add(self, spec: str) -> ProviderNames:
+        """Add a provider: from the next sync on the vault is published there too.
+
+        Args:
+            spec: The provider: a folder, or a kind with its address.
+
+        Raises:
+            ConfigError: an unknown provider, or one that cannot be opened.
+        """
+        from ipfsmem.operations.providers import add
+
+        return add.run(self._view(), {"spec": spec})
+
+    def remove(self, spec: str) -> ProviderNames:
+        """Remove a provider: the vault is no longer published there. Its data stays there.
+
+        Args:
+            spec: The provider, as `providers.list` shows it.
+
+        Raises:
+            ConfigError: it is not a provider of the vault.
+        """
+        from ipfsmem.operations.providers import remove
+
+        return remove.run(self._view(), {"spec": spec})
+
+    async def check(self, *, repair: bool = False, full: bool = False, progress: Callable[[str, int, int], None] | None = None) -> ProvidersChecked:
+        """Check that each provider has everything that a new device would need.
+
+        Asks for every block, and reads a sample; with `full` it reads all blocks, which takes as long as downloading the
+        vault. `repair` uploads also blocks that were given up before. An error of a provider is in its row, not raised.
+
+        Args:
+            repair: Upload missing blocks that are on this device.
+            full: Read every block instead of asking for it, also of older kept versions.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            ConfigError: no provider is set.
+        """
+        from ipfsmem.operations.providers import check
+
+        return await check.run(self._view(), {"repair": repair, "full": full, "progress": progress})
 
 
 class MaintenanceMethods:
@@ -1813,3 +1958,44 @@ class MaintenanceMethods:
         from ipfsmem.operations.maintenance import cleanup
 
         return cleanup.run(self._view(), {"older_than": older_than, "dry_run": dry_run})
+
+    async def salvage(self, *, dry_run: bool = False, pick: Iterable[str] = (), public_ok: bool = False, allow: Iterable[str] = (), progress: Callable[[str, int, int], None] | None = None) -> Salvage:
+        """Restore the readable part of a damaged version: one with a part that no provider and no device has.
+
+        Texts that hashes prove are restored automatically, as writes of this device, and published; newer texts here
+        are kept. Texts that are only signed by their writer are listed and can be picked: the lost part may contain
+        newer revisions of them.
+
+        Args:
+            dry_run: Only show what would be restored.
+            pick: Entry names in `found.loose` of texts to restore too.
+            public_ok: As for `sync`.
+            allow: As for `sync`.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            ConfigError: no provider is set.
+            PublicError, SecretsError: as for `sync`.
+        """
+        from ipfsmem.operations.salvage import salvage
+
+        return await salvage.run(self._view(), {"dry_run": dry_run, "pick": pick, "public_ok": public_ok, "allow": allow, "progress": progress})
+
+    async def gc(self, *, dry_run: bool = False, keep_roots: int = 30, keep_days: int = 90, drop_guarded: str | Iterable[str] = (), progress: Callable[[str, int, int], None] | None = None) -> Collecting:
+        """Unpin superseded versions and delete blocks that only they needed. Each version has a reason to stay or go.
+
+        Args:
+            dry_run: Delete nothing; return what would be deleted.
+            keep_roots: Number of newest versions to keep.
+            keep_days: Number of days for which one version a week of each device is kept.
+            drop_guarded: Mass deletes that were right, so that the version before each need not be kept: each by that
+                version, or by the device (label or id) that published it, or `all`.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            ConfigError: no provider is set.
+            NotFoundError: `drop_guarded` names nothing; nothing is deleted.
+        """
+        from ipfsmem.operations.gc import gc
+
+        return await gc.run(self._view(), {"dry_run": dry_run, "keep_roots": keep_roots, "keep_days": keep_days, "drop_guarded": drop_guarded, "progress": progress})

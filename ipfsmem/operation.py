@@ -7,10 +7,11 @@ declaration does not import modules for its types alone.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, ParamSpec, TypeVar
@@ -40,6 +41,8 @@ JSON = dict[str, Any]
 
 #: Marks a parameter without a default.
 REQUIRED: Final = object()
+#: What Python's compiler says of a coroutine (`inspect.CO_COROUTINE`).
+_COROUTINE: Final = 0x80
 
 
 class Except(msgspec.Struct, frozen=True):
@@ -64,6 +67,8 @@ class Cli(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     #: Whether it is a day or moment in words (`wording.moment_of`). Any other text is refused before the memory is opened.
     moment: bool = False
+    #: Whether it is a path. An empty text is refused before the memory is opened.
+    path: bool = False
 
 
 class Http(msgspec.Struct, frozen=True):
@@ -129,6 +134,14 @@ Reason = Annotated[
     str,
     msgspec.Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
     ForModels("Why, for the timeline."),
+]
+
+
+#: A callback of long operations (`sync.progress.Progress`); a command shows a meter.
+OnProgress = Annotated[
+    Callable[[str, int, int], None] | None,
+    msgspec.Meta(description="Called with the activity, the amount done, and the total (0: unknown)."),
+    Except(("cli", "http", "mcp")),
 ]
 
 
@@ -407,6 +420,9 @@ class Operation(Generic[P, R]):
         self.work: Callable[P, R] = function
         self._function = function
         code = function.__code__
+        #: Whether it is a coroutine.
+        self.is_coroutine = bool(code.co_flags & _COROUTINE)
+        self._convert: Callable[[Any], Any] | None = None
         #: The names of the parameters except the view.
         self.names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         self._positional = self.names[: code.co_argcount - 1]
@@ -451,11 +467,23 @@ class Operation(Generic[P, R]):
     @property
     def answer(self) -> Any:
         """The type of the result in every other interface, encoded as JSON: never None."""
+        if self._convert is not None:
+            return self._type_of("return", self._convert)
         return _without_none(self.result)
 
-    def _type_of(self, name: str) -> Any:
+    def answers_with(self, convert: Callable[[Any], T]) -> Callable[[Any], T]:
+        """Decorator: `convert` makes the answer of every other interface from the result, for example with an exit code."""
+        self._convert = convert
+        return convert
+
+    def answered(self, result: Any) -> Any:
+        """The result in every other interface."""
+        return result if self._convert is None else self._convert(result)
+
+    def _type_of(self, name: str, function: Callable[..., Any] | None = None) -> Any:
         """An annotation as a type. `LATE` of its module maps names to the modules from which they are imported now."""
-        hint, known = self._function.__annotations__.get(name, Any), self._function.__globals__
+        known = self._function.__globals__
+        hint = (function or self._function).__annotations__.get(name, Any)
         late = {
             one: getattr(import_module(where), one)
             for one, where in known.get("LATE", {}).items()
@@ -466,6 +494,8 @@ class Operation(Generic[P, R]):
 
     def run(self, view: View, asked: Mapping[str, Any], face: Face = "python") -> R:
         """Run it for an interface: refuse a closed memory and wrong arguments, hold the memory's lock, and add it to the list of operations.
+
+        A coroutine is returned, to be awaited. It is checked already, and holds the lock only in its steps.
 
         Raises ClosedError, PassphraseError, UsageError, and the errors of the operation.
         """
@@ -485,6 +515,8 @@ class Operation(Generic[P, R]):
                 if face == "cli":
                     problem = problem.removeprefix(OF_ITEM)  # an option that is given again has no list
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")
+        if self.is_coroutine:
+            return typing.cast(R, self._noted_later(view, face, asked))
         if self.declared.waits:
             return self._noted(view, face, asked)
         with opened.lock:
@@ -495,20 +527,34 @@ class Operation(Generic[P, R]):
         work: Callable[..., R] = self.work
         if not self.audit:
             return work(view, **asked)
-        from ipfsmem.parts.audit import advise_on, auditing
+        from ipfsmem.parts.audit import advise_on
 
         method = self.name.rpartition(".")[2]
-        # A program with a token reads nothing that is not recorded.
-        said = {**asked, "preview": False} if face == "http" else asked
-        scope = view.scope
-        if self.declared.about == "scopes":
-            scope = asked["name"]
-            said = {**said, "token": scope}
-        with auditing(view.opened, self.audit, scope, said, method) as ended:
+        with self._auditing(view, face, asked) as ended:
             result = work(view, **asked)
             ended(result)
         advise_on(view.opened, self.audit, method, result, asked)
         return result
+
+    async def _noted_later(self, view: View, face: Face, asked: Mapping[str, Any]) -> Any:
+        work: Callable[..., Awaitable[Any]] = typing.cast(Any, self.work)
+        if not self.audit:
+            return await work(view, **asked)
+        with self._auditing(view, face, asked):
+            return await work(view, **asked)
+
+    def _auditing(
+        self, view: View, face: Face, asked: Mapping[str, Any]
+    ) -> contextlib.AbstractContextManager[Callable[[object], None]]:
+        from ipfsmem.parts.audit import auditing
+
+        # A program with a token reads nothing that is not recorded.
+        said = {**asked, "preview": False} if face == "http" else asked
+        scope = "" if self.declared.about == "memory" else view.scope
+        if self.declared.about == "scopes":
+            scope = asked["name"]
+            said = {**said, "token": scope}
+        return auditing(view.opened, self.audit, scope, said, self.name.rpartition(".")[2])
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

@@ -35,7 +35,6 @@ from ipfsmem.sync.removals import Removal
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import Verdict
 from ipfsmem.sync.salvage import Salvageable, Salvaged
-from ipfsmem.vault.check import Finding
 from ipfsmem.vault.recovery import NewWords, Words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wording import count
@@ -257,16 +256,6 @@ class ProjectsDisconnected(Answer, frozen=True, kw_only=True):
 
     folders: list[str]
     dry_run: bool
-
-
-class Examined(Answer, frozen=True, kw_only=True):
-    """The findings of a check of this device. `errors`: number of findings that are errors."""
-
-    findings: list[Finding]
-    errors: int
-    #: Number of plain files that were rewritten, and by how much the clock of writes was set back.
-    restored_files: int
-    clock_back_ms: int
 
 
 # -- in and out ----------------------------------------------------------------------------------------------
@@ -508,34 +497,6 @@ class ProviderTried(Answer, frozen=True, kw_only=True):
     provider: str
     steps: list[Step]
     failed: int
-
-
-class ProvidersChecked(Answer, frozen=True, kw_only=True):
-    """The presence of live data at each provider. `missing`: number of parts that are missing at providers without pending uploads."""
-
-    providers: list[Presence]
-    missing: int
-
-    @classmethod
-    def of(cls, found: list[Presence]) -> ProvidersChecked:
-        """Convert the result of `memory.providers.check`."""
-        return cls(providers=found, missing=sum(one.missing for one in found if one.state != "waiting"))
-
-    def raise_if_unknown(self) -> None:
-        """Raise IncompleteError if the presence at a provider is unknown."""
-        if not self.providers:
-            raise IncompleteError(
-                "no provider of this vault stores blocks",
-                hint="Choose one that does: ipfsmem provider add SPEC",
-            )
-        unknown = [one for one in self.providers if one.state in ("unchecked", "waiting")]
-        if unknown:
-            error = IncompleteError(
-                f"it is unknown whether everything is at {', '.join(one.provider for one in unknown)}",
-                hint="Check again later: ipfsmem provider check",
-            )
-            error.hint = next((one.hint for one in unknown if one.hint), error.hint)
-            raise error
 
 
 class MovedTo(Answer, frozen=True, kw_only=True):

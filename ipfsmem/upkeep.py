@@ -8,11 +8,14 @@ from typing import Final
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.methods import MaintenanceMethods, MemberMethods, OperationMethods, ProviderMethods
 from ipfsmem.operation import View
+from ipfsmem.operations.gc import each_name
 from ipfsmem.operations.maintenance import cleanup, could_free
-from ipfsmem.parts.maintenance import MemoryMaintenance, each_name
+from ipfsmem.parts.maintenance import MemoryMaintenance
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.operations import MemoryOperations
 from ipfsmem.parts.providers import MemoryProviders
+from ipfsmem.parts.syncing import Syncing
+from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.results import Compacted
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -34,7 +37,7 @@ class Members(MemberMethods, MemoryMembers):
     """The members of a vault."""
 
     def _view(self) -> View:
-        return View(self._open, "")
+        return View(self._open, "", syncing=lambda: self._syncing)
 
 
 class Providers(ProviderMethods, MemoryProviders):
@@ -47,8 +50,12 @@ class Providers(ProviderMethods, MemoryProviders):
 class Maintenance(MaintenanceMethods, MemoryMaintenance):
     """What an open memory needs now and then."""
 
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
+        super().__init__(opened)
+        self._syncing = syncing
+
     def _view(self) -> View:
-        return View(self._open, "")
+        return View(self._open, "", syncing=lambda: self._syncing)
 
     async def compact(
         self,

@@ -129,7 +129,7 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
     presence: list[Presence] = []
     leading: list[str] = []
     try:
-        presence = await memory.providers.check(progress=progress)
+        presence = [*await memory.providers.check(progress=progress)]
         leading = await leading_providers(memory.providers, progress)
     except IpfsmemError as error:
         lost.append(str(error))

@@ -115,9 +115,10 @@ def _method(op: AnyOperation, imports: dict[str, str]) -> str:
     args = f"\nArgs:\n{about}" if about else ""
     doc = textwrap.indent(f'"""{op.doc}\n{args}{raises}"""', " " * 8)
     asked = ", ".join(f'"{one.name}": {one.name}' for one in op.parameters("python"))
+    define, give = ("async def", "return await") if op.is_coroutine else ("def", "return")
     return (
-        f"\n    def {short.rstrip('_')}({', '.join(given)}) -> {source_of(op.result, imports)}:\n{doc}\n"
-        f"        from {module} import {short}\n\n        return {short}.run(self._view(), {{{asked}}})\n"
+        f"\n    {define} {short.rstrip('_')}({', '.join(given)}) -> {source_of(op.result, imports)}:\n{doc}\n"
+        f"        from {module} import {short}\n\n        {give} {short}.run(self._view(), {{{asked}}})\n"
     )
 
 
@@ -191,8 +192,10 @@ def _answer(answer: type) -> str:
 
 
 def _interface(name: str, schema: JSON, *, sent: bool) -> str:
-    required = schema["required"] if sent else schema["properties"]
     about = f"/** {' '.join(schema['description'].split())} */\n" if "description" in schema else ""
+    if "enum" in schema:
+        return f"{about}export type {name} = {_in_typescript(schema)}"
+    required = schema["required"] if sent else schema["properties"]
     fields = "\n".join(
         f"  readonly {field}{'' if field in required else '?'}: {_in_typescript(one)}"
         for field, one in schema["properties"].items()

@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from ipfsmem.memories.importing import Imported
-from ipfsmem.sync.report import SyncReport
 
 #: The rights of a token; each includes those before it.
 Right = Literal["read", "write", "admin"]
@@ -39,13 +38,6 @@ class CodeBody(Body, frozen=True, kw_only=True):
     """The one-time code of `ipfsmem ui`."""
 
     code: str
-
-
-class Synced(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a sync. `exit_code`: that of the command; 0 if the sync was complete."""
-
-    report: SyncReport
-    exit_code: int
 
 
 class TakenIn(Imported, frozen=True, kw_only=True):

@@ -193,6 +193,7 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     view = source._view()
     if not op.declared.beside:  # else it is another opening of the memory, in a thread of its own
         view.remembered = call.remembered()
+    assert not op.is_coroutine, "the server syncs in a thread of its own"
     result = op.run(view, asked, "http")
     if op.declared.absent and is_absent(result):
         raise NotFoundError(op.declared.absent.format(**asked))
@@ -201,4 +202,4 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         return Download(
             result.text.encode(), kind, f"{op.name.rpartition('.')[0].removesuffix('s')}.{suffix}"
         )
-    return Reply(result, status, result.seen if _is_tagged(op) else "")
+    return Reply(op.answered(result), status, result.seen if _is_tagged(op) else "")

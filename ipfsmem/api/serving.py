@@ -28,7 +28,7 @@ from ipfsmem.api import (
     upkeep_routes,
     vault_routes,
 )
-from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken, Synced
+from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken
 from ipfsmem.api.calls import (
     NO_PRECONDITION,
     Call,
@@ -52,6 +52,7 @@ from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
+from ipfsmem.operations.sync import synced
 from ipfsmem.parts.audit import acting_as, collecting, hearing
 from ipfsmem.parts.vault_handle import reading_only
 
@@ -273,8 +274,7 @@ class Api:
                 lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()), known.digest
             )
             with acting_as("http", known.by):
-                report = await served.sync()
-            return _json(Synced(report=report, exit_code=report.exit_code))
+                return _json(synced(await served.sync()))
         try:
             made = await (served.beside(work) if route.beside else served.on(work, known.digest))
         finally:

@@ -7,17 +7,13 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from ipfsmem.api.bodies import ExportBody, ScopeBody, Synced, TakenIn
+from ipfsmem.api.bodies import ExportBody, ScopeBody, TakenIn
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.operations.scopes import ScopeCard
-from ipfsmem.results import (
-    Examined,
-    Status,
-)
 
 _KINDS: Final = {
     "blob": ("application/json", "memory.json"),
@@ -41,20 +37,6 @@ def _put_scope(call: Call) -> Reply:
             raise UsageError(f"there is a scope {scope} already, and no title was given for it")
         return Reply(call.whole.scopes.title(scope, given.title))
     return Reply(call.whole.scopes.make(scope, title=given.title, kind=given.kind), 201)
-
-
-def _status(call: Call) -> Status:
-    return call.whole.status()
-
-
-def _check(call: Call) -> Examined:
-    findings = call.whole.maintenance.check()
-    return Examined(
-        findings=findings,
-        errors=sum(one.level == "error" for one in findings),
-        restored_files=0,
-        clock_back_ms=0,
-    )
 
 
 def _part(call: Call) -> Memory:
@@ -93,10 +75,6 @@ def _import(call: Call) -> TakenIn:
     return TakenIn(**asdict(done), exit_code=exit_code)
 
 
-def _sync(call: Call) -> Synced:
-    raise AssertionError("the server syncs in the background")
-
-
 def not_found(what: str) -> NotFoundError:
     """Return the error for a namespace that is not served, or that the caller may not read."""
     return NotFoundError(f"this server has no vault {what[:64]!a} for this token")
@@ -116,26 +94,6 @@ ROUTES: Final = (
         about="caller",
         body=ScopeBody,
         statuses=("200", "201"),
-    ),
-    Route(
-        "get",
-        "/v1/status",
-        "status",
-        "Show the vault's state and unpublished changes",
-        _status,
-        Status,
-        about="whole",
-    ),
-    Route("get", "/v1/check", "check", "Check this device's copy", _check, Examined, about="whole"),
-    Route(
-        "post",
-        "/v1/sync",
-        "sync",
-        "Pull, merge and publish",
-        _sync,
-        Synced,
-        right="write",
-        about="whole",
     ),
     Route(
         "post",

@@ -20,19 +20,23 @@ def confirm(question: str, declined: str, *, default: bool = False) -> None:
         raise DeclinedError(f"{declined}; nothing was changed")
 
 
+#: Add --yes-public, for operations with `allow`.
+public_option = click.option(
+    "--yes-public",
+    is_flag=True,
+    help="Mode ipfs: confirm that everyone can read published data, permanently.",
+)
+
+
 def public_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add --yes-public and --allow, for commands that publish."""
-    function = click.option(
+    with_allow = click.option(
         "--allow",
         multiple=True,
         metavar="KEY",
         help="Publish this memory (or timeline/DAY) although it looks like it contains a secret.",
-    )(function)
-    return click.option(
-        "--yes-public",
-        is_flag=True,
-        help="Mode ipfs: confirm that everyone can read published data, permanently.",
-    )(function)
+    )
+    return public_option(with_allow(function))
 
 
 def agrees_to_publish(memory: Memory, yes: bool) -> bool:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Number, WholeNumber, moment_in_words
+from ipfsmem.cli.options import Number, WholeNumber, moment_in_words, not_empty
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.operation import is_absent
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
     from ipfsmem.operation import Operation, Parameter
+    from ipfsmem.sync.progress import Progress
 
 Asked = dict[str, Any]
+T = TypeVar("T")
 
 
 def operation_command(
@@ -31,7 +34,9 @@ def operation_command(
     ask: Callable[[CommandContext, Asked], None] | None = None,
     printed: Callable[[CommandContext, Memory, Any, Asked], None] | None = None,
     end: Callable[[CommandContext, Any, Asked], None] | None = None,
+    opens: Callable[[CommandContext, Asked], AbstractContextManager[Memory]] | None = None,
     options: Sequence[click.Parameter] = (),
+    shared: Sequence[Callable[[Callable[..., None]], Callable[..., None]]] = (),
     notes: str = "",
     shows: bool | None = None,
     reads: bool | None = None,
@@ -39,13 +44,34 @@ def operation_command(
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
     more than one call. `ask`: reads further arguments, such as standard input, before the memory is
     opened. `absent`: raised if the result is None. `printed`: called after the output, while the memory is open. `end`: called after the output, also with --json, to print to
-    standard error or to raise. `options`: options that exist on the command line only, such as those of
-    its output. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call, and `reads`:
+    standard error or to raise. `opens`: opens the memory, if arguments choose how. `options`: options that exist on the command line only, such as those of
+    its output. `shared`: decorators that add options of several commands, such as those of a wallet. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call, and `reads`:
     whether it works on a full or read-only disk; None: if the operation reads."""
     declared = op.declared
     given = op.parameters("cli")
 
-    @cli_command(
+    def work(context: CommandContext, **values: Any) -> None:
+        asked = values | {one.name: _asked(one, values[one.name]) for one in given}
+        if ask is not None:
+            ask(context, asked)
+        with opens(context, asked) if opens else context.memory() as memory:
+            result = (run or functools.partial(call, op))(context, memory, asked)
+            if printed is not None:
+                _print(op, context, result, asked, show)
+                printed(context, memory, result, asked)
+        if declared.absent and is_absent(
+            result
+        ):  # raised here, so that troubles of the memory are told first
+            raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
+        if printed is None:
+            _print(op, context, result, asked, show)
+        if end is not None:
+            end(context, result, asked)
+        context.print_where_scope_went()
+
+    for one in reversed(shared):
+        work = one(work)
+    command = cli_command(
         name,
         scoped=op.is_scoped,
         shows=(declared.right == "read" if shows is None else shows) and op.is_scoped,
@@ -53,35 +79,20 @@ def operation_command(
         reads=declared.right == "read" if reads is None else reads,
         help=f"{_help(op)}\n\n{notes}",
         short_help=declared.summary,
-    )
-    def command(context: CommandContext, **values: Any) -> None:
-        asked = values | {one.name: _asked(one, values[one.name]) for one in given}
-        if ask is not None:
-            ask(context, asked)
-        with context.memory() as memory:
-            result = (run or functools.partial(call, op))(context, memory, asked)
-            if printed is not None:
-                _print(context, result, asked, show)
-                printed(context, memory, result, asked)
-        if declared.absent and is_absent(
-            result
-        ):  # raised here, so that troubles of the memory are told first
-            raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
-        if printed is None:
-            _print(context, result, asked, show)
-        if end is not None:
-            end(context, result, asked)
-        context.print_where_scope_went()
-
+    )(work)
     command.params = [*map(_parameter, given), *options, *command.params]
     return command
 
 
 def _print(
-    context: CommandContext, result: Any, asked: Asked, show: Callable[[CommandContext, Any, Asked], None]
+    op: Operation[..., Any],
+    context: CommandContext,
+    result: Any,
+    asked: Asked,
+    show: Callable[[CommandContext, Any, Asked], None],
 ) -> None:
     if context.json:
-        context.emit(result)
+        context.emit(op.answered(result))
     else:
         show(context, result, asked)
 
@@ -89,7 +100,20 @@ def _print(
 def call(op: Operation[..., Any], context: CommandContext, memory: Memory, asked: Asked) -> Any:
     """Run an operation on the scope or scopes of a command. Arguments that it has not are those of the command line alone."""
     source = memory.stack(*context.stacked) if context.stacked else memory
-    return op.run(source._view(), {name: asked[name] for name in op.names if name in asked}, "cli")
+    given = {name: asked[name] for name in op.names if name in asked}
+    if not op.is_coroutine:
+        return op.run(source._view(), given, "cli")
+    return run_coroutine(context, lambda meter: op.run(source._view(), {**given, "progress": meter}, "cli"))
+
+
+def run_coroutine(context: CommandContext, work: Callable[[Progress], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine that shows its progress on a meter."""
+    import asyncio
+
+    from ipfsmem.cli.printing import Meter
+
+    with Meter(silent=context.json) as meter:
+        return asyncio.run(work(meter))
 
 
 def _help(op: Operation[..., Any]) -> str:
@@ -126,7 +150,7 @@ def _parameter(one: Parameter) -> click.Parameter:
         show_default=is_shown,
         multiple=one.is_list,
         metavar=said.metavar or None,
-        callback=moment_in_words if said.moment else None,
+        callback=moment_in_words if said.moment else not_empty if said.path else None,
         help=text,
     )
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Asked, operation_command, run_coroutine
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.member_commands import find_member, names_somebody, with_owner
+from ipfsmem.cli.member_commands import exit_as, find_member, names_somebody, with_owner
 from ipfsmem.cli.options import Subcommands, provider_option, valid_label
 from ipfsmem.cli.printing import clean, style, table
-from ipfsmem.cli.wallets import root_options
-from ipfsmem.operations.members import MemberList, list_
+from ipfsmem.cli.sync_cmd import print_report
+from ipfsmem.cli.wallets import as_owner, root_options
+from ipfsmem.operations.members import MemberList, list_, rename, revoke, rotate
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ipfsmem.memory import Memory
+    from ipfsmem.operation import Operation
     from ipfsmem.ring.keyring import Ring
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.removals import Removal
@@ -89,67 +94,88 @@ def admit_command(context: CommandContext, **owner_options: Any) -> None:
     with_owner(context, owner_options, lambda memory, meter: memory.sync(progress=meter))
 
 
-@cli_command("revoke", short_help="Revoke a member")
-@click.argument("member", metavar="DEVICE")
-@click.option(
-    "--nothing-stands",
-    is_flag=True,
-    help="Also undo what DEVICE added and revoked, if it is a recovery phrase or another wallet.",
+def _opened(context: CommandContext, asked: Asked) -> AbstractContextManager[Memory]:
+    return as_owner(context, asked)
+
+
+def _end(context: CommandContext, report: SyncReport, asked: Asked) -> None:
+    exit_as(report)
+
+
+def _of_member(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Asked], SyncReport]:
+    """Return a function that runs an operation on the member that a person named by a label or id."""
+
+    def run(context: CommandContext, memory: Memory, asked: Asked) -> SyncReport:
+        async def work(meter: Progress) -> SyncReport:
+            member: str = asked["member"]
+            before = None
+            if not names_somebody(memory, member):
+                before = await memory.sync(progress=meter)  # it may have been added since
+            # Revoked phrases are not members, and their statements may still be cancelled; a person may also permanently
+            # remove, with the wallet, members removed by phrases.
+            removed = memory.members.removed() if op is revoke else []
+            wanted = [one for one in removed if not asked["stands"] or not one.lasting]
+            asked["member"] = find_member(memory, member, wanted)
+            given = {name: asked[name] for name in op.names if name in asked}
+            report: SyncReport = await op.run(memory.members._view(), {**given, "progress": meter}, "cli")
+            report.after(before)
+            return report
+
+        return run_coroutine(context, work)
+
+    return run
+
+
+def _show_report(context: CommandContext, report: SyncReport, asked: Asked) -> None:
+    print_report(report)
+
+
+_shared = (_provider, root_options)
+
+revoke_command = operation_command(
+    "revoke",
+    revoke,
+    _show_report,
+    ask=lambda context, asked: asked.update(stands=not asked["nothing_stands"]),
+    opens=_opened,
+    run=_of_member(revoke),
+    end=_end,
+    options=[
+        click.Option(
+            ["--nothing-stands"],
+            is_flag=True,
+            help="Also undo what DEVICE added and revoked, if it is a recovery phrase or another wallet.",
+        )
+    ],
+    shared=_shared,
+    notes="""\
+DEVICE is a label or an id from `ipfsmem member list`.
+
+DEVICE can also be a recovery phrase or another wallet. The devices that it added then stay members,
+and the devices that it revoked stay revoked; both are listed. --nothing-stands does the opposite:
+the devices that it added are revoked, and those that it revoked are members again. A revoked device
+can be revoked again, permanently.""",
 )
-@_provider
-@root_options
-def revoke_command(context: CommandContext, member: str, nothing_stands: bool, **owner_options: Any) -> None:
-    """Revoke DEVICE (its label or id from `ipfsmem member list`), and encrypt new texts with a new key.
-
-    A revoked device keeps the texts that it has, and cannot read new ones.
-
-    DEVICE can also be a recovery phrase or another wallet. The devices that it added then stay members,
-    and the devices that it revoked stay revoked; both are listed. --nothing-stands does the opposite:
-    the devices that it added are revoked, and those that it revoked are members again. A revoked device
-    can be revoked again, permanently.
-    """
-
-    async def work(memory: Memory, meter: Progress) -> SyncReport:
-        before = None
-        if not names_somebody(memory, member):
-            before = await memory.sync(progress=meter)  # it may have been added since
-        # Revoked phrases are not members, and their statements may still be cancelled; a person may also permanently remove,
-        # with the wallet, members removed by phrases.
-        removed = [one for one in memory.members.removed() if nothing_stands or not one.lasting]
-        target = find_member(memory, member, removed)
-        report = await memory.members.revoke(target, stands=not nothing_stands, progress=meter)
-        report.after(before)
-        return report
-
-    with_owner(context, owner_options, work)
 
 
-@cli_command("rotate", short_help="Encrypt new texts with a new key")
-@_provider
-@root_options
-def rotate_command(context: CommandContext, **owner_options: Any) -> None:
-    """Encrypt new texts with a new key. Existing texts keep their key."""
-    with_owner(context, owner_options, lambda memory, meter: memory.members.rotate(progress=meter))
+def _check_label(context: CommandContext, asked: Asked) -> None:
+    ctx = click.get_current_context()
+    valid_label(ctx, next(one for one in ctx.command.params if one.name == "label"), asked["label"])
 
 
-@cli_command("rename", short_help="Change a member's label")
-@click.argument("member", metavar="DEVICE")
-@click.argument("label", callback=valid_label)
-@_provider
-@root_options
-def rename_command(context: CommandContext, member: str, label: str, **owner_options: Any) -> None:
-    """Change the label of DEVICE (an id or label from `ipfsmem member list`) on every device. Labels are
-    for people.
-    """
+rename_command = operation_command(
+    "rename",
+    rename,
+    _show_report,
+    ask=_check_label,
+    opens=_opened,
+    run=_of_member(rename),
+    end=_end,
+    shared=_shared,
+    notes="DEVICE is a label or an id from `ipfsmem member list`. Labels are for people.",
+)
 
-    async def work(memory: Memory, meter: Progress) -> SyncReport:
-        before = None if names_somebody(memory, member) else await memory.sync(progress=meter)
-        report = await memory.members.relabel(find_member(memory, member), label, progress=meter)
-        report.after(before)
-        return report
-
-    with_owner(context, owner_options, work)
-
+rotate_command = operation_command("rotate", rotate, _show_report, opens=_opened, end=_end, shared=_shared)
 
 for sub in (list_command, admit_command, revoke_command, rename_command, rotate_command):
     command.add_command(sub)

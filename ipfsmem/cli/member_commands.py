@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.printing import Meter, clean
+from ipfsmem.cli.derived import run_coroutine
+from ipfsmem.cli.printing import clean
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import as_owner
 from ipfsmem.errors import UsageError
@@ -32,13 +32,17 @@ def with_owner(
     work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
 ) -> None:
     """Open the vault with its owner's keys, run `work`, print its report."""
-    with as_owner(context, owner_options) as memory, Meter(silent=context.json) as meter:
-        report = asyncio.run(work(memory, meter))
+    with as_owner(context, owner_options) as memory:
+        report = run_coroutine(context, lambda meter: work(memory, meter))
     if context.json:
         context.emit(report)
     else:
         print_report(report)
-    # Done once published; other unreadable data is reported, and the next sync exits with its code.
+    exit_as(report)
+
+
+def exit_as(report: SyncReport) -> None:
+    """Exit with the code of a report, unless it was published: other unreadable data is reported, and the next sync exits with its code."""
     if report.blocked or report.not_placed:
         click.get_current_context().exit(report.exit_code)
 

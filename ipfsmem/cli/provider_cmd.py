@@ -15,11 +15,21 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, style, table
 from ipfsmem.cli.sync_cmd import print_report
-from ipfsmem.errors import ProviderError, ProviderUnavailable, UsageError
-from ipfsmem.operations.providers import ProviderList, list_
+from ipfsmem.errors import MissingError, ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.operations.providers import (
+    ProviderList,
+    ProviderNames,
+    ProvidersChecked,
+    add,
+    check,
+    list_,
+    remove,
+)
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ipfsmem.sync.presence import Presence
 
 _PRESENCE = {
@@ -61,24 +71,12 @@ def _show_list(context: CommandContext, found: ProviderList, asked: Asked) -> No
 list_command = operation_command("list", list_, _show_list, reads=False)
 
 
-@cli_command("add", short_help="Add a provider")
-@click.argument("spec")
-def add_command(context: CommandContext, spec: str) -> None:
-    """Add SPEC as a provider, from the next sync on."""
-    with context.memory() as memory:
-        memory.providers.add(spec)
-        found = memory.status().providers
-    print_places(context, found)
+def _show_places(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
+    print_places(found)
 
 
-@cli_command("remove", short_help="Remove a provider; its data stays")
-@click.argument("spec")
-def remove_command(context: CommandContext, spec: str) -> None:
-    """Stop publishing to SPEC. Its data stays there."""
-    with context.memory() as memory:
-        memory.providers.remove(spec)
-        found = memory.status().providers
-    print_places(context, found)
+add_command = operation_command("add", add, _show_places)
+remove_command = operation_command("remove", remove, _show_places)
 
 
 @cli_command("test", short_help="Test a provider")
@@ -131,37 +129,28 @@ def policy_command(context: CommandContext, spec: str) -> None:
         click.echo(json.dumps(found, indent=2))
 
 
-@cli_command("check", short_help="Check that each provider has all live data")
-@click.option("--repair", is_flag=True, help="Upload missing blocks that are on this device.")
-@click.option(
-    "--full",
-    is_flag=True,
-    help="Read every block instead of asking for it, also of older kept versions.",
-)
-def check_command(context: CommandContext, repair: bool, full: bool) -> None:
-    """Check that each provider has everything that a new device would need: ask for every block, and read a
-    sample; with --full read all blocks, which takes as long as downloading the vault.
+def _show_checked(context: CommandContext, found: ProvidersChecked, asked: Asked) -> None:
+    for one in found:
+        _print_presence(one)
+    if found.missing:
+        click.echo(advice(_next_step(asked["repair"])), err=True)
 
-    `sync` checks a part each time. The exit code is 44 if something is still missing, and 7 if a
-    provider could not be checked or does not serve everything yet.
-    """
-    from ipfsmem.errors import MissingError
 
-    with context.memory() as memory, Meter(silent=context.json) as meter:
-        found = asyncio.run(memory.providers.check(repair=repair, full=full, progress=meter))
-    from ipfsmem.results import ProvidersChecked
-
-    checked = ProvidersChecked.of(found)
-    if context.json:
-        context.emit(checked)
-    else:
-        for one in found:
-            _print_presence(one)
-        if checked.missing:
-            click.echo(advice(_next_step(repair)), err=True)
-    if checked.missing:
+def _end_of_check(context: CommandContext, found: ProvidersChecked, asked: Asked) -> None:
+    if found.missing:
         click.get_current_context().exit(MissingError.exit_code)
-    checked.raise_if_unknown()
+    found.raise_if_unknown()
+
+
+check_command = operation_command(
+    "check",
+    check,
+    _show_checked,
+    end=_end_of_check,
+    reads=False,
+    notes="`sync` checks a part each time. The exit code is 44 if something is still missing, and 7 if a provider could not be "
+    "checked or does not serve everything yet.",
+)
 
 
 def _print_presence(one: Presence) -> None:
@@ -218,15 +207,15 @@ def follow_command(
             if not context.json:
                 print_report(report)
         found = memory.status().providers
-    print_places(context, found)
-
-
-def print_places(context: CommandContext, found: list[str]) -> None:
-    """Print the providers of this vault."""
     if context.json:
-        context.emit(found)
+        context.emit(ProviderNames(providers=tuple(found)))
     else:
-        click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
+        print_places(found)
+
+
+def print_places(found: Iterable[str]) -> None:
+    """Print the providers of this vault."""
+    click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
 
 
 for sub in (

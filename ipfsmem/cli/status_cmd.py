@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import public_address
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, facts, moment, style
 from ipfsmem.mode import Mode
+from ipfsmem.operations.status import status
 from ipfsmem.wording import count
 
 #: Maximum number of scopes listed.
@@ -100,14 +102,7 @@ def _dreams(found: Status) -> str:
     return said and said + advice(" (ipfsmem dream status)")
 
 
-@cli_command("status")
-def command(context: CommandContext) -> None:
-    """Show the vault's contents, providers and members, and unpublished changes."""
-    with context.memory() as memory:
-        found = memory.status()
-    if context.json:
-        context.emit(found)
-        return
+def _show(context: CommandContext, found: Status, asked: Asked) -> None:
     notes = []
     if found.conflicts:
         notes.append(style(advice(f"{found.conflicts} with conflicts (ipfsmem conflicts)"), fg="yellow"))
@@ -149,3 +144,6 @@ def command(context: CommandContext) -> None:
     )
     for notice in found.notices:
         click.echo(style("note: ", fg="yellow") + advice(notice))
+
+
+command = operation_command("status", status, _show, reads=False)

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import public_address
-from ipfsmem.cli.consent import agrees_to_publish, public_options
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.consent import agrees_to_publish, public_option
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import duration, not_empty, provider_option
-from ipfsmem.cli.printing import Meter, clean, moment, seconds, size, style
+from ipfsmem.cli.options import duration, provider_option
+from ipfsmem.cli.printing import clean, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.config import expanded
 from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError, ProviderUnavailable, UsageError
+from ipfsmem.operations.sync import sync
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -89,81 +91,82 @@ def _every(ctx: click.Context, param: click.Parameter, text: str | None) -> floa
     return 0.0 if text == _AUTOMATIC else duration(ctx, param, text)
 
 
-@cli_command("sync")
-@provider_option("Provider")
-@click.option(
-    "--every",
-    callback=_every,
-    is_flag=False,
-    flag_value=_AUTOMATIC,
-    metavar="[TIME]",
-    help="Keep running and sync every 30s, 5m, 1h; without TIME at a free interval.",
-)
-@click.option(
-    "--car",
-    callback=not_empty,
-    metavar="FILE",
-    help="Also merge a version that another device exported as a CAR file.",
-)
-@public_options
-@wallet_options
-def command(
-    context: CommandContext,
-    provider: tuple[str, ...],
-    every: float | None,
-    car: str | None,
-    yes_public: bool,
-    allow: tuple[str, ...],
-    wallet: Wallet,
-) -> None:
-    """Pull versions of other devices, merge them, and publish.
-
-    With a wallet, `sync` also adds this device and gives keys to new members, as `ipfsmem member admit`
-    does.
-
-    With --every it runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME it chooses the shortest interval, from
-    5 minutes to an hour, that no provider charges for, and says which. It prints one line for each sync that changed
-    something, retries after outages, and publishes pending changes before it ends.
-
-    Mode ipfs publishes unencrypted: the first sync asks for confirmation, and text that looks like a
-    secret stops it. Exit codes: `ipfsmem help exit-codes`.
-    """
-    if every is not None and wallet.named:
+def _ask(context: CommandContext, asked: Asked) -> None:
+    if asked["every"] is not None and asked["wallet"].named:
         raise UsageError(
             "--every accepts no wallet, which would stay unlocked for hours",
             hint="Run once: ipfsmem member admit. Then: ipfsmem sync --every TIME.",
         )
-    if every is not None and car is not None:
-        raise UsageError(
-            "--car excludes --every", hint="ipfsmem sync --car FILE, then: ipfsmem sync --every TIME."
-        )
-    unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
-    with _noted(context, every), context.memory(provider=provider, unlock=unlock) as memory:
-        public_ok = agrees_to_publish(memory, yes_public)
-        if every is not None:
-            every = every or _free_interval(memory)
-            lines = _AttemptPrinter(context, memory)
-            with contextlib.suppress(KeyboardInterrupt):  # if signals cannot be handled in a loop
-                asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
-            click.get_current_context().exit(lines.exit_code)
-        with Meter(silent=context.json) as meter:
-            report = asyncio.run(
-                memory.sync(
-                    public_ok=public_ok,
-                    allow=allow,
-                    car=None if car is None else expanded(car),
-                    progress=meter,
-                )
+    if asked["car"] is not None:
+        if asked["every"] is not None:
+            raise UsageError(
+                "--car excludes --every",
+                hint="ipfsmem sync --car FILE, then: ipfsmem sync --every TIME.",
             )
-        # Only a public vault has an address, and a status counts all memories for it.
-        shared = public_address.lines(memory.status()) if memory.mode.public else []
-    if context.json:
-        context.emit(report)
-    else:
-        print_report(report)
-        for line in shared:
-            click.echo(line)
-    click.get_current_context().exit(report.exit_code)
+        asked["car"] = expanded(asked["car"])
+
+
+@contextlib.contextmanager
+def _opened(context: CommandContext, asked: Asked) -> Iterator[Memory]:
+    wallet: Wallet = asked["wallet"]
+    unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
+    with (
+        _noted(context, asked["every"]),
+        context.memory(provider=asked.pop("provider"), unlock=unlock) as memory,
+    ):
+        yield memory
+
+
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> SyncReport:
+    asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
+    if (every := asked["every"]) is not None:
+        every = every or _free_interval(memory)
+        lines = _AttemptPrinter(context, memory)
+        with contextlib.suppress(KeyboardInterrupt):  # if signals cannot be handled in a loop
+            asyncio.run(_keep_in_sync(memory, every, asked["public_ok"], asked["allow"], lines))
+        click.get_current_context().exit(lines.exit_code)
+    report: SyncReport = call(sync, context, memory, asked)
+    # Only a public vault has an address, and a status counts all memories for it.
+    asked["shown"] = public_address.lines(memory.status()) if memory.mode.public else []
+    return report
+
+
+def _show(context: CommandContext, report: SyncReport, asked: Asked) -> None:
+    print_report(report)
+    for line in asked["shown"]:
+        click.echo(line)
+
+
+_NOTES = """\
+With a wallet, `sync` also adds this device and gives keys to new members, as `ipfsmem member admit` does.
+
+With --every it runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME it chooses the shortest interval, from 5 minutes
+to an hour, that no provider charges for, and says which. It prints one line for each sync that changed something,
+retries after outages, and publishes pending changes before it ends.
+
+Exit codes: `ipfsmem help exit-codes`."""
+
+command = operation_command(
+    "sync",
+    sync,
+    _show,
+    run=_run,
+    ask=_ask,
+    opens=_opened,
+    end=lambda context, report, asked: click.get_current_context().exit(report.exit_code),
+    options=[
+        click.Option(
+            ["--every"],
+            callback=_every,
+            is_flag=False,
+            flag_value=_AUTOMATIC,
+            metavar="[TIME]",
+            help="Keep running and sync every 30s, 5m, 1h; without TIME at a free interval.",
+        )
+    ],
+    shared=(provider_option("Provider"), public_option, wallet_options),
+    notes=_NOTES,
+)
 
 
 def _free_interval(memory: Memory) -> float:

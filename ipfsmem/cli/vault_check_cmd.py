@@ -2,47 +2,64 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING
 
-from ipfsmem.cli.context import CommandContext, cli_command
+import click
+from msgspec.structs import replace
+
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, style
+from ipfsmem.operations.check import Examined, check
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
 _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red")}
 
 
-@cli_command("check")
-@click.option("--restore-files", is_flag=True, help="Write missing plain files again.")
-@click.option(
-    "--clock-is-right",
-    is_flag=True,
-    help="Date new writes by this machine's clock again, although this device once wrote in the future.",
-)
-def command(context: CommandContext, restore_files: bool, clock_is_right: bool) -> None:
-    """Check this device's copy: database, blocks, signatures, keys, files and clock. Reads only, except
-    with the options below.
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> Examined:
+    back = memory.maintenance.trust_clock() if asked["clock_is_right"] else 0
+    restored = memory.folders.restore_files() if asked["restore_files"] else 0
+    found: Examined = call(check, context, memory, asked)
+    return replace(found, restored_files=restored, clock_back_ms=back)
 
-    The exit code is 1 if something is lost or unusable.
-    """
-    with context.memory() as memory:
-        back = memory.maintenance.trust_clock() if clock_is_right else 0
-        restored = memory.folders.restore_files() if restore_files else 0
-        findings = memory.maintenance.check()
-    errors = sum(finding.level == "error" for finding in findings)
-    if context.json:
-        from ipfsmem.results import Examined
 
-        context.emit(Examined(findings=findings, errors=errors, restored_files=restored, clock_back_ms=back))
-    else:
-        if clock_is_right:
-            click.echo(f"New writes use this machine's clock again: {count(back // 60_000, 'minute')} back")
-        if restore_files:
-            click.echo(f"{count(restored, 'file')} restored")
-        for finding in findings:
-            mark, colour = _MARK[finding.level]
-            click.echo(f"{style(mark, fg=colour, bold=True)} {clean(finding.text)}")
-            if finding.hint:
-                click.echo(style(f"  {advice(finding.hint)}", dim=True))
-    if errors:
+def _show(context: CommandContext, found: Examined, asked: Asked) -> None:
+    if asked["clock_is_right"]:
+        click.echo(
+            f"New writes use this machine's clock again: {count(found.clock_back_ms // 60_000, 'minute')} back"
+        )
+    if asked["restore_files"]:
+        click.echo(f"{count(found.restored_files, 'file')} restored")
+    for finding in found:
+        mark, colour = _MARK[finding.level]
+        click.echo(f"{style(mark, fg=colour, bold=True)} {clean(finding.text)}")
+        if finding.hint:
+            click.echo(style(f"  {advice(finding.hint)}", dim=True))
+
+
+def _end(context: CommandContext, found: Examined, asked: Asked) -> None:
+    if found.errors:
         click.get_current_context().exit(1)
+
+
+command = operation_command(
+    "check",
+    check,
+    _show,
+    run=_run,
+    end=_end,
+    options=[
+        click.Option(["--restore-files"], is_flag=True, help="Write missing plain files again."),
+        click.Option(
+            ["--clock-is-right"],
+            is_flag=True,
+            help="Date new writes by this machine's clock again, although this device once wrote in the future.",
+        ),
+    ],
+    reads=False,
+    notes="Reads only, except with the options below. The exit code is 1 if something is lost or unusable.",
+)

@@ -58,7 +58,7 @@ def command(
         context.emit(result)
     else:
         _print_moved(target, moved)
-        print_places(context, found)
+        print_places(found)
     result.raise_if_incomplete(target)
 
 

@@ -2,71 +2,54 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from ipfsmem.cli.consent import agrees_to_publish, public_options
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.consent import agrees_to_publish, public_option
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
-from ipfsmem.cli.printing import Meter, clean, style
+from ipfsmem.cli.printing import clean, style
 from ipfsmem.cli.sync_cmd import notice_line, print_report
 from ipfsmem.errors import NotFoundError
+from ipfsmem.operations.salvage import salvage
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ipfsmem.memory import Memory
     from ipfsmem.results import Salvage
     from ipfsmem.sync.salvage import Salvageable, Salvaged
 
 
-@cli_command("repair")
-@click.option("--dry-run", is_flag=True, help="Only show what would be restored.")
-@click.option(
-    "--pick",
-    multiple=True,
-    metavar="NAME",
-    help="Also restore this text, which is signed but not proved to be the latest; repeatable; 'all' for "
-    "all.",
-)
-@provider_option("Provider")
-@public_options
-def command(
-    context: CommandContext,
-    dry_run: bool,
-    pick: tuple[str, ...],
-    provider: tuple[str, ...],
-    yes_public: bool,
-    allow: tuple[str, ...],
-) -> None:
-    """Restore the readable part of a damaged version: one with a part that no provider and no device has.
+@contextlib.contextmanager
+def _opened(context: CommandContext, asked: Asked) -> Iterator[Memory]:
+    with context.memory(provider=asked["provider"]) as memory:
+        yield memory
 
-    Texts that hashes prove are restored automatically, as writes of this device; newer texts here are
-    kept. Texts that are only signed by their writer are listed, and restored with --pick: the lost part
-    may contain newer revisions of them. Exit codes: `ipfsmem help exit-codes`.
-    """
-    with context.memory(provider=provider) as memory:
-        public_ok = dry_run or agrees_to_publish(memory, yes_public)
-        with Meter(silent=context.json) as meter:
-            result = asyncio.run(memory.maintenance.salvage(dry_run=True, progress=meter))
-            names = _picked(result.found, pick)
-            if not dry_run and result.found.heads:
-                result = asyncio.run(
-                    memory.maintenance.salvage(pick=names, public_ok=public_ok, allow=allow, progress=meter)
-                )
-    if context.json:
-        import msgspec
 
-        context.emit(msgspec.structs.replace(result, dry_run=dry_run))
-    else:
-        _print(result)
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> Salvage:
+    dry_run: bool = asked["dry_run"]
+    asked["public_ok"] = dry_run or agrees_to_publish(memory, asked["yes_public"])
+    result: Salvage = call(salvage, context, memory, {**asked, "dry_run": True})
+    asked["pick"] = _picked(result.found, asked["names"])
+    if not dry_run and result.found.heads:
+        result = call(salvage, context, memory, asked)
+    return replace(result, dry_run=dry_run)
+
+
+def _end(context: CommandContext, result: Salvage, asked: Asked) -> None:
     result.raise_if_damaged()
     if code := result.exit_code:
         click.get_current_context().exit(code)
 
 
-def _print(result: Salvage) -> None:
+def _print(context: CommandContext, result: Salvage, asked: Asked) -> None:
     found, done, report = result.found, result.done, result.report
     if found.heads or not (report.damaged or report.unread):
         _show(found, done)
@@ -128,3 +111,24 @@ def _show(found: Salvageable, done: Salvaged | None) -> None:
                 "Texts that are only signed may be outdated. Restore them with: ipfsmem vault repair --pick NAME (or --pick all)"
             )
         )
+
+
+command = operation_command(
+    "repair",
+    salvage,
+    _print,
+    opens=_opened,
+    run=_run,
+    end=_end,
+    options=[
+        click.Option(
+            ["--pick", "names"],
+            multiple=True,
+            metavar="NAME",
+            help="Also restore this text, which is signed but not proved to be the latest; repeatable; 'all' for "
+            "all.",
+        )
+    ],
+    shared=(provider_option("Provider"), public_option),
+    notes="Texts that are only signed are restored with --pick. Exit codes: `ipfsmem help exit-codes`.",
+)

@@ -1,10 +1,32 @@
-"""The operation `members.list`: the devices, wallets and recovery phrases with access to a vault."""
+"""The operations on the devices, wallets and recovery phrases with access to a vault: list, revoke, rename, rotate."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta
+from msgspec.structs import replace
+
 from ipfsmem.answer import Answer
-from ipfsmem.operation import Items, View, operation
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    NotFoundError,
+    OpenError,
+    ProviderError,
+    SignatureError,
+    UsageError,
+)
+from ipfsmem.operation import Cli, Except, Items, OnProgress, View, operation
 from ipfsmem.sync.removals import Removal
+
+if TYPE_CHECKING:
+    from ipfsmem.sync.progress import Progress
+    from ipfsmem.sync.report import SyncReport
+
+LATE = {"SyncReport": "ipfsmem.sync.report"}
+#: Errors of a pull caused by published data.
+_PUBLISHED: Final = (FormatError, NotFoundError, OpenError, SignatureError)
 
 
 class Member(Answer, frozen=True, kw_only=True):
@@ -86,3 +108,198 @@ def list_(view: View) -> MemberList:
         seals=SealingKey(epoch=sealing.epoch, ek=sealing.id) if sealing else None,
         reason=ring.view.reason if ring is not None else "",
     )
+
+
+@operation(
+    name="members.revoke",
+    summary="Revoke a member",
+    right="admin",
+    about="memory",
+    raises=(
+        "UsageError: `member` is this device.",
+        "MembershipError: the owner's keys are not loaded, or these may not revoke `member`.",
+        "ProviderError: no provider was reachable; the hint says if the revoke is made and unpublished.",
+    ),
+    audit="keys revoke",
+    command="member revoke",
+    destructive=True,
+)
+async def revoke(
+    view: View,
+    member: Annotated[
+        str,
+        Meta(description="An id of the member; all ids of its device are revoked."),
+        Cli(metavar="DEVICE"),
+    ],
+    *,
+    stands: Annotated[
+        bool,
+        Meta(
+            description="Keep what a recovery phrase or wallet did: members that it added stay, and those that it revoked stay revoked."
+        ),
+        Except(("cli",)),
+    ] = True,
+    progress: OnProgress = None,
+) -> SyncReport:
+    """Revoke a member, and encrypt new texts with a new key.
+
+    A revoked device keeps the texts that it has, and cannot read new ones. Versions of other devices are merged
+    first, and the revoke is published; unusable data at a provider does not prevent it.
+    """
+    from ipfsmem.causal.clock import next_hlc
+    from ipfsmem.ring import operations
+    from ipfsmem.ring.statements import member_id
+    from ipfsmem.sync.removals import called, removal_key, removals
+    from ipfsmem.sync.revoke_notices import words_of_revoke, words_of_what_stands
+
+    replica = view.opened.replica
+    root = view.syncing.require_root()
+    _refuse_itself(view, member)
+    failed: IpfsmemError | None = None
+    before: SyncReport | None = None
+    try:
+        before = await view.syncing.sync(progress=progress)
+    except _PUBLISHED as error:
+        failed = error  # the member to be revoked may have caused it
+    _refuse_itself(view, member)
+    with replica.transaction():
+        ring = replica.ring
+        if ring is None and failed is not None:
+            raise failed
+        assert ring is not None
+        frame = replica.store.frame
+        ek = None if ring.plain else replica.world.random(32)
+        at = next_hlc(frame.hlc, replica.world.now())
+        family = ring.view.ids_of(ring.view.family_of(member))
+        labels = [p.label for one in family if (p := ring.view.members.get(one))]
+        grown = operations.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands)
+        replica.set_ring(grown)
+        # It is in this command's own report; other devices say it at their next sync.
+        target = grown.view.family_of(member)
+        replica.note_shown(removal_key(target, member_id(root.admin_public)))
+    enrolled = operations.members_admitted_by(ring, member)
+    report = await _published(view, "the revoke", progress, before)
+    if failed is not None:
+        report.say(
+            "not-pulled",
+            f"the latest versions of others could not be merged before the revoke ({failed}), so it is based on the local "
+            "ones. Later texts of the revoked device wait for your decision: ipfsmem conflicts",
+        )
+    report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
+    stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
+    said = {one.id: one.label for one in removals(ring) if not one.lasting and target in one.by}
+    still = {one: label for one, label in said.items() if one in grown.view.revoked_by}
+    if stay or still:
+        report.say("stands", words_of_what_stands(stay, still, target))
+    if gone := {one: label for one, label in enrolled.items() if one not in stay}:
+        report.say("fell", f"out with it, for it alone let them in: {called(gone)}")
+    if back := {one: label for one, label in said.items() if one in grown.view.members}:
+        report.say(
+            "back",
+            f"back, for it alone had removed them: {called(back)}. Each goes on with its next sync. One that should be out, "
+            "a lost one for instance: ipfsmem member revoke ID",
+        )
+    return report
+
+
+def _refuse_itself(view: View, member: str) -> None:
+    """Refuse a device that revokes itself: it would create the new key, and so know it."""
+    ring = view.opened.replica.ring
+    if ring is not None and ring.view.family_of(member) == ring.view.family_of(view.opened.device):
+        raise UsageError(
+            f"{member} is this device, and a device cannot revoke itself: it would know the new key",
+            hint=f"On another device of this memory: ipfsmem member revoke {ring.view.family_of(member)} --wallet FILE "
+            "(in Python: unlock(), then members.revoke()).",
+        )
+
+
+async def _published(
+    view: View, what: str, progress: Progress | None, before: SyncReport | None
+) -> SyncReport:
+    """Publish the last statement of the ring; the report includes the sync `before` it. A failure says that the statement is stored on this
+    device and unpublished."""
+    try:
+        report = await view.syncing.sync(progress=progress)
+        report.after(before)
+        return report
+    except (ProviderError, *_PUBLISHED) as error:
+        view.opened.when_changed()
+        error.hint = f"{what[:1].upper()}{what[1:]} is created on this device and not published yet. Publish it with: ipfsmem sync"
+        raise
+
+
+@operation(
+    name="members.rename",
+    summary="Change a member's label",
+    right="admin",
+    about="memory",
+    raises=(
+        "MembershipError: the owner's keys are not loaded, or these may not rename `member`.",
+        "FormatError: `label` is invalid.",
+    ),
+    audit="keys label",
+    command="member rename",
+    idempotent=True,
+)
+async def rename(
+    view: View,
+    member: Annotated[str, Meta(description="An id of the member."), Cli(metavar="DEVICE")],
+    label: Annotated[str, Meta(description="Its label, for people.")],
+    *,
+    progress: OnProgress = None,
+) -> SyncReport:
+    """Change the label of a device, wallet or recovery phrase, on every device."""
+    from ipfsmem.causal.clock import next_hlc
+    from ipfsmem.ring import operations
+    from ipfsmem.sync.removals import whose_word
+    from ipfsmem.sync.revoke_notices import words_of_label
+
+    replica = view.opened.replica
+    root = view.syncing.require_root()
+    before = await view.syncing.sync(progress=progress)
+    with replica.transaction():
+        ring = replica.ring
+        assert ring is not None
+        at = next_hlc(replica.store.frame.hlc, replica.world.now())
+        grown = operations.relabel(ring, root.admin, member, label, since=at)
+        replica.set_ring(grown)
+        family = grown.view.family_of(member)
+        was, now = ring.view.members[family], grown.view.members[family]
+        mine = family == grown.view.family_of(view.opened.device)
+    if mine:  # for a later enrolment of this device
+        replica.save_config(replace(replica.config, label=label))
+    report = await _published(view, "the label", progress, before)
+    report.say("label", words_of_label(was, now, whose_word(ring, was.by)))
+    return report
+
+
+@operation(
+    name="members.rotate",
+    summary="Encrypt new texts with a new key",
+    right="admin",
+    about="memory",
+    raises=("MembershipError: the owner's keys are not loaded.",),
+    audit="keys rotate",
+    command="member rotate",
+)
+async def rotate(view: View, *, progress: OnProgress = None) -> SyncReport:
+    """Encrypt new texts with a new key. Existing texts keep their key."""
+    from ipfsmem.ring import operations
+
+    replica = view.opened.replica
+    root = view.syncing.require_root()
+    before = await view.syncing.sync(progress=progress)
+    with replica.transaction():
+        ring = replica.ring
+        assert ring is not None
+        ring = operations.rotate(ring, root.admin, replica.world.random(32))
+        replica.set_ring(ring)
+    report = await _published(view, "the new key", progress, before)
+    key = ring.view.sealing
+    if key is not None and not report.blocked:
+        report.say(
+            "rotated",
+            f"new texts are encrypted with key no. {key.epoch}; other devices use it from their next sync on. "
+            "Earlier texts keep their key, and anyone who has it can read them",
+        )
+    return report

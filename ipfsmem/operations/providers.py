@@ -1,17 +1,52 @@
-"""The operation `providers.list`: where a vault is published."""
+"""The operations on the providers of a vault: list, add, remove, check."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
 from msgspec.structs import replace
 
-from ipfsmem.operation import Items, View, operation
+from ipfsmem.errors import ConfigError, IncompleteError
+from ipfsmem.operation import Items, OnProgress, View, operation
 from ipfsmem.results import ProviderInfo
+from ipfsmem.sync.presence import Presence
 
 
 class ProviderList(Items[ProviderInfo], frozen=True, kw_only=True):
     """The providers to which the vault is published. It is a sequence of its `providers`."""
 
     providers: tuple[ProviderInfo, ...]
+
+
+class ProviderNames(Items[str], frozen=True, kw_only=True):
+    """The names of the providers of a vault, without secrets. It is a sequence of its `providers`."""
+
+    providers: tuple[str, ...]
+
+
+class ProvidersChecked(Items[Presence], frozen=True, kw_only=True):
+    """The presence of live data at each provider, a sequence of `providers`. `missing`: number of parts that are missing at providers
+    without pending uploads."""
+
+    providers: tuple[Presence, ...]
+    missing: int
+
+    def raise_if_unknown(self) -> None:
+        """Raise IncompleteError if the presence at a provider is unknown."""
+        if not self.providers:
+            raise IncompleteError(
+                "no provider of this vault stores blocks",
+                hint="Choose one that does: ipfsmem provider add SPEC",
+            )
+        unknown = [one for one in self.providers if one.state in ("unchecked", "waiting")]
+        if unknown:
+            error = IncompleteError(
+                f"it is unknown whether everything is at {', '.join(one.provider for one in unknown)}",
+                hint="Check again later: ipfsmem provider check",
+            )
+            error.hint = next((one.hint for one in unknown if one.hint), error.hint)
+            raise error
 
 
 @operation(
@@ -30,4 +65,101 @@ def list_(view: View) -> ProviderList:
     found = providers_in_use(view.opened.replica, view.syncing)
     return ProviderList(
         providers=tuple(replace(one, spec=shown_spec(one.spec), name=shown_spec(one.name)) for one in found)
+    )
+
+
+@operation(
+    name="providers.add",
+    summary="Add a provider",
+    right="admin",
+    about="memory",
+    raises=("ConfigError: an unknown provider, or one that cannot be opened.",),
+    audit="providers add",
+    idempotent=True,
+)
+def add(
+    view: View, spec: Annotated[str, Meta(description="The provider: a folder, or a kind with its address.")]
+) -> ProviderNames:
+    """Add a provider: from the next sync on the vault is published there too."""
+    from ipfsmem.parts.providers import provider_names, remember_providers
+    from ipfsmem.provider.contract import lasting_spec
+    from ipfsmem.provider.opening import Providers
+
+    replica, syncing = view.opened.replica, view.syncing
+    syncing.require_published()
+    spec = lasting_spec(spec)
+    (opened,) = syncing.pool.open_all([spec])
+    if spec not in replica.config.providers:
+        syncing.places = Providers((*syncing.places.each, opened))
+    remember_providers(replica, [*replica.config.providers, spec])
+    return ProviderNames(providers=tuple(provider_names(replica, syncing)))
+
+
+@operation(
+    name="providers.remove",
+    summary="Remove a provider; its data stays",
+    right="admin",
+    about="memory",
+    raises=("ConfigError: it is not a provider of the vault.",),
+    audit="providers remove",
+)
+def remove(
+    view: View, spec: Annotated[str, Meta(description="The provider, as `providers.list` shows it.")]
+) -> ProviderNames:
+    """Remove a provider: the vault is no longer published there. Its data stays there."""
+    from ipfsmem.parts.providers import provider_names, remember_providers
+    from ipfsmem.provider.contract import lasting_spec, shown_spec
+
+    replica, syncing = view.opened.replica, view.syncing
+    known = [*replica.config.providers]
+    named = [one for one in known if one in (spec, lasting_spec(spec))] or [
+        one for one in known if shown_spec(one) == spec
+    ]
+    if len(named) != 1:
+        raise ConfigError(
+            f"{shown_spec(spec)} is {'more than one' if named else 'not a'} provider of this vault",
+            hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}",
+        )
+    known.remove(named[0])
+    remember_providers(replica, known)
+    syncing.places = syncing.pool.open(known)
+    return ProviderNames(providers=tuple(provider_names(replica, syncing)))
+
+
+@operation(
+    name="providers.check",
+    summary="Check that each provider has all live data",
+    right="read",
+    about="memory",
+    raises=("ConfigError: no provider is set.",),
+)
+async def check(
+    view: View,
+    *,
+    repair: Annotated[bool, Meta(description="Upload missing blocks that are on this device.")] = False,
+    full: Annotated[
+        bool,
+        Meta(description="Read every block instead of asking for it, also of older kept versions."),
+    ] = False,
+    progress: OnProgress = None,
+) -> ProvidersChecked:
+    """Check that each provider has everything that a new device would need.
+
+    Asks for every block, and reads a sample; with `full` it reads all blocks, which takes as long as downloading the
+    vault. `repair` uploads also blocks that were given up before. An error of a provider is in its row, not raised.
+    """
+    from ipfsmem.sync.engine import check
+    from ipfsmem.sync.progress import no_progress
+
+    places = view.syncing.published_at()
+    found = await check(
+        view.opened.replica,
+        places.open,
+        repair=repair,
+        full=full,
+        not_opened=places.not_opened,
+        progress=progress or no_progress,
+    )
+    return ProvidersChecked(
+        providers=tuple(found), missing=sum(one.missing for one in found if one.state != "waiting")
     )

@@ -8,9 +8,9 @@ one is noted, and of a call only where and by whom: no argument but a scope and 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,8 +18,6 @@ from ipfsmem.errors import IpfsmemError, NotFoundError
 
 if TYPE_CHECKING:
     from ipfsmem.parts.vault_handle import VaultHandle
-
-T = TypeVar("T")
 
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
@@ -42,25 +40,17 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
         "put_back": "folders put-back",
     },
     "MemoryMembers": {
-        "revoke": "keys revoke",
-        "rotate": "keys rotate",
-        "relabel": "keys label",
         "new_words": "keys words",
     },
     "MemoryProviders": {
-        "add": "providers add",
-        "remove": "providers remove",
         "move": "providers move",
         "follow": "providers follow",
     },
     "MemoryVaults": {"add": "keys vaults"},
     "MemoryMaintenance": {
-        "salvage": "salvage",
-        "gc": "gc",
         "trust_clock": "check",
         "change_passphrase": "keys passphrase",
     },
-    "Syncing": {"sync": "sync"},
 }
 #: Those that write somebody's text.
 _WRITES: Final = frozenset(
@@ -187,15 +177,6 @@ def advise_on(opened: VaultHandle, word: str, method: str, result: Any, given: M
 
     repeats = acting().face not in (_LIBRARY.face, "cli")
     advise(opened.replica, collected, method, result, given, repeats=repeats)
-
-
-async def unaudited(work: Awaitable[T]) -> T:
-    """Something that a program does again and again by itself; nobody asked for it."""
-    token = _INSIDE.set(True)
-    try:
-        return await work
-    finally:
-        _INSIDE.reset(token)
 
 
 def scope_of(part: Any, said: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`memory.providers`: the providers of a vault: list, add, remove, test, check, move."""
+"""`memory.providers`: the providers of a vault: test, move, follow."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe
 from ipfsmem.published.layout import Layout
 from ipfsmem.results import ProviderInfo
-from ipfsmem.sync.engine import check, leading, look_there, move, sync
+from ipfsmem.sync.engine import leading, look_there, move, sync
 from ipfsmem.sync.forwarding import note_answer, unanswered_move
 from ipfsmem.sync.interval import SyncInterval, free_interval
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.names import member_names
-from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -57,24 +56,6 @@ class MemoryProviders(MemoryPart):
         """Publish at these providers while this vault is open; its configuration does not change."""
         self._syncing.places = Providers((*providers,))
 
-    async def check(
-        self, *, repair: bool = False, full: bool = False, progress: Progress = no_progress
-    ) -> list[Presence]:
-        """Check that all live data is at each provider: request every block and read the structure, with `full` read all data. `repair`
-        uploads missing blocks that are on this device, also those given up before.
-
-        An error of a provider is in its row, not raised.
-        """
-        places = self._syncing.published_at()
-        return await check(
-            self._replica,
-            places.open,
-            repair=repair,
-            full=full,
-            not_opened=places.not_opened,
-            progress=progress,
-        )
-
     async def test(self, provider: str | Provider) -> list[Step]:
         """Test a provider with real requests: upload, list, download, names, unpin. It sees nothing of the vault."""
         pool = ProviderPool(self._syncing.pool.home)
@@ -91,30 +72,6 @@ class MemoryProviders(MemoryPart):
     def policy(self, spec: str) -> dict[str, Any]:
         """Return the least-rights access policy of a bucket as JSON. ConfigError for providers without one."""
         return access_policy(spec)
-
-    def add(self, spec: str) -> None:
-        """Publish at a further provider from the next sync on. Raises ConfigError for an unknown provider."""
-        self._syncing.require_published()
-        spec = lasting_spec(spec)
-        (opened,) = self._syncing.pool.open_all([spec])
-        if spec not in self._replica.config.providers:
-            self._syncing.places = Providers((*self._syncing.places.each, opened))
-        self._remember([*self._replica.config.providers, spec])
-
-    def remove(self, spec: str) -> None:
-        """Stop publishing at a provider. Its data stays there. Raises ConfigError for a provider that is not in use."""
-        known = [*self._replica.config.providers]
-        named = [one for one in known if one in (spec, lasting_spec(spec))] or [
-            one for one in known if shown_spec(one) == spec
-        ]
-        if len(named) != 1:
-            raise ConfigError(
-                f"{shown_spec(spec)} is {'more than one' if named else 'not a'} provider of this vault",
-                hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}",
-            )
-        known.remove(named[0])
-        self._remember(known)
-        self._syncing.places = self._syncing.pool.open(known)
 
     async def move(
         self,
@@ -153,7 +110,7 @@ class MemoryProviders(MemoryPart):
         if isinstance(target, str):
             left = (source, lasting_spec(source or ""))
             stay = [spec for spec in before if source is not None and spec not in left]
-            self._remember([*stay, target])
+            remember_providers(self._replica, [*stay, target])
             self._syncing.places = self._syncing.pool.open([*stay, target])
             gone = [spec for spec in before if spec not in self._replica.config.providers]
         else:
@@ -276,7 +233,7 @@ class MemoryProviders(MemoryPart):
         stay = [one for one in known if self.shown(one) not in move.left]
         if len(known) == 1:
             stay = []  # the one place of this device, whatever it is called here
-        self._remember([*(one for one in stay if one != spec), spec])
+        remember_providers(self._replica, [*(one for one in stay if one != spec), spec])
         self._syncing.places = self._syncing.pool.open(self._replica.config.providers)
         with self._replica.transaction():
             note_answer(self._replica, move)
@@ -294,8 +251,15 @@ class MemoryProviders(MemoryPart):
         """Return an unanswered move by another device; None without one."""
         return unanswered_move(self._replica)
 
-    def _remember(self, specs: list[str]) -> None:
-        self._replica.save_config(msgspec.structs.replace(self._replica.config, providers=specs_of(specs)))
+
+def remember_providers(replica: Replica, specs: list[str]) -> None:
+    """Store the specs of the providers of a vault."""
+    replica.save_config(msgspec.structs.replace(replica.config, providers=specs_of(specs)))
+
+
+def provider_names(replica: Replica, syncing: Syncing) -> list[str]:
+    """Return the names of the providers of a vault, without secrets."""
+    return [*map(shown_spec, replica.config.providers)] or [one.name for one in syncing.places.open]
 
 
 def providers_in_use(replica: Replica, syncing: Syncing) -> list[ProviderInfo]:

@@ -25,7 +25,6 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memories.secret_check import SecretCheck, in_words
-from ipfsmem.parts.audit import unaudited
 from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.part import MemoryPart
@@ -136,7 +135,7 @@ class Syncing(MemoryPart):
         car: str | Path | None = None,
         progress: Progress | None = None,
     ) -> SyncReport:
-        """See `Memory.sync`."""
+        """Do the operation `sync`."""
         if provider is not None and self._open.mode.on_disk:
             self.use(provider)
         if not self._open.mode.on_disk:
@@ -321,7 +320,7 @@ class Syncing(MemoryPart):
         if self._open.mode.on_disk:
             self.published_at()
             self.agree(public_ok)
-        background = Background(lambda: unaudited(self.sync(allow=allow)), pace, on_attempt)
+        background = Background(lambda: self.sync(allow=allow), pace, on_attempt)
         self.background = background
         background.begin()
         if self._open.mode.published and self.unpublished():
@@ -353,11 +352,10 @@ class Syncing(MemoryPart):
             await self.flush()
 
     async def flush(self) -> SyncReport | None:
-        """See `Memory.flush`."""
-        self._open.scan()
+        """Publish pending changes during `autosync`. See `Memory.flush`."""
         background = self.background
-        if background is None:
-            return await self.sync() if self.unpublished() else None
+        assert background is not None
+        self._open.scan()
         waiting = self.unpublished() or background.failure is not None
         return await background.sync_now() if waiting else None
 

@@ -81,12 +81,12 @@ def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
     run.execute("UPDATE blocks SET data=x'00' WHERE digest IN (SELECT file FROM nodes)")
     b.replica.store.mark_outdated()
     b = lab.open("b")
-    found = b.maintenance.check()
+    found = b.check()
     assert any(finding.code == "state-damaged" for finding in found)
     with pytest.raises(StorageError, match="damaged"):
         b.files()
     lab.sync(b)
-    assert len(b.files()) == 200 and not [f for f in b.maintenance.check() if f.level == "error"]
+    assert len(b.files()) == 200 and not [f for f in b.check() if f.level == "error"]
     b.write("more", "written afterwards")
     lab.sync(b)
     lab.sync(a)
@@ -105,7 +105,7 @@ def test_damage_without_another_copy_remains_and_is_reported(lab: Lab) -> None:
     for _ in range(2):
         with pytest.raises(StorageError, match="damaged"):
             lab.sync(a)
-        assert [f.code for f in a.maintenance.check() if f.level == "error"].count("state-damaged") == 1
+        assert [f.code for f in a.check() if f.level == "error"].count("state-damaged") == 1
 
 
 def test_damage_is_an_exit_code(sealed: Cli) -> None:

@@ -203,7 +203,7 @@ def test_read_write_and_sync_warn_about_folder_not_ingested(
     assert missed.code == 4 and said in missed.err
     synced = sealed("sync")
     assert synced.code == 7 and said in synced.out and said not in synced.err
-    reported = sealed("sync", "--json").json["notices"]
+    reported = sealed("sync", "--json").json["report"]["notices"]
     assert [one["kind"] for one in reported] == ["folder"] and said in reported[0]["text"]
 
 
@@ -280,7 +280,7 @@ def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: C
     done = incomplete("sync")
     assert "long.md was skipped" in done.out and "binary.md was skipped" in done.out
     assert "notes.bin" not in done.out
-    report = incomplete("sync", "--json").json
+    report = incomplete("sync", "--json").json["report"]
     assert report["not_taken_in"] == 2
     (folder / "long.md").write_text("short\n")
     (folder / "binary.md").unlink()

@@ -172,14 +172,14 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
 
 def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.errors import ProviderUnavailable
-    from ipfsmem.parts.members import MemoryMembers
+    from ipfsmem.upkeep import Members
 
     sealed.ok("key", "phrase", "--json", key=KEY)
 
-    async def down(self: MemoryMembers, member: str, **more: Any) -> None:
+    async def down(self: Members, member: str, **more: Any) -> None:
         raise ProviderUnavailable("gone just now")
 
-    monkeypatch.setattr(MemoryMembers, "revoke", down)
+    monkeypatch.setattr(Members, "revoke", down)
     for more in (["--json"], []):
         result = sealed("key", "phrase", "--revoke-old", *more, key=KEY)
         assert result.code == 41 and "gone just now" in result.err
@@ -191,20 +191,20 @@ def test_a_revoke_that_is_not_everywhere_yet_says_so(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: list[str]
 ) -> None:
     """It said "Revoked" and ended with 0, where `member revoke` ends with 7: at the other provider the old words still work."""
-    from ipfsmem.parts.members import MemoryMembers
+    from ipfsmem.upkeep import Members
 
     other = tmp_path / "other stick"
     other.mkdir()
     sealed.ok("provider", "add", str(stick))
     sealed.ok("provider", "add", str(other))
     first = sealed.ok("key", "phrase", "--json", key=KEY).json
-    revoke = MemoryMembers.revoke
+    revoke = Members.revoke
 
-    async def revoke_with_one_away(self: MemoryMembers, member: str, **more: Any) -> Any:
+    async def revoke_with_one_away(self: Members, member: str, **more: Any) -> Any:
         other.rename(tmp_path / "away")
         return await revoke(self, member, **more)
 
-    monkeypatch.setattr(MemoryMembers, "revoke", revoke_with_one_away)
+    monkeypatch.setattr(Members, "revoke", revoke_with_one_away)
     done = sealed("key", "phrase", "--revoke-old", *as_json, key=KEY)
     assert done.code == 7 and "not published everywhere yet" in done.err
     assert as_json or ("Revoked: recovery words" in done.out and first["id"] in done.out)

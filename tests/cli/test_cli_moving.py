@@ -61,7 +61,7 @@ def test_conflict_copies_are_exported(clash: tuple[Cli, Cli], tmp_path: Path) ->
 
 def test_a_car_of_the_published_root(sealed: Cli, tmp_path: Path) -> None:
     sealed.ok("write", "secret_plan", "--body", "buy a lighthouse")
-    root = sealed.ok("sync", "--json").json["root"]
+    root = sealed.ok("sync", "--json").json["report"]["root"]
     car = tmp_path / "out.car"
     assert sealed.ok("export", "--car", str(car), "--json").json["root"] == root
     assert b"lighthouse" not in car.read_bytes() and b"secret_plan" not in car.read_bytes()

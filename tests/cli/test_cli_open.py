@@ -28,7 +28,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
 ) -> None:
     public.ok("write", "tone", "--type", "feedback", "--body", "direct")
     public.ok("timeline", "add", "met")
-    root = public.ok("sync", "--json").json["root"]
+    root = public.ok("sync", "--json").json["report"]["root"]
     monkeypatch.delenv("IPFSMEM_PROVIDER")
     other = Cli(tmp_path / "other", monkeypatch)
     assert "read it from" in other.fails(3, "open", root).err
@@ -46,7 +46,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
     other.fails(4, "open", "bafybeiaqihpb4m7wt6vvtafbr6lqn2ynakoghdo2kfobnd3kz6h7nyegvy")  # nobody has it
     sealed = Cli(tmp_path / "sealed", monkeypatch)
     sealed.ok("init", "-n", "s", "--no-wallet", "--unprotected-keys")
-    hidden = sealed.ok("sync", "-n", "s", "--json").json["root"]
+    hidden = sealed.ok("sync", "-n", "s", "--json").json["report"]["root"]
     assert "encrypted" in other.fails(10, "open", hidden).err
 
 
@@ -210,7 +210,7 @@ def test_nobody_is_told_to_write_into_anothers_memory(
 ) -> None:
     """Of an empty one: "No memories yet. Write one"."""
     public.ok("timeline", "add", "met")
-    root = public.ok("sync", "--json").json["root"]
+    root = public.ok("sync", "--json").json["report"]["root"]
     monkeypatch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
     empty = bare.ok("open", root)
     assert "No memories." in empty.err and "ipfsmem write" not in empty.err

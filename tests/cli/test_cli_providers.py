@@ -26,7 +26,7 @@ def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> Non
     assert first["capabilities"]["partial_car"] and not first["capabilities"]["dag"]
     assert first["root"] and first["at"] > 0 and second["root"] is None
     sealed.ok("write", "tone", "--body", "direct")
-    root = sealed.ok("sync", "--json").json["root"]
+    root = sealed.ok("sync", "--json").json["report"]["root"]
     assert [one["root"] for one in sealed.ok("provider", "list", "--json").json["providers"]] == [root, root]
     assert list((usb / "packs").glob("*.car"))
     assert str(usb) not in sealed.ok("provider", "remove", str(usb)).out
@@ -120,8 +120,10 @@ def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
     sealed.ok("status")
     done = sealed("sync", "--json")  # the folder takes it, and no other address is asked for anything
-    synced = done.json
-    assert done.code == 7 and synced["not_placed"] == ["pinata"]  # not everywhere is not everything
+    synced = done.json["report"]
+    assert done.code == done.json["exit_code"] == 7 and synced["not_placed"] == [
+        "pinata"
+    ]  # not everywhere is not everything
     assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
     listed = sealed.ok("provider", "list", "--json").json["providers"]
     assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]
@@ -142,14 +144,14 @@ def test_a_folder_is_the_same_from_everywhere(
     usb = str(tmp_path / "here" / "usb")
     monkeypatch.chdir(tmp_path / "here")
     for spec in ("./usb", "usb", "directory:usb", f"{usb}/", f"directory:{usb}"):
-        assert sealed.ok("provider", "add", spec, "--json").json == [str(stick), usb]
+        assert sealed.ok("provider", "add", spec, "--json").json == {"providers": [str(stick), usb]}
     monkeypatch.chdir(tmp_path / "there")
     sealed.ok("write", "tone", "--body", "direct")
-    root = sealed.ok("sync", "--json").json["root"]
+    root = sealed.ok("sync", "--json").json["report"]["root"]
     assert [one["root"] for one in sealed.ok("provider", "list", "--json").json["providers"]] == [root, root]
     monkeypatch.chdir(tmp_path / "here")
     sealed.fails(2, "vault", "move", usb, "--from", "./usb")
-    assert sealed.ok("provider", "remove", "./usb", "--json").json == [str(stick)]
+    assert sealed.ok("provider", "remove", "./usb", "--json").json == {"providers": [str(stick)]}
     other = Cli(tmp_path / "other", sealed._monkeypatch)
     other.ok("init", "--unprotected-keys", "--provider", "./usb", key=KEY)
     assert [one["spec"] for one in other.ok("provider", "list", "--json").json["providers"]] == [usb]
@@ -204,7 +206,7 @@ def test_provider_check_names_lost_blocks_and_repair_sends_them(sealed: Cli, sti
     for pack in (stick / "packs").iterdir():
         pack.unlink()
     assert "repaired: " in sealed.ok("sync").out
-    assert sealed.ok("sync", "--json").json["missing"] == 0
+    assert sealed.ok("sync", "--json").json["report"]["missing"] == 0
 
 
 def test_sync_reports_blocks_that_no_device_here_has(sealed: Cli, second: Cli, stick: Path) -> None:
@@ -225,11 +227,12 @@ def test_sync_reports_blocks_that_no_device_here_has(sealed: Cli, second: Cli, s
         pack.unlink()
     for _ in range(2):
         said = sealed("sync", "--json")
-        assert said.code == 44 and said.json["missing"] == 1
-        (told,) = [one["text"] for one in said.json["notices"] if one["kind"] == "missing"]
+        report = said.json["report"]
+        assert said.code == 44 and report["missing"] == 1
+        (told,) = [one["text"] for one in report["notices"] if one["kind"] == "missing"]
         assert str(raw_cid(digest)) in told
     second.ok("sync")
-    assert sealed.ok("sync", "--json").json["missing"] == 0
+    assert sealed.ok("sync", "--json").json["report"]["missing"] == 0
 
 
 def test_a_move_is_followed_when_a_person_says_so(

@@ -138,7 +138,7 @@ def test_named_version_comes_back_under_another_name(
     """The keys of the vault `work` do not open a version of the vault `default`, and the other way round."""
     bare.ok("init", "--vault", "work", "--wallet-vault", label, "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--vault", "work", "--body", f"of {label}")
-    version = bare.ok("sync", "--vault", "work", "--json").json["root"]
+    version = bare.ok("sync", "--vault", "work", "--json").json["report"]["root"]
     for here in ("nothing", "another wallet"):
         other = Cli(tmp_path / here, monkeypatch)
         if here != "nothing":

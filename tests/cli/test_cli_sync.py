@@ -16,7 +16,7 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli
 def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     assert "Published: " in sealed.ok("sync").out
-    said = second.ok("sync", "--json").json
+    said = second.ok("sync", "--json").json["report"]
     assert said["entries_changed"] == 1 and said["notices"] == []
     second.ok("write", "role", "--body", "engineer")
     for device in (second, sealed, second):
@@ -93,7 +93,7 @@ def test_a_folder_with_somebody_elses_memory(
     stranger.ok("init", "--unprotected-keys", key=OTHER_KEY)
     stranger.ok("write", "theirs", "--body", "x")
     stranger.ok("sync")
-    assert sealed.ok("sync", "--json").json["entries_changed"] == 0
+    assert sealed.ok("sync", "--json").json["report"]["entries_changed"] == 0
     assert sealed.ok("list").out == ""
 
 
@@ -196,5 +196,5 @@ def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second
     )
     second.ok("write", "tone", "--body", "nobody gets this")
     said = second("sync", "--json")
-    assert said.code == 27 and said.json["blocked"] == "revoked"
-    assert said.json["notices"]
+    assert said.code == said.json["exit_code"] == 27 and said.json["report"]["blocked"] == "revoked"
+    assert said.json["report"]["notices"]

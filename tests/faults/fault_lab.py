@@ -265,7 +265,7 @@ def lacks(held: Texts, wanted: Texts) -> Texts:
 
 def assert_sound(memory: Memory) -> None:
     """Every state node loads, every live text opens, both folders are what a rebuild makes of the same rows."""
-    assert [f for f in memory.maintenance.check() if f.level == "error"] == []
+    assert [f for f in memory.check() if f.level == "error"] == []
     replica = memory.replica
     with replica.reading():
         for name, entry in replica.store.entries():
@@ -311,7 +311,7 @@ def converge(*memories: Memory) -> None:
         assert other.timeline.read() == first.timeline.read()
         assert other.status().root == first.status().root
     for memory in memories:
-        assert [f for f in memory.maintenance.check() if f.level == "error"] == []
+        assert [f for f in memory.check() if f.level == "error"] == []
 
 
 @contextlib.contextmanager

@@ -132,7 +132,7 @@ def test_full_disk(small_disk: Path, mode: str) -> None:
     with closing(lab.open("a")) as (a,):
         assert texts(a) == expected
         assert len(a.timeline.read()) == 1
-        assert [f for f in a.maintenance.check() if f.level == "error"] == []
+        assert [f for f in a.check() if f.level == "error"] == []
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
@@ -460,7 +460,7 @@ def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
                     with pytest.raises(NotFoundError, match=r"not fetched|not on this disk"):
                         a.read(key)
                 assert all(event in events for event in a.timeline.read())
-                a.list(), a.index(), a.conflicts(), a.status(), a.maintenance.check()
+                a.list(), a.index(), a.conflicts(), a.status(), a.check()
                 a.write("after", "the flip")
                 a.note("after")
                 assert a.files()["after"].endswith(b"the flip\n")

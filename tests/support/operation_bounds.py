@@ -178,6 +178,7 @@ FREE: Final = frozenset(
         "sha256",
         "signature_passphrase_fd",
         "source",
+        "spec",
         "summarise",
         "tag",
         "take",

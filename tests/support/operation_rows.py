@@ -164,6 +164,8 @@ ROWS: Final = (
     Op("operations", {}, "vault log", "operations_list", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
     Op("members", {}, "member list", "members_list", "", "members.list"),
     Op("providers", {}, "provider list", "providers_list", "", "providers.list"),
+    Op("provider add", {"spec": "stick"}, "provider add", "", "", "providers.add", "providers add"),
+    Op("provider remove", {"spec": "stick"}, "provider remove", "", "", "providers.remove", "providers remove"),
     Op("index status", {}, "index status", "maintenance_index_status", "", "maintenance.index_status"),
     Op("reindex", {}, "index rebuild", "maintenance_reindex", "", "maintenance.reindex", "reindex"),
     Op("vacuum", {}, "", "maintenance_vacuum", "", "maintenance.vacuum", "vacuum"),
@@ -187,7 +189,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "is about members or providers of a vault": (
         "key derive", "member rename", "key passphrase", "member revoke", "member rotate", "key sheet", "member admit", "key vaults",
-        "key phrase", "provider add", "provider check", "provider follow", "vault move", "provider policy", "provider remove", "provider test",
+        "key phrase", "provider check", "provider follow", "vault move", "provider policy", "provider test",
         "vault repair", "vault compact", "vault diff", "vault list", "vault remove",
     ),
     "forgets all memories of a scope, each by `forget`": ("scope clear",),
@@ -205,19 +207,12 @@ WORDS_WITHOUT: Final = frozenset(
         "folders accept",
         "folders pause",
         "folders put-back",
-        "gc",
         "import",
-        "keys label",
         "keys passphrase",
-        "keys revoke",
-        "keys rotate",
         "keys vaults",
         "keys words",
-        "providers add",
         "providers follow",
         "providers move",
-        "providers remove",
-        "salvage",
     ]
 )
 #: Arguments that name nothing that exists, by parameter: an operation fails with one of them.

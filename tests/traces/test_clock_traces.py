@@ -42,7 +42,7 @@ def lab(tmp_path: Path) -> Iterator[Clocks]:
 
 
 def findings(memory: Memory, code: str) -> list[str]:
-    return [f"{found.text} {found.hint}" for found in memory.maintenance.check() if found.code == code]
+    return [f"{found.text} {found.hint}" for found in memory.check() if found.code == code]
 
 
 def once_in_2036(lab: Clocks) -> tuple[Memory, Memory, Memory]:

@@ -266,7 +266,7 @@ def test_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab, repaire
     """f3c: nobody could restore without it, and no name differs. The list leads a new device to a later ring; whoever has it sends it again."""
     a, c = two(shared, 2)
     asyncio.run(
-        a.members.relabel(c.status().device, "phone")
+        a.members.rename(c.status().device, "phone")
     )  # else later roots would have the ring of the lost pack
     shared.settle(a, c)
     record = asyncio.run(shared.provider("a").get_name(ipns_name(ROOT.head_public)))

@@ -69,7 +69,7 @@ STEPS: dict[str, Callable[[Memory, Memory], Callable[[Memory], object]]] = {
     "revoke the stranger's device": lambda b, m: lambda a: a.members.revoke(m.device),
     "rotate": lambda b, m: lambda a: a.members.rotate(),
     "new words": lambda b, m: lambda a: a.members.new_words(),
-    "another label": lambda b, m: lambda a: a.members.relabel(a.device, "desk"),
+    "another label": lambda b, m: lambda a: a.members.rename(a.device, "desk"),
 }
 
 

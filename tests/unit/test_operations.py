@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 from collections.abc import Iterable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -32,6 +33,8 @@ from ipfsmem.groups import (
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
+from ipfsmem.operations.sync import Synced
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.tools import toolset
 from ipfsmem.upkeep import Maintenance, Members, Operations, Providers
 
@@ -224,6 +227,36 @@ def test_recall_of_a_closed_memory_is_refused() -> None:
     for reader in (memory, stack):
         with pytest.raises(ClosedError, match="recall: the vault alex is closed"):
             reader.recall("music")
+
+
+def test_coroutine_is_checked_before_it_is_awaited(memory: Memory) -> None:
+    sync = load("sync")
+    for given, said in (
+        ({"provider": 3}, "sync: provider is .*, not int"),
+        ({"allow": "tone"}, "sync: allow is a list of texts, not str"),
+        ({"car": 3}, "sync: car is a text or a Path or None, not int"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            sync.run(memory._view(), given)
+    memory.close()
+    with pytest.raises(ClosedError, match="sync: the vault alex is closed"):
+        sync.run(memory._view(), {})
+
+
+def test_coroutine_is_listed_once_with_its_outcome(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        for work in (memory.sync, memory.scope("work").sync):
+            with pytest.raises(UsageError, match="never published"):
+                asyncio.run(work())
+        listed = memory.operations.list(operation="sync")
+    assert [(one.face, one.scope, one.outcome) for one in listed] == [("python", "", "UsageError")] * 2
+
+
+def test_result_with_an_exit_code_is_the_answer_of_other_interfaces() -> None:
+    sync = load("sync")
+    report = SyncReport(missing=1)
+    assert sync.answer is Synced and sync.result is SyncReport
+    assert sync.answered(report) == Synced(report=report, exit_code=44)
 
 
 def test_type_of_a_memory_here_is_found_and_an_unknown_one_refused(memory: Memory) -> None:

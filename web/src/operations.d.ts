@@ -368,6 +368,160 @@ export type RevisionText = {
   readonly text: string
 }
 
+/** The result of a sync. `exit_code`: that of the command; 0 if the sync was complete. */
+export type Synced = {
+  readonly report: SyncReport
+  readonly exit_code: number
+}
+
+/** The outcome of one sync. Bytes are those of blocks. */
+export type SyncReport = {
+  readonly root: string | null
+  readonly published: boolean
+  readonly adopted: boolean
+  readonly heads_joined: number
+  readonly entries_changed: number
+  readonly changed_in: Readonly<Record<string, number>>
+  readonly sources: readonly string[]
+  readonly changes: Changes
+  readonly conflicts: number
+  readonly not_fetched: number
+  readonly left_out: number
+  readonly not_taken_in: number
+  readonly not_used: string
+  readonly waits: string
+  readonly damaged: number
+  readonly blocks_received: number
+  readonly bytes_received: number
+  readonly blocks_sent: number
+  readonly bytes_sent: number
+  readonly missing: number
+  readonly unread: number
+  readonly not_placed: readonly string[]
+  readonly blocked: string
+  readonly new_identity: boolean
+  readonly seconds: number
+  readonly notices: readonly Notice[]
+}
+
+/** Keys of added, changed and removed memories by scope ("" is the default scope), sorted, and the number of further ones. */
+export type Changes = {
+  readonly added: Readonly<Record<string, readonly string[]>>
+  readonly changed: Readonly<Record<string, readonly string[]>>
+  readonly removed: Readonly<Record<string, readonly string[]>>
+  readonly unnamed: number
+}
+
+/** A notice for the user: `kind` is one word for programs. */
+export type Notice = {
+  readonly kind: string
+  readonly text: string
+  readonly detail: string
+  readonly provider: string
+}
+
+/** The state of a vault. Counts include all scopes. */
+export type Status = {
+  readonly namespace: string
+  readonly mode: Mode
+  readonly folder: string | null
+  readonly device: string
+  readonly memories: number
+  readonly events: number
+  readonly conflicts: number
+  readonly not_fetched: number
+  readonly unpublished: boolean
+  readonly root: string | null
+  readonly providers: readonly string[]
+  readonly vault: VaultConfig | null
+  readonly members: readonly string[]
+  readonly notices: readonly string[]
+  readonly files: readonly FolderFacts[]
+  readonly names_put: number | null
+  readonly presence: readonly Presence[]
+  readonly scopes: readonly ScopeCounts[]
+  readonly removed: readonly Removal[]
+  readonly unlocked_until: number | null
+  readonly hidden: number
+  readonly dreamed: number
+  readonly dream_failed: number
+  readonly waiting: readonly string[]
+}
+
+/** One of the four modes; its text is the one in `ipfsmem.json`. */
+export type Mode = 'encrypted-ipfs' | 'ipfs' | 'local' | 'none'
+
+/** Public values of the vault that this device pins. */
+export type VaultConfig = {
+  readonly tag: string
+  readonly name: string
+  readonly key_number: number
+  readonly address: string | null
+  readonly admin: string
+  readonly anchor: string
+  readonly passphrase: boolean
+}
+
+/** One linked folder, for people: `state` is "ok", "paused" or "not there", `note` says why; `remarks` are about its location. */
+export type FolderFacts = {
+  readonly path: string
+  readonly scope: string
+  readonly state: string
+  readonly files: number
+  readonly timeline: boolean
+  readonly note: string
+  readonly remarks: readonly string[]
+}
+
+/** The state of one provider's copy, for users and programs. `state`: `ok`; `missing`; `waiting`, a service that accepts whole trees does not serve all of it yet; `unchecked`, it cannot be checked or was not yet; `stopped`, resent blocks vanished again, so nothing more is sent automatically. Of `total` live blocks, `read` were just checked; `missing` are absent, `examples` are some of their CIDs; `sent` were resent. `at`: last check, `paused_until`: end of a requested pause, both in milliseconds since 1970. `hint`: what to do where a later check does not help. */
+export type Presence = {
+  readonly provider: string
+  readonly state: string
+  readonly total: number
+  readonly missing: number
+  readonly examples: readonly string[]
+  readonly read: number
+  readonly sent: number
+  readonly at: number | null
+  readonly text: string
+  readonly paused_until: number | null
+  readonly hint: string
+}
+
+/** The counts of one scope; "" is the unnamed scope. */
+export type ScopeCounts = {
+  readonly scope: string
+  readonly memories: number
+  readonly events: number
+  readonly conflicts: number
+  readonly not_fetched: number
+}
+
+/** A removed device (wallet, recovery phrase): `label` if still in the ring, `by` the ids that removed it. `lasting`: removed by a root, forever. Else only while statements of `by` are in force. */
+export type Removal = {
+  readonly id: string
+  readonly label: string
+  readonly by: readonly string[]
+  readonly lasting: boolean
+  readonly trusted: boolean
+}
+
+/** The findings of a check of this device, a sequence of them. `errors`: number of findings that are errors. */
+export type Examined = {
+  readonly findings: readonly Finding[]
+  readonly errors: number
+  readonly restored_files: number
+  readonly clock_back_ms: number
+}
+
+/** The result of one check. */
+export type Finding = {
+  readonly level: 'error' | 'ok' | 'warn'
+  readonly code: string
+  readonly text: string
+  readonly hint: string
+}
+
 /** All events that match, or a page of them. It is a sequence of its `events`. */
 export type EventPage = {
   readonly events: readonly (Readonly<Record<string, unknown>>)[]
@@ -889,15 +1043,6 @@ export type Member = {
   readonly heard: number | null
 }
 
-/** A removed device (wallet, recovery phrase): `label` if still in the ring, `by` the ids that removed it. `lasting`: removed by a root, forever. Else only while statements of `by` are in force. */
-export type Removal = {
-  readonly id: string
-  readonly label: string
-  readonly by: readonly string[]
-  readonly lasting: boolean
-  readonly trusted: boolean
-}
-
 /** The current encryption key: its number and its name. */
 export type SealingKey = {
   readonly epoch: number
@@ -985,6 +1130,9 @@ export type Operations = {
   'history': { method: 'GET', path: '/v1/memories/{key}/history', body: undefined, answer: History }
   'revision': { method: 'GET', path: '/v1/memories/{key}/history/{sha256}', body: undefined, answer: RevisionText }
   'restore': { method: 'POST', path: '/v1/restore', body: RestoreBody, answer: MemoryRecord }
+  'sync': { method: 'POST', path: '/v1/sync', body: undefined, answer: Synced }
+  'status': { method: 'GET', path: '/v1/status', body: undefined, answer: Status }
+  'check': { method: 'GET', path: '/v1/check', body: undefined, answer: Examined }
   'timeline.read': { method: 'GET', path: '/v1/events', body: undefined, answer: EventPage }
   'timeline.days': { method: 'GET', path: '/v1/events/days', body: undefined, answer: EventDays }
   'timeline.add': { method: 'POST', path: '/v1/events', body: TimelineAddBody, answer: Readonly<Record<string, unknown>> }

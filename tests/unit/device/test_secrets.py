@@ -168,7 +168,7 @@ def test_no_plaintext_on_disk(tmp_path: Path) -> None:
     look()
     memory.write("zebrakey", "quokka body again")
     memory.forget("zebrakey", reason="axolotl event")
-    memory.list(), memory.index(), memory.status(), memory.maintenance.check()
+    memory.list(), memory.index(), memory.status(), memory.check()
     look()
     memory.close()
     look()

@@ -556,7 +556,7 @@ def test_damaged_dreams_do_not_block_forgetting_or_dreaming(memory: Memory) -> N
             "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'dreams'"
         )
     assert not memory.dreams.list()
-    assert "dreams-damaged" in [one.code for one in memory.maintenance.check()]
+    assert "dreams-damaged" in [one.code for one in memory.check()]
     memory.write("x", "Something")
     memory.forget("x")
     said_twice_in(memory, "")

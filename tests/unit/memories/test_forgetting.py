@@ -61,7 +61,7 @@ def test_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
     lab.look()
     assert holding(lab) == []
     assert len(lab.memory.list()) == count
-    assert [finding for finding in lab.memory.maintenance.check() if finding.level == "error"] == []
+    assert [finding for finding in lab.memory.check() if finding.level == "error"] == []
     lab.memory.close()
 
 
@@ -108,7 +108,7 @@ def test_forgotten_session_leaves_nothing_after_one_collection(
     lab.again()
     lab.look()
     assert holding(lab) == [] and [one.key for one in lab.memory.list()] == ["other"]
-    assert [finding for finding in lab.memory.maintenance.check() if finding.level == "error"] == []
+    assert [finding for finding in lab.memory.check() if finding.level == "error"] == []
     lab.memory.close()
 
 

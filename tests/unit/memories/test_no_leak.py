@@ -191,6 +191,9 @@ PARTS: dict[type, str] = {
 }
 #: What changes something, or only says where one stands.
 NOT_READING = {
+    "sync",
+    "status",
+    "check",
     "write",
     "forget",
     "resolve",

@@ -97,7 +97,7 @@ def test_status_check_and_diff_cover_all_scopes(memory: Memory) -> None:
     status = memory.status()
     assert (status.memories, status.conflicts) == (2, 1)
     assert status.events == 3  # one in each scope that is left, and the forget
-    (finding,) = [found for found in memory.maintenance.check() if found.code == "conflicts"]
+    (finding,) = [found for found in memory.check() if found.code == "conflicts"]
     assert "work/tone" in finding.text
 
 

@@ -175,9 +175,7 @@ def test_the_newest_version_that_was_seen_is_known_again_and_that_is_said(lab: L
     report = lab.sync(b)
     assert "an older version of" in says(report, "stale")
     assert "rebuilt from" in says(report, "marks-damaged")
-    assert "marks-damaged" in [
-        one.code for one in b.maintenance.check()
-    ]  # where that sync fails nobody saw its report
+    assert "marks-damaged" in [one.code for one in b.check()]  # where that sync fails nobody saw its report
     lab.provider("b").faults.old_record = {}
     assert not says(lab.sync(b), "marks-damaged")
     lab.settle(a, b)

@@ -158,12 +158,12 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
         asyncio.run(a.maintenance.gc(drop_guarded="b"))
     assert asyncio.run(a.maintenance.gc(drop_guarded=["b", "c"], dry_run=True)).guards[0].dropped
     a.unlock(ROOT)
-    asyncio.run(a.members.relabel(m.device, "b"))
+    asyncio.run(a.members.rename(m.device, "b"))
     with pytest.raises(UsageError, match="several devices have the label b"):
         asyncio.run(a.maintenance.gc(drop_guarded="b"))
     assert guards(a)
     # An id given in full is that device, whatever another one is called; so is the beginning of it.
-    asyncio.run(a.members.relabel(m.device, b.device))
+    asyncio.run(a.members.rename(m.device, b.device))
     for first in (b.device, b.device[:6]):
         assert asyncio.run(a.maintenance.gc(drop_guarded=[first, m.device], dry_run=True)).guards[0].dropped
     with pytest.raises(NotFoundError, match="alone"):
@@ -313,7 +313,7 @@ def test_device_labelled_like_a_root_is_not_confused_with_it(lab: Lab) -> None:
         lab.sync(m)
         roots.append(says(lab.sync(a), "mass-delete").split("--drop-guarded ")[1].split()[0])
     a.unlock(ROOT)
-    asyncio.run(a.members.relabel(m.device, roots[1]))
+    asyncio.run(a.members.rename(m.device, roots[1]))
     done = asyncio.run(a.maintenance.gc(drop_guarded=roots[1], dry_run=True))
     assert [one.root for one in done.guards if one.dropped] == roots[1:]
 

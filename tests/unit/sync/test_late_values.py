@@ -67,7 +67,7 @@ def test_nobody_was_revoked(lab: Lab) -> None:
 def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
     late = [Late(place="tone", scope="", member="ab" * 8, dot="ab" * 8 + "-7")]
-    monkeypatch.setattr("ipfsmem.parts.members.late_writes", lambda replica: late)
+    monkeypatch.setattr("ipfsmem.parts.status.late_writes", lambda replica: late)
     monkeypatch.setattr("ipfsmem.operations.conflicts.late_writes", lambda replica: late)
     assert "after it was revoked" in sealed_home.ok("conflicts").out
     assert sealed_home.ok("conflicts", "--json").json["late"] == [
