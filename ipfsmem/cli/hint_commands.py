@@ -1,4 +1,4 @@
-"""Commands in hints, completed with the vault and scope of this call.
+"""Hints for the command line: without the part for Python, and their commands with the vault and scope of this call.
 
 A person who passed --vault, --home or --scope and runs a hint as printed reaches the same vault.
 """
@@ -19,6 +19,8 @@ _ANYWHERE: Final = frozenset(("demo", "config", "format", "help", "open", "serve
 _COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])(?: ([a-z-]+)(?![\w.]))?")
 #: A command in such a clause is for another device, where other names may apply.
 _ELSEWHERE: Final = re.compile(r"\b(?:[Aa]|[Aa]nother|that) device\b|\b[Oo]n devices\b|\btakes them along\b")
+#: The same advice for callers from Python.
+_FOR_PYTHON: Final = re.compile(r" \(in Python: (?:[^()]|\([^()]*\))*\)|; in Python: [^()]*(?=\))")
 #: A word quoted by `shlex.quote`: the name of a folder may look like a command, or have a full stop.
 _QUOTED: Final = re.compile(r"""(?<!\S)'[^']*'(?:"'"'[^']*')*""")
 #: The start of a clause, and the end of a command.
@@ -33,9 +35,15 @@ def advice(text: str) -> str:
     return with_call_options(clean(text), found if isinstance(found, Mapping) else {})
 
 
+def without_python(text: str) -> str:
+    """Return a hint without its part for callers from Python."""
+    return _FOR_PYTHON.sub("", text)
+
+
 def with_call_options(text: str, given: Mapping[str, Any]) -> str:
-    """Return the text, its commands with the `namespace`, `home` and `scope` that were given as flags, unless they name their
-    own."""
+    """Return the text without its part for Python, its commands with the `namespace`, `home` and `scope` that were given as
+    flags, unless they name their own."""
+    text = without_python(text)
     if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
         return text
     told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.cli.hint_commands import with_call_options
+from ipfsmem.cli.hint_commands import with_call_options, without_python
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, hints
 
@@ -121,7 +121,7 @@ def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> No
     for text in (
         "Run on a device that has the missing data: ipfsmem sync",
         "If this machine's clock is right, on that device: ipfsmem vault check.",
-        "On another device of this memory: ipfsmem member revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).",
+        "On another device of this memory: ipfsmem member revoke ID --wallet FILE.",
         "Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         "Install ipfsmem again.",
     ):
@@ -132,13 +132,29 @@ def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> No
     )
 
 
+def test_hints_on_the_command_line_have_no_part_for_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Cli(tmp_path, monkeypatch).fails(2, "init", "--unprotected-keys").err
+    assert "--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.\n" in refused
+    assert (
+        with_call_options(
+            "ipfsmem member revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).", {}
+        )
+        == "ipfsmem member revoke ID --wallet FILE."
+    )
+    assert with_call_options("(try --context; in Python: contexts=)", {}) == "(try --context)"
+    for one in hints():
+        assert "in Python:" not in without_python(one.text), one
+
+
 def test_every_hint_is_said_for_here_or_for_another_device() -> None:
     """What stays as it is names another device, or a command that has to do with no memory of this one."""
     for one in hints():
         if (
             "ipfsmem " in one.text
             and FILLED not in one.text
-            and with_call_options(one.text, GIVEN) == one.text
+            and with_call_options(one.text, GIVEN) == without_python(one.text)
         ):
             assert re.search(
                 r"([Aa]nother|[Aa]|that) device|ipfsmem (format|open|serve|process|again|config|help|mcp;)",
