@@ -1,7 +1,7 @@
 """Private, portable memory for AI agents.
 
-The public face: these names, the answers in `ipfsmem.results` and the classes in `ipfsmem.errors`; everything else may change without notice. They are
-imported when they are first used, so that `import ipfsmem` costs nothing.
+The public face: these names, the methods of `Memory` with the fields of their results, and the classes in `ipfsmem.errors`; everything else may change
+without notice, also the module of a result. They are imported when they are first used, so that `import ipfsmem` costs nothing.
 """
 
 from __future__ import annotations

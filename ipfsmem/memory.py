@@ -210,7 +210,7 @@ class Memory(MemoryMethods):
 
     @functools.cached_property
     def maintenance(self) -> Maintenance:
-        """Deletion of old versions, checks, repair, and this device's passphrase."""
+        """Deletion of old versions, repair, the index, and this device's passphrase."""
         from ipfsmem.upkeep import Maintenance
 
         return Maintenance(self._open, self._syncing)

@@ -395,6 +395,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     waits: bool = False
     #: Whether a server runs it on the memory opened once more, as it takes long.
     beside: bool = False
+    #: Whether a server imports the edits of linked folders first, which fails on a damaged disk.
+    ingests: bool = True
     #: The name, if it is not that of the function, after that of its package in `operations`: `sessions.add`.
     name: str = ""
 

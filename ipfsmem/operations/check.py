@@ -21,8 +21,8 @@ class Examined(Items[Finding], frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     errors: int
     #: Number of plain files that were rewritten, and by how much the clock of writes was set back.
-    restored_files: int = 0
-    clock_back_ms: int = 0
+    restored_files: int
+    clock_back_ms: int
 
 
 @operation(
@@ -31,6 +31,7 @@ class Examined(Items[Finding], frozen=True, kw_only=True):
     about="memory",
     command="vault check",
     http="GET /v1/check",
+    ingests=False,
 )
 def check(view: View) -> Examined:
     """Check this device's copy: database, blocks, signatures, keys, files and clock.
@@ -52,7 +53,8 @@ def check(view: View) -> Examined:
                 miss(replica.db)
             if STATE_DAMAGED in codes:
                 replica.db.set_meta(meta.DAMAGED_STATE, b"1")
-    return Examined(findings=tuple(found), errors=sum(one.level == "error" for one in found))
+    errors = sum(one.level == "error" for one in found)
+    return Examined(findings=tuple(found), errors=errors, restored_files=0, clock_back_ms=0)
 
 
 def _counted(opened: VaultHandle) -> Finding:

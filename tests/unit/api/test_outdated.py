@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.agents.session_text import prompt_text, session_text
+from ipfsmem.errors import StorageError
 from ipfsmem.holding import Holder
 from ipfsmem.tools import toolset
 from tests.support.api_lab import Client, asked, good, opener
@@ -46,6 +47,22 @@ def test_answers_over_http_say_that_a_file_could_not_be_read(tmp_path: Path, fol
     memory = opener(tmp_path / "home")()
     memory.folders.attach(folder)
     memory.close()
+    asked(tmp_path / "home", ask)
+
+
+def test_check_reports_findings_though_edits_of_folders_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise StorageError("no space left on the disk")
+
+    async def ask(client: Client) -> None:
+        monkeypatch.setattr("ipfsmem.parts.folders.MemoryFolders.ingest_edits", full)
+        assert (await client.get("/v1/memories")).status == 507
+        checked, _ = await good(client.get("/v1/check"))
+        assert checked["findings"] and checked["errors"] == 0
+
+    opener(tmp_path / "home")().close()
     asked(tmp_path / "home", ask)
 
 
