@@ -1,4 +1,4 @@
-"""Providers: the contract, opening, outages, probing and abilities.
+"""Providers: the contract, opening, probing and abilities.
 
 The providers themselves are a separate package, found by entry point.
 """

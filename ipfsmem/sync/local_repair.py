@@ -1,7 +1,7 @@
 """Repair of this device's own data: lost objects of the state, damaged notes, and damaged nodes of the state.
 
-Lost objects are left out of roots and requested again; damaged reference counts are recounted. Four values in
-`meta`, set and read here, say what is due.
+Lost objects are left out of roots and requested again; damaged reference counts are recounted. Values in `meta`
+say what is due. A read that misses a text imports this module: what only a sync uses is imported in functions.
 
 Damaged notes about other devices and providers are dropped before a sync, and rebuilt where possible. Without
 such a row or value, more is read, stored, requested or counted again; with it, every sync would end. No text of
@@ -18,22 +18,20 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
-from ipfsmem.content.fetch import drive_async
-from ipfsmem.content.reader import Reader
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import let_go, state_folder
 from ipfsmem.device.tables import damaged_rows, marks, meta, reports
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.errors import DamagedError, IpfsmemError
-from ipfsmem.provider.contract import Provider
-from ipfsmem.published.root_reader import MAX_NODE, read_root
-from ipfsmem.sync.fetch import Fetcher
-from ipfsmem.sync.report import Notices
 from ipfsmem.sync.times import DAY_MS, passed
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
+    from ipfsmem.content.reader import Reader
+    from ipfsmem.provider.contract import Provider
+    from ipfsmem.sync.fetch import Fetcher
+    from ipfsmem.sync.report import Notices
 
 #: Replacement of a damaged `meta` value by name; None to remove it.
 NOTES: Final[dict[str, bytes | None]] = {
@@ -165,6 +163,8 @@ async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
     """Repair the damaged state nodes met by any process; tell whether all known ones are repaired."""
     if replica.db.get_meta(meta.DAMAGED_STATE) is None:
         return False
+    from ipfsmem.sync.fetch import Fetcher
+
     fetcher = Fetcher(replica.db, providers)
     tried: set[tuple[str, bytes]] = set()
     while damaged := _damaged_parts(replica):
@@ -199,6 +199,9 @@ async def _repair_part(replica: Replica, fetcher: Fetcher, prefix: str, digest: 
     root = replica.db.get_meta(meta.ROOT)
     if root is None:
         return
+    from ipfsmem.content.fetch import drive_async
+    from ipfsmem.content.reader import Reader
+
     try:
         reading = _file_in(Reader(), parse_cid(root.decode()), prefix, replica.codec.extension)
         stored = await drive_async(reading, fetcher.get)
@@ -209,6 +212,8 @@ async def _repair_part(replica: Replica, fetcher: Fetcher, prefix: str, digest: 
 
 def _file_in(reader: Reader, root: CID, prefix: str, extension: str) -> Fetch[bytes]:
     """Return the file of node `prefix` in a root."""
+    from ipfsmem.published.root_reader import MAX_NODE, read_root
+
     state = (yield from read_root(reader, root)).state
     if state is None:
         raise DamagedError(f"version {root} holds no state")

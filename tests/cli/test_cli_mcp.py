@@ -549,7 +549,7 @@ def test_the_official_client_over_http(home: Path) -> None:
             play(work)
 
 
-def test_mcp_address_not_of_this_machine_is_refused_with_a_way_out(
+def test_mcp_over_http_refuses_bad_addresses_ports_and_tokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this process, as nothing is served."""

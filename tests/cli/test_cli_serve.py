@@ -236,7 +236,7 @@ def test_one_folder_served_twice_and_used_directly_at_the_same_time(tmp_path: Pa
             assert {key: each.read(key).file.body for key in keys} == keys  # type: ignore[union-attr]
 
 
-def test_peer_requests_require_the_token(tmp_path: Path) -> None:
+def test_peer_requires_the_token_for_pins_and_writes(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with served(kept, "--create", token=f"  {TOKEN}\n") as url:
         assert ask(url, "/psa/pins")[0] == 200, "what ends a line in a file is no part of a token"

@@ -150,6 +150,15 @@ def test_a_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, 
     assert not {"typing_extensions", "inspect"} & set(loaded)
 
 
+def test_read_of_a_missing_text_notes_it_without_loading_sync() -> None:
+    """Such a read imports this module to note that the text is missing."""
+    code = "import json, sys; import ipfsmem.sync.local_repair; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert not (HEAVY | {"ipfsmem.sync.report", "ipfsmem.provider.contract"}) & loaded
+    assert not [name for name in loaded if name.startswith(tuple(f"ipfsmem.{one}" for one in ELSEWHERE))]
+
+
 def test_a_sync_loads_no_ranking_and_counts_nothing(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}

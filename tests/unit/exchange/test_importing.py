@@ -267,7 +267,7 @@ def test_a_graph_that_says_one_entity_again_costs_no_more_than_it_is_long() -> N
     ['{"brain_hash":"x","memories":5}', '[{"content":"x","createdAt":' + "9" * 400 + "}]"],
     ids=["no list", "a number that no clock has"],
 )
-def test_malformed_export_is_a_format_error(text: str) -> None:
+def test_malformed_export_is_reported(text: str) -> None:
     """Both ended as a fault of the program itself."""
     try:
         found = list(read_three_ws(one_file("x.json", text.encode())))
