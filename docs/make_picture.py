@@ -47,7 +47,7 @@ def text() -> str:
                 f'<text x="{LEFT}" y="{y}" fill="{PROMPT}">$ <tspan fill="{TEXT}" font-weight="bold">{escape(line[2:])}</tspan></text>'
             )
         else:
-            colour = DIM if line.startswith(("#", "...")) else BACK if "It is back" in line else TEXT
+            colour = DIM if line.startswith(("#", "...")) else BACK if "Restored" in line else TEXT
             drawn.append(f'<text x="{LEFT}" y="{y}" fill="{colour}">{escape(line)}</text>')
     return "\n".join([*drawn, "</g>", "</svg>", ""])
 

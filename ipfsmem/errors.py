@@ -45,7 +45,7 @@ from typing import Any
 
 
 class IpfsmemError(Exception):
-    """Something went wrong"""
+    """Unclassified error"""
 
     exit_code = 1
     hint = ""
@@ -120,7 +120,7 @@ class IncompleteError(IpfsmemError):
 
 
 class DeclinedError(IpfsmemError):
-    """The question was answered with no, so nothing was changed"""
+    """Declined at a prompt; nothing was changed"""
 
     exit_code = 8
 
@@ -159,7 +159,7 @@ class DamagedError(FormatError):
 
 
 class SealError(IpfsmemError):
-    """Keys, signatures and encryption"""
+    """Cryptographic error"""
 
     exit_code = 20
 

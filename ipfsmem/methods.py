@@ -130,11 +130,11 @@ class StackMethods:
         return list_.run(self._view(), {"type": type, "tag": tag, "category": category, "match": match, "limit": limit, "cursor": cursor, "hidden": hidden, "expired": expired})
 
     def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> MemoryRecord | None:
-        """Read one memory, byte for byte; return nothing if it does not exist.
+        """Read one memory, byte for byte.
 
-        If several scopes have the memory, the first one returns it; your own text takes precedence over a
-        text of others. `conflict` and `root` read the first scope only. The result has the scope and the
-        device of the text, its SHA-256 and its conflicts.
+        Of several scopes, the first one with the memory is read; your own text takes precedence over another
+        person's. `conflict` and `root` read the first scope only. Each text has its scope, its device, its
+        SHA-256 and its conflicts.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -333,7 +333,7 @@ class MemoryMethods(StackMethods):
     def resolve(self, key: str, text: bytes | str | None = None, *, seen: MemoryRecord | Conflict | tuple[str, ...] | str, keep: bool = False, take: str | None = None) -> Resolved:
         """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
 
-        A text that arrived later is kept: `seen` is then out of date, and nothing is replaced.
+        If another text has arrived since, `seen` is out of date, and nothing changes.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -368,14 +368,14 @@ class MemoryMethods(StackMethods):
     def approve(self, key: str | None = None, *, copy: str | None = None, source: str | None = None) -> Approved:
         """Approve a pending text: the memory `key`, or one alternative.
 
-        It becomes your own text and replaces the current one. Read it first: agents are given the texts that
-        you approve. With `source`, a memory with several texts stays pending, and so does a text that only
-        its header assigns to the import. A person's act: never call it for a model.
+        It becomes your own text and replaces the current one. Read it first: agents get the texts that you
+        approve, so a person decides, never a model. With `source`, memories with several texts stay pending,
+        and so do texts whose only link to the import is their header.
 
         Args:
             key: The memory to approve.
             copy: Which text of the memory, if there are several: a name from `conflicts`.
-            source: Everything that imports of this program brought on this device, including sessions.
+            source: Every text and session that imports of this program added on this device.
 
         Raises:
             NotFoundError: there is no such memory or copy, or the import brought nothing that can be approved.
@@ -963,7 +963,7 @@ class FactMethods:
     def delete(self, key: str, *, reason: str = '', seen: str | None = None) -> Fact:
         """Delete a fact on every device. `fact restore` restores it; `forget` also deletes its earlier texts.
 
-        A text that somebody writes concurrently stays.
+        A concurrent edit survives.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -1265,7 +1265,7 @@ class GraphMethods:
         return relations.run(self._view(), {"entity": entity, "type": type, "limit": limit})
 
     def query(self, entity: str, type: str | None = None) -> Entities:
-        """List the entities to which the relations of one entity lead, or those of one type.
+        """List the entities that the relations of an entity point to, optionally of one type only.
 
         Args:
             entity: Key or name of an entity.
@@ -1567,7 +1567,7 @@ class ScopeMethods:
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
             title: Title; it can be changed later.
-            kind: workspace: a project. user: a person. agent: an agent.
+            kind: Its subject: a project (workspace), a person (user) or an agent.
             ids: IDs of its project, such as a repository ID.
 
         Raises:
@@ -1904,7 +1904,7 @@ class MaintenanceMethods:
         def _view(self) -> View: ...
 
     def index_status(self) -> SearchIndexStatus:
-        """Show the parts of the index and how far it is behind. The next recall updates it.
+        """Show the size of the index, its memories, and how many changed since. The next recall updates it.
         """
         from ipfsmem.operations.maintenance import index_status
 

@@ -67,14 +67,13 @@ def _show_approved(done: Approved, asked: Asked) -> None:
     texts = sum(not one.session for one in done)
     messages = sum(one.messages for one in done)
     if texts or not messages:
-        click.echo(f"{count(texts, 'text is', 'texts are')} your own word now.")
+        click.echo(f"Approved {count(texts, 'text')}.")
     if messages:
         _show_messages(messages, len({one.session for one in done} - {""}))
 
 
 def _show_messages(messages: int, sessions: int) -> None:
-    are = "is" if messages == 1 else "are"
-    click.echo(f"{count(messages, 'message')} of {count(sessions, 'session')} {are} your own word now.")
+    click.echo(f"Approved {count(messages, 'message')} of {count(sessions, 'session')}.")
 
 
 command = operation_command(

@@ -221,7 +221,10 @@ def _show_status(context: CommandContext, found: DreamStatus, asked: Asked) -> N
 
 @cli_command("on", short_help="Turn on automatic dreams for this vault")
 def on_command(context: CommandContext) -> None:
-    """Turn on automatic dreams for this vault on this device, if the settings allow them."""
+    """Turn on automatic dreams, which tidy up memories, for this vault on this device.
+
+    The setting `dream.enabled` must allow them.
+    """
     _switch(context, True)
 
 

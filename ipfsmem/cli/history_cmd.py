@@ -33,7 +33,7 @@ def _show(context: CommandContext, found: History, asked: Asked) -> None:
             one.label,
             (one.sha256[:16] if is_terminal() else one.sha256) if one.sha256 is not None else "forgotten",
             size(one.size) if one.size is not None else "" if one.sha256 is None else "not kept here",
-            ", ".join(filter(None, (one.now, "" if one.own else "others' word"))),
+            ", ".join(filter(None, (one.now, "" if one.own else "pending"))),
             one.root or "",
         )
         for one in found.versions

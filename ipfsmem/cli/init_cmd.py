@@ -411,7 +411,7 @@ def _print_text(made: _Result) -> None:
     memory, status = made.memory, made.memory.status()
     address = status.vault.address if status.vault else None
     if made.restored:
-        headline = f"This wallet has a vault there. {what_came_back(status, memory.restored)}"
+        headline = f"Found this wallet's vault. {what_came_back(status, memory.restored)}"
     elif made.vaults:
         headline = f"Created a new vault, {status.namespace}: this wallet had none of this name there."
     else:

@@ -184,11 +184,11 @@ def what_came_back(status: Status, restored: SyncReport | None) -> str:
     if restored is not None and restored.damaged:
         return advice(f"A part is back: {amount} For more: ipfsmem vault repair")
     if restored is not None and restored.unread:
-        return advice(f"It is back, but newer texts may be missing: {amount} Get them: ipfsmem sync")
+        return advice(f"Restored, but newer texts may be missing: {amount} Get them: ipfsmem sync")
     if restored is not None and restored.not_fetched:
         missing = count(restored.not_fetched, "text")
-        return advice(f"It is back, but {missing} could not be fetched: {amount} Retry: ipfsmem sync")
-    return f"It is back: {amount}"
+        return advice(f"Restored, but {missing} could not be fetched: {amount} Retry: ipfsmem sync")
+    return f"Restored: {amount}"
 
 
 def print_remarks(status: Status) -> None:

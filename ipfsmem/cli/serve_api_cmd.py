@@ -66,9 +66,9 @@ def command(
 ) -> None:
     """Serve the unlocked vault to programs on this machine over HTTP, until Ctrl-C.
 
-    It listens on 127.0.0.1 by default and requires a token: one from `ipfsmem token new`, which can be
-    limited to scopes and to reading, or IPFSMEM_API_TOKEN, or --token-fd. Without any, it creates one
-    with full access and prints it once. `ipfsmem serve peer` is a different server: it stores encrypted
+    It listens on 127.0.0.1 by default. Programs need a token: create one with `ipfsmem token new`, for
+    some scopes or for reading only, or set IPFSMEM_API_TOKEN or --token-fd; otherwise the server prints
+    a new token with full access once. `ipfsmem serve peer` is a different server: it stores encrypted
     blocks for your other devices.
     """
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories

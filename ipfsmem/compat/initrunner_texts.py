@@ -33,7 +33,7 @@ class AnswerEntry(NamedTuple):
 
 
 def category(text: str) -> str:
-    """Return a category in InitRunner's form: `User Prefs!` is `user_prefs`, a text without a letter of a to z `general`."""
+    """Return a category in InitRunner's form: `User Prefs!` is `user_prefs`; `general` if no character of a-z, 0-9 is left."""
     return _other.sub("_", text.lower()).strip("_") or "general"
 
 

@@ -2,7 +2,7 @@
 
 One sealed row that never leaves this device: a sealed vault has nothing of it in the clear, except the copies of programs'
 settings that `connect` keeps in `.agents/`; those of Claude Code name its projects. The ids of a folder are read in
-`agents/repositories.py`; whether it is the connected one is decided in `agents/projects.py`.
+`files/repositories.py`; whether it is the connected one is decided in `agents/projects.py`.
 """
 
 from __future__ import annotations

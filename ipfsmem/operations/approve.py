@@ -12,7 +12,7 @@ from ipfsmem.operation import Cli, Items, View, operation
 
 
 class Approved(Items[PendingText], frozen=True, kw_only=True):
-    """The texts and messages that are the person's own word now. It is a sequence of its `approved`."""
+    """The approved texts and messages, a sequence of them."""
 
     approved: tuple[PendingText, ...]
 
@@ -48,20 +48,20 @@ def approve(
         Meta(
             min_length=1,
             max_length=64,
-            description="Everything that imports of this program brought on this device, including sessions.",
+            description="Every text and session that imports of this program added on this device.",
         ),
         Cli(
             "from",
             metavar="NAME",
-            help="Everything that `ipfsmem import --from NAME` added on this device, with sessions. `ipfsmem approve --list`: only these.",
+            help="Every text and session that `ipfsmem import --from NAME` added on this device. With --list: list only these.",
         ),
     ] = None,
 ) -> Approved:
     """Approve a pending text: the memory `key`, or one alternative.
 
-    It becomes your own text and replaces the current one. Read it first: agents are given the texts that
-    you approve. With `source`, a memory with several texts stays pending, and so does a text that only
-    its header assigns to the import. A person's act: never call it for a model.
+    It becomes your own text and replaces the current one. Read it first: agents get the texts that you
+    approve, so a person decides, never a model. With `source`, memories with several texts stay pending,
+    and so do texts whose only link to the import is their header.
     """
     if (key is None) == (source is None):
         raise UsageError("give exactly one of key and source")

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @operation(
     name="maintenance.index_status",
-    summary="Show the index and how far it is behind",
+    summary="Show the size and state of the index",
     right="read",
     about="memory",
     command="index status",
     http="GET /v1/index",
 )
 def index_status(view: View) -> SearchIndexStatus:
-    """Show the parts of the index and how far it is behind. The next recall updates it."""
+    """Show the size of the index, its memories, and how many changed since. The next recall updates it."""
     from ipfsmem.device.recall_image import image_notice, images
     from ipfsmem.memories.search_index import kept_index
 

@@ -61,11 +61,11 @@ def read(
         Except(("cli", "http", "mcp")),
     ] = True,
 ) -> MemoryRecord | None:
-    """Read one memory, byte for byte; return nothing if it does not exist.
+    """Read one memory, byte for byte.
 
-    If several scopes have the memory, the first one returns it; your own text takes precedence over a
-    text of others. `conflict` and `root` read the first scope only. The result has the scope and the
-    device of the text, its SHA-256 and its conflicts.
+    Of several scopes, the first one with the memory is read; your own text takes precedence over another
+    person's. `conflict` and `root` read the first scope only. Each text has its scope, its device, its
+    SHA-256 and its conflicts.
     """
     opened = view.opened
     memories = opened.memories.in_scope(view.scope)

@@ -60,7 +60,7 @@ def resolve(
 ) -> Resolved:
     """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
 
-    A text that arrived later is kept: `seen` is then out of date, and nothing is replaced.
+    If another text has arrived since, `seen` is out of date, and nothing changes.
     """
     if sum((keep, take is not None, text is not None)) != 1:
         raise UsageError("choose one: keep, take or text")

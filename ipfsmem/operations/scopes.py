@@ -133,7 +133,7 @@ def make(
     *,
     title: Annotated[str | None, Meta(description="Title; it can be changed later.")] = None,
     kind: Annotated[
-        Kind, Meta(description="workspace: a project. user: a person. agent: an agent.")
+        Kind, Meta(description="Its subject: a project (workspace), a person (user) or an agent.")
     ] = "workspace",
     ids: Annotated[
         Iterable[ProjectId],

@@ -299,7 +299,7 @@ def test_the_same_wallet_elsewhere_gets_its_memory_back(
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
     said = other.ok("init", "--unprotected-keys", key=KEY).out
-    assert "It is back: 1 memory, 0 events." in said
+    assert "Restored: 1 memory, 0 events." in said
     assert other.ok("read", "tone").out == sealed.ok("read", "tone").out
 
 
@@ -650,7 +650,7 @@ def test_nothing_is_made_and_it_is_said(
     assert not other.home.exists() or not list(other.home.iterdir())
     peer.everything = None
     if command == "init":
-        assert "It is back" in other.ok("init", "--unprotected-keys", key=KEY).out
+        assert "Restored" in other.ok("init", "--unprotected-keys", key=KEY).out
     else:
         other.ok("recover", "--unprotected-keys", stdin=" ".join(words).encode())
 
@@ -667,7 +667,7 @@ def test_a_place_that_takes_nothing_is_enough_to_bring_it_back(
         said = other.ok("init", "--unprotected-keys", key=KEY).out
     else:
         said = other.ok("recover", "--unprotected-keys", stdin=" ".join(words).encode()).out
-    assert "It is back" in said and "not published: " in said and "ipfsmem sync" in said and "token" in said
+    assert "Restored" in said and "not published: " in said and "ipfsmem sync" in said and "token" in said
     other.ok("write", "tone", "--body", "direct")
     other.fails(42, "sync")
     monkeypatch.setenv("PEER_TOKEN", TOKEN)
@@ -714,7 +714,7 @@ def test_recover_with_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: pytes
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
-    assert "It is back: 1 memory" in other.ok("recover", "--unprotected-keys", key=KEY).out
+    assert "Restored: 1 memory" in other.ok("recover", "--unprotected-keys", key=KEY).out
     assert other.ok("read", "tone").out == sealed.ok("read", "tone").out
 
 
@@ -762,10 +762,10 @@ def test_a_public_memory_is_brought_back_as_one_only_when_that_is_said(
     )
     assert not other.home.exists() or not list(other.home.iterdir())
     result = other.ok("recover", "--mode", "ipfs", stdin=" ".join(words).encode())
-    assert "It is back" in result.out and "sync --yes-public" in result.err
+    assert "Restored" in result.out and "sync --yes-public" in result.err
     other.ok("write", "tone", "--body", "direct")
     other.fails(31, "sync")
     other.ok("sync", "--yes-public")
     third = Cli(tmp_path / "third", monkeypatch)
-    assert "It is back: 1 memory" in third.ok("init", "--mode", "ipfs", "--yes-public", key=KEY).out
+    assert "Restored: 1 memory" in third.ok("init", "--mode", "ipfs", "--yes-public", key=KEY).out
     third.ok("sync")

@@ -45,7 +45,7 @@ def test_after_an_init_that_nobody_saw(sealed: Cli, device: Any) -> None:
     words = shown(result.out)
     assert len(words) == 24 and "cannot be revoked" in result.err
     other = device("other")
-    assert "It is back: 1 memory" in recover(other, words).out
+    assert "Restored: 1 memory" in recover(other, words).out
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 

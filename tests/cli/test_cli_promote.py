@@ -51,7 +51,7 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
         ("Says tone.", True),
     ]
     assert len(sealed.ok("approve", "--list").out.splitlines()) == 5
-    assert "2 texts are your own word now" in sealed.ok("approve", "--from", "chatgpt").out
+    assert "Approved 2 texts." in sealed.ok("approve", "--from", "chatgpt").out
     index = sealed.ok("export", "--partial").json["index"]
     assert "role" in index and "tea" in index and "order" not in index and "other" not in index
     assert sealed.ok("read", tone, "--body").out == "Mine.\n"
@@ -133,7 +133,7 @@ def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: P
     assert "session talk\tinitrunner\t" in sealed.ok("approve", "--list").out
     assert sealed.ok("approve", "--list", "--from", "chatgpt").out == ""
     sealed.fails(4, "approve", "--from", "chatgpt")
-    assert "2 messages of 1 session are your own word now" in sealed.ok("approve", "--from", "initrunner").out
+    assert "Approved 2 messages of 1 session." in sealed.ok("approve", "--from", "initrunner").out
     given = sealed.ok("context", *QUESTION).out
     assert "like rain" in given and "like snow" in given and "like rivers" in given
     assert sealed.ok("approve", "--list").out == ""
@@ -150,7 +150,7 @@ def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: 
     sealed.ok("import", "--from", "initrunner", str(path))
     sealed.fails(4, "approve", "--session", "nobody")
     sealed.fails(2, "approve", "--session", "talk", "--list")
-    assert "2 messages of 1 session are your own word now" in sealed.ok("approve", "--session", "talk").out
+    assert "Approved 2 messages of 1 session." in sealed.ok("approve", "--session", "talk").out
     (left,) = sealed.ok("approve", "--list", "--json").json["pending"]
     assert (left["session"], left["messages"]) == ("other", 2)
     given = sealed.ok("context", "--query", "otters and foxes like rain", "--layout", "ranked").out

@@ -20,7 +20,7 @@ def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: py
         text = "  ".join(words).upper() + "\n"
         more = ["--words-fd", str(pipe(text))] if give == "fd" else []
         said = other.ok("recover", "--unprotected-keys", *more, stdin=b"" if more else text.encode()).out
-        assert f"It is back: {'1 memory' if give == 'stdin' else '2 memories'}, 1 event." in said
+        assert f"Restored: {'1 memory' if give == 'stdin' else '2 memories'}, 1 event." in said
         assert other.ok("read", "tone").out == bare.ok("read", "tone").out
         other.ok("write", f"from_{give}", "--body", "x")
         other.ok("sync")
@@ -57,9 +57,7 @@ def test_a_place_that_cannot_be_asked_is_said_and_has_a_code(
     other = Cli(tmp_path / "other", monkeypatch)
     result = other("recover", "--unprotected-keys", *both, stdin=" ".join(words).encode())
     assert result.code == 45 and "Traceback" not in result.err
-    assert (
-        "It is back, but newer texts may be missing: 1 memory" in result.out and "ipfsmem sync" in result.out
-    )
+    assert "Restored, but newer texts may be missing: 1 memory" in result.out and "ipfsmem sync" in result.out
     assert "direct" in other.ok("read", "tone").out
     (tmp_path / "drawer").mkdir()
     other.ok("sync")
@@ -79,7 +77,7 @@ def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
     assert said.code == 44 and "1 text could not be fetched" in said.out
     assert other.ok("read", "other", "--body").out == "x\n"
     third = Cli(tmp_path / "third", monkeypatch)("init", "--unprotected-keys", key=KEY)
-    assert third.code == 44 and "1 text could not be fetched" in third.out  # `init` said "It is back"
+    assert third.code == 44 and "1 text could not be fetched" in third.out  # `init` said "Restored"
 
 
 def test_recover_json_has_the_warnings_for_the_owner(

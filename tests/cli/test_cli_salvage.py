@@ -123,7 +123,7 @@ def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
 def test_recover_does_not_say_that_nothing_is_back(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No "It is back: 0 memories", exit 0; the hint is followed as it is printed."""
+    """No "Restored: 0 memories", exit 0; the hint is followed as it is printed."""
     damaged("leaf")
     other = Cli(tmp_path / "second", monkeypatch)
     failed = other.fails(14, "recover", "--unprotected-keys", key=KEY)

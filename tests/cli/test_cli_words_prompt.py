@@ -122,7 +122,7 @@ def test_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Termin
     recover.until("Words 13 to 24: ")
     recover.answer(" ".join(words[12:]))
     code, said = recover.end()
-    assert code == 0 and "It is back: 1 memory" in said, said
+    assert code == 0 and "Restored: 1 memory" in said, said
     assert words[12] not in said, "what is typed is not shown"
 
 
@@ -145,7 +145,7 @@ def test_words_that_do_not_fit_together_are_mended(words: list[str], recover: Te
     recover.until("Word 4: ")
     recover.answer(words[3])
     code, said = recover.end()
-    assert code == 0 and "It is back: 1 memory" in said, said
+    assert code == 0 and "Restored: 1 memory" in said, said
 
 
 def test_giving_up_leaves_nothing(words: list[str], recover: Terminal, tmp_path: Path) -> None:

@@ -661,7 +661,7 @@ export type SessionCompacted = {
   readonly covered: number
 }
 
-/** The session whose imported messages are the person's own word now, and how many messages that were. */
+/** The session whose imported messages were approved, and how many messages that were. */
 export type SessionApproved = {
   readonly session: string
   readonly messages: number

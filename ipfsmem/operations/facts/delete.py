@@ -26,7 +26,7 @@ from ipfsmem.operations.facts.stored import SeenFact, facts_of
 def delete(view: View, key: Key, *, reason: Reason = "", seen: SeenFact = None) -> Fact:
     """Delete a fact on every device. `fact restore` restores it; `forget` also deletes its earlier texts.
 
-    A text that somebody writes concurrently stays.
+    A concurrent edit survives.
     """
     from ipfsmem.parts.forgetting import forget_removed
 

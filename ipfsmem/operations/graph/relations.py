@@ -93,7 +93,7 @@ def relations(
     raises=("NotFoundError: there is no such entity.",),
 )
 def query(view: View, entity: Named, type: OfType = None) -> Entities:
-    """List the entities to which the relations of one entity lead, or those of one type."""
+    """List the entities that the relations of an entity point to, optionally of one type only."""
     from ipfsmem.graph.entity import relation_type
 
     graph = graph_in(view)

@@ -13,7 +13,7 @@ from ipfsmem.operations.sessions.stored import SessionName, memories_of
 
 
 class SessionApproved(msgspec.Struct, frozen=True, kw_only=True):
-    """The session whose imported messages are the person's own word now, and how many messages that were."""
+    """The session whose imported messages were approved, and how many messages that were."""
 
     session: str
     messages: int

@@ -248,7 +248,7 @@ class _Portal(SimProvider):
 
 @pytest.mark.parametrize("calls", range(8))
 def test_nothing_found_where_a_list_cannot_be_read_is_no_empty_memory(tmp_path: Path, calls: int) -> None:
-    """It ended with "It is back: 0 memories" and 0."""
+    """It ended with "Restored: 0 memories" and 0."""
     world = World(tmp_path, "lists")
     portal = _Portal(world.now, capabilities=FULL)
     portal.left = calls
