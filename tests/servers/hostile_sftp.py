@@ -58,6 +58,8 @@ def _list(kind: str, number: bytes) -> None:
         _status(number, 0)
     elif kind == "wrong type":
         _send(103, number, _text(b"data"))
+    elif kind == "vanishes":
+        _status(number, 2)
     elif kind == "end":
         sys.exit()
     elif kind == "escapes":
@@ -86,6 +88,8 @@ def _serve(kind: str) -> None:
                     _send(103, number, _text(b""))
                 else:
                     _send(103, number, _text(bytes(asked)))
+            case 17 if kind == "no permission" and packet.endswith(b"/."):
+                _status(number, 3)
             case 7 | 8 | 17:
                 _send(105, number, _attributes(ENDLESS, _FOLDER if packet[0] == 17 else _FILE))
             case 12:

@@ -10,9 +10,9 @@ import secrets
 from collections.abc import Callable
 
 from ipfsmem.errors import ProviderError, ProviderUnavailable
-from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
+from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots, is_hidden
 from ipfsmem_providers.packs.lost_blocks import LOST
-from ipfsmem_providers.packs.store import GOING, Inventory, Packs, is_pack
+from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 from ipfsmem_providers.remote.object_store import TEMPORARY, RemoteObjectStore
 
 
@@ -33,7 +33,7 @@ class RemoteCollector(Collector):
     def remove(self, read: Callable[[], Roots]) -> int:
         """Do `Collector.remove` by the server's clock."""
         inventory = self._packs.inventory()
-        if inventory.marked or any(map(_is_hidden, inventory.files)):
+        if inventory.marked or any(map(is_hidden, inventory.files)):
             self._ask_time()
         return super().remove(read)
 
@@ -74,21 +74,19 @@ class RemoteCollector(Collector):
         try:
             # Missing, or renamed and the answer was lost: the list tells.
             with contextlib.suppress(FileNotFoundError):
-                folder.rename(name, aside)  # a device that writes this pack from now on writes another file
-            hidden = folder.files().get(aside)
-            taken = hidden is not None and self._now - hidden.modified >= DAY_MS and not is_needed()
+                folder.hide(name, aside)  # a device that writes this pack from now on writes another file
+            if not is_needed():
+                hidden = folder.files().get(aside)  # last: another device may have hidden a newer one
+                taken = hidden is not None and self._now - hidden.modified >= DAY_MS
         except FileExistsError:
             pass  # both are there
         finally:
             with contextlib.suppress(FileNotFoundError):  # another device removes it now, or restored it
-                folder.unlink(aside, finish=True) if taken else folder.restore(aside, name)
+                # Sent twice, it could remove what another device hid meanwhile; a sweep restores what it leaves.
+                folder.unlink(aside, finish=True, once=True) if taken else folder.restore(aside, name)
         there = name in folder.files()
         for ending in [GOING] if there else [GOING, LOST, ".idx"]:
             with contextlib.suppress(OSError):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
         return taken and not there
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(TEMPORARY) and is_pack(name.removeprefix(TEMPORARY))

@@ -38,15 +38,22 @@ class RemoteFiles(Protocol):
     async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
         """Store a file whole or not at all, replacing a file of that name; an absent folder is created.
 
-        `named_by_content`: a file of that name and size that was put within the hour stays. Something else of that name is
-        renamed, see `set_aside`.
+        `named_by_content`: where a file cannot be replaced at once, one of that name and size that was put within the hour, and
+        that did not lose blocks, stays. Something else of that name is renamed, see `set_aside`.
         """
+
+    async def flush(self, folder: str) -> None:
+        """Make the names of files in a folder durable, where the server can."""
 
     async def move(self, path: str, new: str) -> None:
         """Rename a file within its folder. FileExistsError when the new name is taken."""
 
-    async def delete(self, path: str) -> None:
-        """Remove a file, and nothing but a file."""
+    async def hide(self, path: str, hidden: str) -> None:
+        """Do `move`, so that a file that is put under `path` meanwhile stays."""
+
+    async def delete(self, path: str, *, once: bool = False) -> None:
+        """Remove a file, and nothing but a file. `once`: without a repetition after a lost answer, as another file may have
+        the name by then."""
 
     async def set_aside(self, path: str) -> None:
         """Rename a folder in the place of a file, so that it blocks nobody; nothing is lost."""

@@ -244,15 +244,21 @@ class RemoteObjectStore:
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
         """Put a file; it is as durable as the server makes it."""
         in_loop(partial(self.remote.put, self._path(name), data, named_by_content=is_pack(name)))
+        if flush:
+            in_loop(partial(self.remote.flush, self._folder))
         self._small.pop(name, None)
 
     def new_file(self) -> CollectedFile:
         """Collect a file in memory, to put it at the end."""
         return CollectedFile(self)
 
-    def unlink(self, name: str, *, finish: bool = False) -> None:
-        """Delete a file. `finish`: also when the call was cancelled."""
-        in_loop(partial(self.remote.delete, self._path(name)), finish=finish)
+    def unlink(self, name: str, *, finish: bool = False, once: bool = False) -> None:
+        """Delete a file. `finish`: also when the call was cancelled. `once`: see `RemoteFiles.delete`."""
+        in_loop(partial(self.remote.delete, self._path(name), once=once), finish=finish)
+
+    def hide(self, name: str, hidden: str) -> None:
+        """Rename a file out of sight, also when the call was cancelled. FileExistsError when the new name is taken."""
+        in_loop(partial(self.remote.hide, self._path(name), self._path(hidden)), finish=True)
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file, also when the call was cancelled. FileExistsError when the new name is taken."""
@@ -265,14 +271,14 @@ class RemoteObjectStore:
             self.rename(hidden, name)
         except FileExistsError:
             if name in self.files():
-                self.unlink(hidden)
+                self.unlink(hidden, once=True)
 
     def set_aside(self, name: str) -> None:
         """Rename a folder in the place of a file."""
         in_loop(partial(self.remote.set_aside, self._path(name)))
 
     def flush(self) -> None:
-        """Do nothing: a put is as durable as the server makes it."""
+        """Do nothing: `write` does it, and a removal need not last."""
 
     def sweep(self, oldest: float) -> None:
         """Remove unfinished files from all folders; a pack or a pin that was hidden and neither removed nor restored is

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.object_store import Head
 from ipfsmem_providers.remote.object_store import TEMPORARY
 
@@ -39,7 +40,7 @@ class PlacedFiles(ABC):
         """See `RemoteFiles`."""
 
     @abstractmethod
-    async def delete(self, path: str) -> None:
+    async def delete(self, path: str, *, once: bool = False) -> None:
         """See `RemoteFiles`."""
 
     @abstractmethod
@@ -74,7 +75,7 @@ class PlacedFiles(ABC):
                     continue
                 if kept.is_folder:
                     await self.set_aside(path)
-                elif await self._may_stay(path, kept, new, data if not named_by_content else None):
+                elif await self._may_stay(path, kept, new, None if named_by_content else data):
                     await self.delete(temporary)
                     break
                 else:
@@ -89,19 +90,20 @@ class PlacedFiles(ABC):
                 await self._tidy(lambda: self._move(hidden, path))
             raise
         if hides:
-            with contextlib.suppress(FileNotFoundError):
-                await self.delete(hidden)
+            with contextlib.suppress(FileNotFoundError, ProviderError):  # a sweep removes what stays
+                await self.delete(hidden, once=True)
 
     def _changed(self, path: str) -> ProviderUnavailable:
         return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
 
     async def _may_stay(self, path: str, kept: PathEntry, new: PathEntry, data: bytes | None) -> bool:
         """Tell whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
-        same size that was put within the hour."""
+        same size that was put within the hour and that lost no block."""
         if kept.size is None or kept.size != new.size:
             return False
         if data is None:
-            return is_close(kept.modified, new.modified)
+            lost = path.removesuffix(".car") + LOST
+            return _is_close(kept.modified, new.modified) and await self._entry(lost) is None
         with contextlib.suppress(OSError):
             return (await self.read(path, 0, len(data))).data == data
         return False
@@ -111,7 +113,7 @@ class PlacedFiles(ABC):
         with contextlib.suppress(FileNotFoundError):
             # A file in both places is a leftover: as long as it is hidden, nobody can hide the other one.
             if not await self._move(path, hidden) and await self._entry(path) is not None:
-                await self.delete(hidden)
+                await self.delete(hidden, once=True)
                 await self._move(path, hidden)
 
     async def _tidy(self, work: Callable[[], Awaitable[object]]) -> None:
@@ -121,6 +123,6 @@ class PlacedFiles(ABC):
                 await work()
 
 
-def is_close(kept: int | None, new: int | None) -> bool:
+def _is_close(kept: int | None, new: int | None) -> bool:
     """Tell whether a file was put within the hour before another one, by their dates in milliseconds."""
     return kept is not None and new is not None and 0 <= new - kept <= CLOSE_MS

@@ -28,7 +28,7 @@ from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
 from ipfsmem_providers.remote.object_store import TEMPORARY
-from ipfsmem_providers.remote.placing import PLACINGS, PathEntry, PlacedFiles, is_close
+from ipfsmem_providers.remote.placing import PLACINGS, PathEntry, PlacedFiles
 from ipfsmem_providers.sftp import packets
 from ipfsmem_providers.sftp.address import EXAMPLES, SftpAddress
 from ipfsmem_providers.sftp.channel import Channel, ConnectionLost
@@ -84,25 +84,39 @@ class SftpFiles(PlacedFiles):
 
     async def list_folder(self, folder: str) -> Listing:
         """See `RemoteFiles`."""
-        try:
-            listing = await self._run(lambda channel: self._list(channel, folder), self._longest())
-        except FileNotFoundError:
-            await self._check_missing(folder)
-            return Listing({}, frozenset())
-        self._seen.add(folder)
-        return listing
+        for _ in range(2):  # another device may just have created it
+            try:
+                listing = await self._run(lambda channel: self._list(channel, folder), self._longest())
+            except FileNotFoundError:
+                if not await self._run(lambda channel: self._is_there(channel, folder)):
+                    await self._check_missing(folder)
+                    return Listing({}, frozenset())
+            else:
+                self._seen.add(folder)
+                return listing
+        raise ProviderUnavailable(
+            f"{self.where}: {folder} is there and cannot be listed",
+            hint="Mend the link or the file of that name at the server.",
+        )
+
+    async def _is_there(self, channel: Channel, path: str) -> bool:
+        return self._found(await self._stat(channel, path), path) is not None
 
     async def _list(self, channel: Channel, folder: str) -> Listing:
         files: dict[str, FileInfo] = {}
         others: set[str] = set()
         count = size = 0
+        has_itself = False
         async with self._opened(channel, packets.OPENDIR, packets.text(self._path(folder)), folder) as handle:
             # Two at once: the second one usually meets the end.
             is_over = False
             while not is_over:
                 for reply in await self._all(channel, [(packets.READDIR, packets.text(handle))] * 2):
                     if reply.kind == packets.STATUS:
-                        if packets.status(reply)[0] != packets.EOF:
+                        code, _ = packets.status(reply)
+                        if code == packets.NO_SUCH_FILE:
+                            raise ProviderUnavailable(f"{self.where}: {folder} was not listed to its end")
+                        if code != packets.EOF:
                             self._check(reply, f"list {folder}", folder)
                             raise BadPacket("a list of no names")
                         is_over = True
@@ -112,7 +126,12 @@ class SftpFiles(PlacedFiles):
                         count += 1
                         if count > _FILES_MAX or size > _LISTING_MAX:
                             raise ProviderRefused(f"{self.where} sent a list of files that is too large")
+                        has_itself = has_itself or name == b"."
                         self._add(files, others, name, found)
+        if not has_itself:  # some servers leave out what they may not look at, and so do others with this one
+            reply = await self._one(channel, packets.STAT, packets.text(f"{self._path(folder)}/."))
+            if reply.kind != packets.STATUS or packets.status(reply)[0] != packets.NO_SUCH_FILE:
+                self._check(reply, f"list {folder}", folder)
         return Listing(files, frozenset(others) - files.keys())
 
     def _add(self, files: dict[str, FileInfo], others: set[str], name: bytes, found: Attributes) -> None:
@@ -181,22 +200,14 @@ class SftpFiles(PlacedFiles):
         temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
         try:
             try:
-                new, kept = await self._write(channel, temporary, path, data)
+                await self._write(channel, temporary, path, data)
             except FileNotFoundError:
                 await self._make(channel, folder)
-                new, kept = await self._write(channel, temporary, path, data)
-            if _RENAME not in self._extensions:
-                await self._place(temporary, path, data, named_by_content)
-            elif (
-                named_by_content
-                and kept is not None
-                and kept.is_file
-                and kept.size == new.size
-                and is_close(_milliseconds(kept), _milliseconds(new))
-            ):
-                await self._removed(channel, temporary)
-            else:
+                await self._write(channel, temporary, path, data)
+            if _RENAME in self._extensions:
                 await self._replace(channel, temporary, path)
+            else:
+                await self._place(temporary, path, data, named_by_content)
         except BaseException:  # also when the call is cancelled
             # It would stay for a day, as after a crash.
             self._leftovers.append(temporary)
@@ -204,10 +215,8 @@ class SftpFiles(PlacedFiles):
                 await self._tidy(lambda: self._remove_leftovers(channel))
             raise
 
-    async def _write(
-        self, channel: Channel, temporary: str, path: str, data: bytes
-    ) -> tuple[Attributes, Attributes | None]:
-        """Write a new file; return its attributes, and those of what has `path`."""
+    async def _write(self, channel: Channel, temporary: str, path: str, data: bytes) -> None:
+        """Write a new file."""
         body = packets.opening(
             self._path(temporary), packets.FOR_WRITING | packets.CREATE | packets.EXCLUSIVE
         )
@@ -223,26 +232,18 @@ class SftpFiles(PlacedFiles):
                 channel, chain(writes, flushes if _FSYNC in self._extensions else ())
             ):
                 self._done(reply, what, path)
-            told, kept = await self._all(
-                channel,
-                [
-                    (packets.FSTAT, packets.text(handle)),
-                    (packets.LSTAT, packets.text(self._path(path))),
-                ],
-            )
+            told = await self._one(channel, packets.FSTAT, packets.text(handle))
         for closing in closings:  # some servers learn only now that a disk is full
             self._done(await self._reply(channel, closing, 0), what, path)
         self._check(told, what, path)
-        new = packets.attributes(told)
-        if new.size != len(data):
-            raise ProviderUnavailable(f"{self.where} stored {new.size} of {len(data)} bytes of {path}")
-        return new, self._found(kept, path)
+        size = packets.attributes(told).size
+        if size != len(data):
+            raise ProviderUnavailable(f"{self.where} stored {size} of {len(data)} bytes of {path}")
 
     async def _replace(self, channel: Channel, temporary: str, path: str) -> None:
         """Give a file its name at once, in the place of a file of that name."""
-        body = packets.text(_RENAME) + packets.text(self._path(temporary)) + packets.text(self._path(path))
         for _ in range(PLACINGS):
-            reply = await self._one(channel, packets.EXTENDED, body)
+            reply = await self._renamed(channel, temporary, path, replacing=True)
             if packets.status(reply)[0] == packets.OK:
                 return
             found = self._found(await self._stat(channel, path), path)
@@ -251,13 +252,32 @@ class SftpFiles(PlacedFiles):
             await self._renamed(channel, path, _aside(path))
         raise self._changed(path)
 
+    async def flush(self, folder: str) -> None:
+        """See `RemoteFiles`."""
+        await self._run(lambda channel: self._flush(channel, self._path(folder)))
+
+    async def _flush(self, channel: Channel, folder: str) -> None:
+        """Flush a folder, if the server opens it like a file and does that."""
+        if _FSYNC in self._extensions:
+            reply = await self._one(channel, packets.OPEN, packets.opening(folder, packets.FOR_READING))
+            if reply.kind == packets.HANDLE:
+                handle = packets.text(packets.only_text(reply, packets.HANDLE))
+                flushing = packets.EXTENDED, packets.text(_FSYNC) + handle
+                await self._all(channel, [flushing, (packets.CLOSE, handle)])
+
     async def move(self, path: str, new: str) -> None:
         """See `RemoteFiles`."""
         if not await self._move(path, new):
             raise FileExistsError(f"{new} is there")
 
-    async def _move(self, path: str, new: str, size: int | None = None) -> bool:
-        """See `PlacedFiles`."""
+    async def hide(self, path: str, hidden: str) -> None:
+        """See `RemoteFiles`. OpenSSH carries out RENAME as a link to the file and the removal of its name, and between these a
+        new file may have got the name."""
+        if not await self._move(path, hidden, replacing=True):
+            raise FileExistsError(f"{hidden} is there")
+
+    async def _move(self, path: str, new: str, size: int | None = None, *, replacing: bool = False) -> bool:
+        """See `PlacedFiles`. `replacing`: at once where the server can, which replaces a file that gets the name `new` meanwhile."""
         lost = False
 
         async def work(channel: Channel) -> bool:
@@ -270,7 +290,9 @@ class SftpFiles(PlacedFiles):
                 if is_again:
                     return True  # the lost connection did it
                 raise FileNotFoundError(path)
-            reply = await self._renamed(channel, path, new)
+            reply = await self._renamed(
+                channel, path, new, replacing=replacing and _RENAME in self._extensions
+            )
             code, _ = packets.status(reply)
             if code == packets.FAILURE and self._found(await self._stat(channel, new), new) is not None:
                 return False
@@ -279,13 +301,17 @@ class SftpFiles(PlacedFiles):
 
         return await self._run(work)
 
-    async def delete(self, path: str) -> None:
+    async def delete(self, path: str, *, once: bool = False) -> None:
         """See `RemoteFiles`."""
         lost = False
 
         async def work(channel: Channel) -> None:
             nonlocal lost
             is_again, lost = lost, True
+            if once and is_again:
+                raise ConnectionLost(
+                    f"{self.where}: the connection ended while {path} was deleted", hint="Sync again."
+                )
             reply = await self._removed(channel, path)
             code, _ = packets.status(reply)
             if code == packets.NO_SUCH_FILE and is_again:
@@ -354,6 +380,7 @@ class SftpFiles(PlacedFiles):
                 if above := "/".join(names[:count]):
                     await self._made(channel, above)
         await self._made(channel, self._path(folder))
+        await self._flush(channel, self._at.path)
 
     async def _made(self, channel: Channel, path: str) -> None:
         """Create a folder that may be there."""
@@ -374,8 +401,10 @@ class SftpFiles(PlacedFiles):
     async def _stat(self, channel: Channel, path: str) -> Reply:
         return await self._one(channel, packets.LSTAT, packets.text(self._path(path)))
 
-    async def _renamed(self, channel: Channel, path: str, new: str) -> Reply:
+    async def _renamed(self, channel: Channel, path: str, new: str, *, replacing: bool = False) -> Reply:
         body = packets.text(self._path(path)) + packets.text(self._path(new))
+        if replacing:
+            return await self._one(channel, packets.EXTENDED, packets.text(_RENAME) + body)
         return await self._one(channel, packets.RENAME, body)
 
     async def _removed(self, channel: Channel, path: str) -> Reply:

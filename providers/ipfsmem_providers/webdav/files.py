@@ -182,7 +182,7 @@ class DavFiles(PlacedFiles):
     async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
         """See `RemoteFiles`."""
         folder, _, name = path.partition("/")
-        temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
+        temporary = self._temporary(path)
         try:
             if await self._store(temporary, data) in (404, 409):
                 await self._make(folder)
@@ -201,15 +201,17 @@ class DavFiles(PlacedFiles):
         )
         return answer.status
 
-    async def _move(self, path: str, new: str, size: int | None = None) -> bool:
-        """See `PlacedFiles`."""
+    async def _move(self, path: str, new: str, size: int | None = None, *, once: bool = False) -> bool:
+        """See `PlacedFiles`. `once`: it is not sent again."""
         full = self._full_target
-        answer = await self._ask_to_move(path, new, full)
-        if answer.status == _BAD_GATEWAY:
-            answer = await self._ask_to_move(path, new, not full)
+        answer = await self._ask_to_move(path, new, full, once)
+        if answer.status == _BAD_GATEWAY and not once:
+            answer = await self._ask_to_move(path, new, not full, once)
             if answer.status == _BAD_GATEWAY:
                 raise self._http.failure(answer, f"rename {path}")
             self._full_target = not full
+        elif answer.status == _BAD_GATEWAY:
+            raise self._http.failure(answer, f"rename {path}")
         if answer.status == 412:
             return False
         if answer.status in _MOVED:
@@ -223,26 +225,39 @@ class DavFiles(PlacedFiles):
             raise FileNotFoundError(path)
         return True
 
-    async def _ask_to_move(self, path: str, new: str, full: bool) -> Answer:
+    async def _ask_to_move(self, path: str, new: str, full: bool, once: bool) -> Answer:
         """Send a MOVE that overwrites nothing, so it may be sent again."""
         target = self._url(new)
         if not full:
             target = target.removeprefix(self._at.origin)
         headers = {"Destination": target, "Overwrite": "F"}
-        return await self._ask("MOVE", path, {403, 404, 412, _BAD_GATEWAY}, headers=headers, idempotent=True)
+        return await self._ask(
+            "MOVE", path, {403, 404, 412, _BAD_GATEWAY}, headers=headers, idempotent=not once
+        )
 
     async def move(self, path: str, new: str) -> None:
         """See `RemoteFiles`."""
         if not await self._move(path, new):
             raise FileExistsError(f"{new} is there")
 
-    async def delete(self, path: str) -> None:
+    async def flush(self, folder: str) -> None:
+        """See `RemoteFiles`. The server decides."""
+
+    async def hide(self, path: str, hidden: str) -> None:
+        """See `RemoteFiles`."""
+        await self.move(path, hidden)
+
+    async def delete(self, path: str, *, once: bool = False) -> None:
         """See `RemoteFiles`. The server removes a folder with all that is in it, so its kind is asked first."""
         entry = await self._entry(path)
         if entry is None:
             raise FileNotFoundError(path)
         if entry.is_folder:
             raise IsADirectoryError(f"{path} is a folder")
+        if once:  # a DELETE is repeated below the level of this program, too
+            own = self._temporary(path)
+            await self._move(path, own, once=True)
+            path = own
         await self._ask("DELETE", path, set())
 
     async def set_aside(self, path: str) -> None:
@@ -257,6 +272,10 @@ class DavFiles(PlacedFiles):
         await self._http.close()
 
     # -- requests ------------------------------------------------------------------------------------------------
+
+    def _temporary(self, path: str) -> str:
+        folder = path.partition("/")[0]
+        return f"{folder}/{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
 
     def _url(self, path: str) -> str:
         return self._at.of(*path.split("/"))

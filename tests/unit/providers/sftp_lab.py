@@ -35,7 +35,8 @@ class SshConnection:
 class SftpFolder:
     """One folder at a server: over the network, and as it lies on the server's disk."""
 
-    def __init__(self, server: Sshd, folder: Path) -> None:
+    def __init__(self, server: Sshd, folder: Path, subsystem: str) -> None:
+        self.subsystem = subsystem
         self.server, self.folder, self.connection = server, folder, SshConnection(server.folder)
         self.address = f"{server.origin}/{folder}"
 
@@ -53,7 +54,7 @@ def sftp(folder: Path, *, subsystem: str = "internal-sftp") -> Iterator[SftpFold
     """A new folder at a server; `ssh` in PATH is the tests' own."""
     with sshd(folder / "sshd", sftp=subsystem) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(server.folder / "bin"), prepend=":")
-        made = SftpFolder(server, folder / "my memory")
+        made = SftpFolder(server, folder / "my memory", subsystem)
         made.folder.mkdir()
         yield made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
@@ -222,17 +223,14 @@ def test_connection_lost_at_any_request_loses_nothing(
         trees, step, ended = [TREE], 0, False
         await published(here)
         while not ended:
-            step += 2
+            step += 3
             tree = build_tree({"a.md": f"lost at {step}".encode(), "sub/b.md": f"also at {step}".encode()})
             trees.append(tree)
             left[0] = step
             provider = either.open({"retry": ONCE})
-            try:
+            with contextlib.suppress(ProviderUnavailable):
                 await published(provider, tree)
-                ended = True
-            except ProviderUnavailable:
-                pass
-            left[0] = 0
+            left[0], ended = 0, left[0] > 0
             pinned = {pin.cid for pin in await here.pins("n")}
             for one in trees:
                 assert await held(here, one) if one.cid in pinned else one is tree
@@ -296,14 +294,15 @@ def test_cancelled_upload_shows_nothing(at: SftpFolder, monkeypatch: pytest.Monk
     run(body())
 
 
-def test_pack_that_was_just_put_is_not_replaced(either: SftpFolder) -> None:
+def test_pack_that_was_just_put_is_replaced_only_at_once(either: SftpFolder) -> None:
     async def body() -> None:
         provider = either.open()
         await published(provider)
         [pack] = (either.folder / "packs").glob("*.car")
         before = pack.stat().st_ino
         await published(either.open())
-        assert pack.stat().st_ino == before and not list(either.folder.rglob(".new-*"))
+        assert (pack.stat().st_ino == before) == (either.subsystem == PLAIN)
+        assert not list(either.folder.rglob(".new-*"))
         _age(either)
         old = pack.stat().st_mtime
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -314,6 +313,67 @@ def test_pack_that_was_just_put_is_not_replaced(either: SftpFolder) -> None:
         await provider.close()
 
     run(body())
+
+
+def test_pack_that_lost_its_bytes_is_sent_again_within_the_hour(either: SftpFolder) -> None:
+    """As after a power failure of a server that flushes nothing: the size is right."""
+
+    async def body() -> None:
+        provider = either.open()
+        await published(provider)
+        [pack] = (either.folder / "packs").glob("*.car")
+        pack.write_bytes(bytes(pack.stat().st_size))
+        other = either.open()
+        assert not await held(other)
+        assert await other.missing_blocks()
+        await other.put_car(TREE.cid, TREE.blocks, name="n")
+        assert await held(other) and await held(either.mounted()) and not await other.missing_blocks()
+        assert not list(either.folder.rglob("*.lost")) and not list(either.folder.rglob(".new-*"))
+        await provider.close()
+        await other.close()
+
+    run(body())
+
+
+def test_file_and_its_name_are_flushed(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = _recorded(monkeypatch)
+
+    async def body() -> None:
+        remote = at.open()._remote
+        await remote.put("packs/one", b"1")
+        await remote.flush("packs")
+        await remote.close()
+
+    run(body())
+    extended = [(request[4:11], reply) for kind, request, reply in sent if kind == packets.EXTENDED]
+    ok = (packets.STATUS, packets.OK)
+    assert extended == [
+        (name, ok) for name in (b"fsync@o", b"fsync@o", b"posix-r", b"fsync@o")
+    ]  # the folder, the file, packs
+    sent.clear()
+    run(published(at.open()))
+    [placed] = [
+        n
+        for n, (kind, request, _) in enumerate(sent)
+        if kind == packets.EXTENDED and request.endswith(b".car")
+    ]
+    after = [request for kind, request, _ in sent[placed:] if kind in (packets.OPEN, packets.EXTENDED)]
+    assert after[1].startswith(packets.text(f"{at.folder}/packs")) and b"fsync@" in after[2]
+
+
+def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes, tuple[int, int]]]:
+    """The requests that are sent from now on, with type and code of each reply."""
+    sent: list[tuple[int, bytes, tuple[int, int]]] = []
+    request = Channel.request
+
+    def recording(self: Channel, kind: int, body: bytes) -> Any:
+        future = request(self, kind, body)
+        reply = future.result(PATIENCE)
+        sent.append((kind, body, (reply.kind, int.from_bytes(reply.body[:4], "big"))))
+        return future
+
+    monkeypatch.setattr(Channel, "request", recording)
+    return sent
 
 
 def test_rename_replaces_no_file_and_a_folder_blocks_nobody(either: SftpFolder) -> None:
@@ -373,6 +433,23 @@ def test_missing_folder_is_told_and_not_created(at: SftpFolder) -> None:
         with pytest.raises(ProviderUnavailable, match="is gone"):  # not an empty one
             await again.listing()
         await again.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("kind", ["link to nothing", "link to itself", "file"])
+def test_folder_that_cannot_be_listed_is_not_an_empty_one(at: SftpFolder, kind: str) -> None:
+    packs = at.folder / "packs"
+    if kind == "file":
+        packs.write_bytes(b"")
+    else:
+        packs.symlink_to(packs if "itself" in kind else at.folder / "unmounted")
+
+    async def body() -> None:
+        provider = at.open({"retry": ONCE})
+        with Refused("Mend the link or the file of that name at the server."):
+            await provider.listing()
+        await provider.close()
 
     run(body())
 
@@ -457,6 +534,99 @@ def test_hidden_pack_of_a_killed_collection_is_restored(either: SftpFolder, moun
         provider = either.mounted() if mounted else either.open()
         await provider.collect()
         assert await held(provider)
+        await provider.close()
+
+    run(body())
+
+
+async def _due_pack(at: SftpFolder) -> Path:
+    """A pack that nothing needs and whose mark is a day old."""
+    provider = at.mounted()
+    await published(provider)
+    await published(provider, OTHER)
+    await provider.unpin(next(pin for pin in await provider.pins("n") if pin.cid == OTHER.cid))
+    _age(at)
+    await provider.collect()
+    [mark] = (at.folder / "packs").glob(f"*{GOING}")
+    mark.write_text('{"since":1}')
+    _age(at)
+    return mark.with_suffix(".car")
+
+
+def test_pack_is_hidden_at_once(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the server could remove the name after another device gave it to a new file."""
+
+    async def body() -> None:
+        pack = await _due_pack(at)
+        sent = _recorded(monkeypatch)
+        provider = at.open()
+        assert await provider.collect() > 0 and not pack.exists()
+        hidden = f"{pack.parent}/.new-{pack.name}".encode()
+        renamed = [
+            kind
+            for kind, request, _ in sent
+            if kind in (packets.RENAME, packets.EXTENDED) and request.endswith(hidden)
+        ]
+        assert renamed == [packets.EXTENDED]
+        await provider.close()
+
+    run(body())
+
+
+def test_hidden_pack_is_not_hidden_over(either: SftpFolder) -> None:
+    async def body() -> None:
+        pack = await _due_pack(either)
+        hidden = pack.with_name(f".new-{pack.name}")
+        hidden.write_bytes(b"of another collection")
+        remote = either.open()._remote
+        with pytest.raises(FileExistsError):
+            await remote.hide(f"packs/{pack.name}", f"packs/{hidden.name}")
+        assert hidden.read_bytes() == b"of another collection" and pack.exists()
+        await remote.close()
+
+    run(body())
+
+
+def test_removal_of_a_hidden_pack_is_sent_once(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is lost, and meanwhile another collection hides a pack that was put again."""
+    request = Channel.request
+    removals = 0
+
+    async def body() -> None:
+        pack = await _due_pack(either)
+        hidden, data = pack.with_name(f".new-{pack.name}"), pack.read_bytes()
+
+        def lost(self: Channel, kind: int, body: bytes) -> Any:
+            nonlocal removals
+            future = request(self, kind, body)
+            if kind == packets.REMOVE and body.endswith(hidden.name.encode()):
+                removals += 1
+                future.result(PATIENCE)
+                hidden.write_bytes(data)
+                self.kill()
+                raise ConnectionLost("cut")
+            return future
+
+        monkeypatch.setattr(Channel, "request", lost)
+        provider = either.open({"retry": QUICK})
+        with pytest.raises(ProviderUnavailable):
+            await provider.collect()
+        assert removals == 1 and hidden.read_bytes() == data
+        await provider.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_hidden_pack_without_a_mark_is_restored_by_the_next_upload(either: SftpFolder, mounted: bool) -> None:
+    async def body() -> None:
+        await published(either.mounted())
+        [pack] = (either.folder / "packs").glob("*.car")
+        pack.rename(pack.with_name(f".new-{pack.name}"))
+        _age(either)
+        provider = either.mounted() if mounted else either.open()
+        await published(provider, OTHER)
+        assert await held(provider) and not list(either.folder.rglob(".new-*"))
         await provider.close()
 
     run(body())
@@ -659,6 +829,8 @@ def _lies(hostile: SshConnection, kind: str) -> Any:
         ("end", "connection ended"),
         ("old version", "version 2"),
         ("escapes", "did not list"),
+        ("no permission", "denied permission to list packs"),
+        ("vanishes", "not listed to its end"),
     ],
 )
 def test_false_list_is_an_error(
@@ -668,7 +840,7 @@ def test_false_list_is_an_error(
     remote = _lies(hostile, kind)
 
     async def body() -> None:
-        with pytest.raises(ProviderError, match=text) as raised:
+        with pytest.raises((ProviderError, PermissionError), match=text) as raised:
             await remote.list_folder("packs")
         assert "\x1b" not in str(raised.value) and len(str(raised.value)) < 400
         await remote.close()
@@ -680,6 +852,18 @@ def test_full_disk_is_told(hostile: SshConnection) -> None:
     with Refused("Check the free space and the permissions of the folder there."):
         run(_listed(_lies(hostile, "escapes")))
     run(_listed(_lies(hostile, "well")))
+
+
+def test_folder_whose_entries_cannot_be_read_is_told(hostile: SshConnection) -> None:
+    """OpenSSH leaves them out of the list, and says nothing."""
+    provider = SftpProvider("host/x", {"retry": ONCE})
+    _lies(hostile, "no permission")
+    with Refused("Give this user permission to read and write the folder."):
+        run(_asking(provider))
+
+
+async def _asking(provider: Provider) -> None:
+    await provider.pins("n")
 
 
 async def _listed(remote: Any) -> None:

@@ -922,6 +922,51 @@ def test_pack_that_was_just_put_is_not_replaced(at: StandIn) -> None:
     run(body())
 
 
+def test_pack_that_lost_its_bytes_is_sent_again_within_the_hour(at: StandIn) -> None:
+    """As after a power failure of the server: the size is right."""
+
+    async def body() -> None:
+        await published(at.open())
+        [pack] = (at.folder / "packs").glob("*.car")
+        pack.write_bytes(bytes(pack.stat().st_size))
+        provider = at.open()
+        assert not await held(provider) and await provider.missing_blocks()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        assert await held(provider) and await held(at.mounted())
+        await provider.close()
+
+    run(body())
+
+
+def test_removal_of_a_hidden_pack_is_sent_once(at: StandIn) -> None:
+    """The answer is lost, and meanwhile another collection hides a pack that was put again."""
+
+    async def body() -> None:
+        await _useless(at)
+        _age(at)
+        provider = at.open({"retry": QUICK})
+        await provider.collect()
+        [mark] = (at.folder / "packs").glob(f"*{GOING}")
+        hidden = mark.with_name(f".new-{mark.stem}.car")
+        _date_marks_back(at)
+        _age(at)
+
+        async def lost(request: web.Request) -> web.StreamResponse:
+            hidden.write_bytes(b"put again")
+            assert request.transport is not None
+            request.transport.abort()
+            raise ConnectionResetError
+
+        for method in ("MOVE", "DELETE"):
+            at.server.faults.add(method, rf"/\.new-{mark.stem}", lost)
+        with pytest.raises(ProviderUnavailable):
+            await provider.collect()
+        assert hidden.read_bytes() == b"put again"
+        await provider.close()
+
+    run(body())
+
+
 def test_pack_that_is_being_replaced_is_read(at: StandIn) -> None:
     """A server may delete the old file before it renames the new one."""
 
