@@ -371,7 +371,7 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     #: The texts that a token must be for too: `named` for those of the scope that it leads to and of all that lead there, as for every
     #: operation that writes; `all` for the whole memory.
     reaches: Literal["", "named", "all"] = ""
-    #: Whether it reads the nameless scope too, after the others.
+    #: Whether it reads the default scope too, after the others.
     everybody: bool = False
     #: Errors that a caller in Python may catch, each as `UsageError: reason`.
     raises: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ class Caller(msgspec.Struct, frozen=True):
         """Raise Refused if the token is not for all scopes of a request, whatever led to them."""
         other = [] if self.scopes is None else [scope for scope in scopes if scope not in self.scopes]
         if self.scopes is not None and other:
-            named = ", ".join(scope or "everybody's" for scope in dict.fromkeys(other))
+            named = ", ".join(scope or "the default scope" for scope in dict.fromkeys(other))
             raise Refused(
                 said(
                     403,

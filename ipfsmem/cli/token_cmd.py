@@ -111,7 +111,7 @@ def _may(right: Right) -> str:
 def _where(scopes: tuple[str, ...] | None) -> str:
     if scopes is None:
         return "everything"
-    return ", ".join(scope or "everybody's" for scope in scopes) or "nothing"
+    return ", ".join(scope or "the default scope" for scope in scopes) or "nothing"
 
 
 for made in (new_command, list_command, revoke_command):

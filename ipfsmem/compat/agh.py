@@ -1,6 +1,6 @@
 """AGH's memory files on a vault: its scopes, names of files, rules and defaults, for tools and for its HTTP interface.
 
-The global scope is the nameless one, the workspace is the chosen scope. A file is the memory of its name. AGH offers these
+AGH's global scope is the default scope, the workspace is the chosen scope. A file is the memory of its name. AGH offers these
 operations as commands and routes; the tools are named after them. An overwritten or deleted file stays in the history.
 """
 

@@ -1,6 +1,6 @@
 """LibreFang's memory routes on a vault: keys and values, memories by level, and the graph of each agent.
 
-An agent is the scope of its ID. Memories of the level `user` are in the nameless scope; those of a session expire after 24 hours.
+An agent is the scope of its ID. Memories of the level `user` are in the default scope; those of a session expire after 24 hours.
 Overwritten or deleted texts stay in the history.
 """
 

@@ -74,7 +74,7 @@ class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = {}
     #: Whether it was distilled from conversations, so that a person has to approve it before agents get it.
     candidate: bool = False
-    #: Its scope, "" for the nameless one.
+    #: Its scope, "" for the default scope.
     scope: str = ""
 
     def render(self) -> bytes:

@@ -219,7 +219,7 @@ def everything(memories: MemoryStore) -> Everything:
 
 
 def whole(memories: MemoryStore) -> tuple[list[Everything], LeftOut]:
-    """Return all scopes of a vault that are not forgotten, the nameless one first, and what has no place in a tree of them.
+    """Return all scopes of a vault that are not forgotten, the default scope first, and what has no place in a tree of them.
 
     A forgotten scope has none: what others wrote there meanwhile is listed.
     """

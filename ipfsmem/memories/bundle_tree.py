@@ -1,6 +1,6 @@
 """A vault with its scopes as a tree of plain files, and back (format section 1.6): names and bytes only, no disk.
 
-The nameless scope is in `memory/`, each other in `scopes/<scope>/memory/`, as in a published plain root, so that the original's
+The default scope is in `memory/`, each other in `scopes/<scope>/memory/`, as in a published plain root, so that the original's
 loader can read each base. Texts of others are in its folder `others/`. Data without a Markdown form (a scope's card, which texts
 a forget hides) is in a `scope.json` next to the base. Files that strangers add to such a tree are reported and left out; no name
 in it becomes a path on this disk.
@@ -154,7 +154,7 @@ def base_files(
 def read_tree(
     names: Iterable[str], read: ReadFile, said: Iterable[str] = (), texts: tuple[str, ...] = ()
 ) -> dict[str, BundleScope]:
-    """Return the scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
+    """Return the scopes of a tree by their tokens there; "" is the default scope, which is always among them.
 
     A tree without `memory/` and without `scopes/<scope>/memory/` is a single base. Problems are in the blobs, including those
     `said` before. `texts`: further extensions of files that are memories; each has a key of its whole name. Raises LimitError.

@@ -82,7 +82,7 @@ class ContextBlock(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     #: Its number of tokens.
     tokens: int
-    #: Keys of the memories with their texts in it, as `scope/key` outside the nameless scope.
+    #: Keys of the memories with their texts in it, as `scope/key` outside the default scope.
     shown: tuple[str, ...]
     #: Keys of matching memories without room.
     skipped: tuple[str, ...]

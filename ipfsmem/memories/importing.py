@@ -380,7 +380,7 @@ def read_given(source: bytes | str) -> dict[str, BundleScope]:
 
 
 def read_path(path: Path) -> dict[str, BundleScope]:
-    """Return the scopes of a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or of all
+    """Return the scopes of a path, "" the default scope: a blob, a folder, a zip or a CAR of memory files (of one scope, or of all
     as `export` writes them), or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError, StorageError."""
     with storage_errors(path, "read"):
         if path.is_symlink():

@@ -79,7 +79,7 @@ class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
     """One memory in a list: its header, not its body, and what a person should know about it."""
 
     key: str
-    #: Its scope; "" is the nameless one.
+    #: Its scope; "" is the default scope.
     scope: str
     #: Whether it is a text of this device's person; else of others, and not approved.
     own: bool = True
@@ -100,7 +100,7 @@ class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryStore:
-    """Reads and writes the memory files of one scope of a replica, by default the nameless one."""
+    """Reads and writes the memory files of one scope of a replica."""
 
     def __init__(self, replica: Replica, scope: str = "", sibling: MemoryStore | None = None) -> None:
         """`sibling`: the memories of another scope of the same replica, to share their caches."""
@@ -512,7 +512,7 @@ class MemoryStore:
             return sorted(place_of(one.scope, key) for one, key, _ in self._contested_everywhere())
 
     def all_conflicts(self, key: str | None = None) -> list[Conflict]:
-        """Return those memories as `conflicts` does, the nameless scope first."""
+        """Return those memories as `conflicts` does, the default scope first."""
         with self.replica.reading():
             found = [
                 one.conflict_of(*one.looked_at(name, entry, behind_a_forget=one.forgotten()))

@@ -48,7 +48,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     the whole record) replaces this text and no other."""
 
     key: str
-    #: Its scope; "" is the nameless one.
+    #: Its scope; "" is the default scope.
     scope: str
     #: Of the whole text, for `if_match`.
     sha256: str

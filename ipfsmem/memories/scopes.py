@@ -65,7 +65,7 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class Scopes:
-    """The scopes of one replica. The nameless one always exists and has no card."""
+    """The scopes of one replica. The default scope always exists and has no card."""
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica

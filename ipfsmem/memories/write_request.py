@@ -25,7 +25,7 @@ OF_THE_PERSON = ("user", "feedback")
 
 
 def scope_of_type(type: str, workspace: str) -> str:
-    """Return the default scope of a new memory of this type: the nameless one ("") for memories about the person, else the
+    """Return the scope of a new memory of this type: the default scope ("") for memories about the person, else the
     workspace. Raises UsageError if none is chosen."""
     if type in OF_THE_PERSON:
         return ""

@@ -107,8 +107,8 @@ class MemoryScopes(MemoryPart):
         return lost
 
     def counts(self) -> list[ScopeCounts]:
-        """How much is in each scope that is not forgotten, the nameless one first. What is left under conflicts in a forgotten
-        one is counted with the conflicts of the nameless one, where its forget stands.
+        """How much is in each scope that is not forgotten, the default scope first. What is left under conflicts in a forgotten
+        one is counted with the conflicts of the default scope, where its forget stands.
         """
         with self._replica.reading():
             store = self._replica.store

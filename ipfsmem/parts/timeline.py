@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """An event and the scope of its timeline; "" is the nameless one."""
+    """An event and the scope of its timeline; "" is the default scope."""
 
     scope: str
     event: dict[str, Any]

@@ -116,7 +116,7 @@ class VaultHandle:
     def __init__(self, namespace: str, replica: Replica) -> None:
         self.namespace = namespace
         self.replica = replica
-        #: The texts of the nameless scope; `in_scope` leads to those of another.
+        #: The texts of the default scope; `in_scope` leads to those of another.
         self.memories = MemoryStore(replica)
         self.memories.read_order = self.read_order
         self._meaning: Meaning | None = None
@@ -209,7 +209,7 @@ class VaultHandle:
     def is_revoked(self) -> bool:
         """Whether this device was revoked, as far as it knows."""
         ring = self.replica.ring
-        return ring is not None and ring.view.is_out(self.device)
+        return ring is not None and ring.view.is_revoked(self.device)
 
     def meaning(self) -> Meaning:
         """Recall by meaning."""

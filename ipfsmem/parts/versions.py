@@ -102,7 +102,7 @@ def are_members_unpublished(replica: Replica, *, unsure: bool = True) -> bool:
         root, ring = replica.db.get_meta(meta.ROOT), replica.ring
         if root is None or ring is None or ring.view.reason not in ("", PLAIN_REASON):
             return False
-        if ring.view.is_out(replica.device.id) or not ring.view.may_write(replica.device.id):
+        if ring.view.is_revoked(replica.device.id) or not ring.view.may_write(replica.device.id):
             return False
         try:
             files = drive(read_root(Reader(), parse_cid(root.decode()), ring_alone=True), blocks)

@@ -73,7 +73,7 @@ class PlainLayout(Layout):
     """`memory/` in readable form, a similar base per scope, and in `memory/.ipfsmem/` the data that a device
     needs to join.
 
-    `memories` are those of the nameless scope of the published replica; their caches make a publish cheap.
+    `memories` are those of the default scope of the published replica; their caches make a publish cheap.
     """
 
     def __init__(self, memories: MemoryStore, check: SecretCheck | None = None) -> None:

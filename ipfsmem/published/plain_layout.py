@@ -60,7 +60,7 @@ _decoder = msgspec.msgpack.Decoder(Base)
 
 
 class Bases:
-    """The bases of all scopes of a replica except the nameless one: cached and current."""
+    """The bases of all scopes of a replica except the default scope: cached and current."""
 
     def __init__(self, replica: Replica, memories: MemoryStore, lost: Collection[bytes]) -> None:
         """Load the cache. `lost`: digests of the objects that are not local, and so are in no root."""

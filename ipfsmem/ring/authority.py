@@ -151,13 +151,13 @@ class Authority(msgspec.Struct, frozen=True):
         """Return all ids of a family, sorted, the enrolled one included."""
         return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
 
-    def is_out(self, member: str) -> bool:
+    def is_revoked(self, member: str) -> bool:
         """Tell whether this id is revoked as far as the ring knows. The public part of a ring suffices."""
         return member in self.revoked or self.family_of(member) in self.asked
 
     def given_up(self, member: str) -> bool:
         """Tell whether an id is retired: it has a successor, is removed, or has no key in the ring."""
-        return member in self.left or member not in self.keys_of or self.is_out(member)
+        return member in self.left or member not in self.keys_of or self.is_revoked(member)
 
     def anchors(self) -> tuple[bytes, ...]:
         """Return the anchor keys of roots and of members admitted by roots, sorted: their names lead to newer

@@ -200,9 +200,9 @@ def is_given_up(ring: Ring, device: str) -> bool:
     return ring.view.given_up(device)
 
 
-def is_out(replica: Replica, device: str) -> bool:
+def is_revoked(replica: Replica, device: str) -> bool:
     """Tell whether this id is revoked in the local ring."""
-    return replica.ring is not None and replica.ring.view.is_out(device)
+    return replica.ring is not None and replica.ring.view.is_revoked(device)
 
 
 def orphans(replica: Replica) -> set[str]:

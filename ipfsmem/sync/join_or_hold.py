@@ -28,7 +28,7 @@ from ipfsmem.sync.identity import (
     append_new_lines,
     forked_devices,
     is_given_up,
-    is_out,
+    is_revoked,
     lacks_what_moves,
 )
 from ipfsmem.sync.join_head import JoinedHead, checked, fetch_objects, join
@@ -146,7 +146,7 @@ def _adopt_fork(
     """Make a head joinable that another copy of `devices` made; None while texts are missing."""
     # A revoked device is not waited for: it may have signed hashes of texts that nobody has.
     replica = work.run.replica
-    waited_for = {device for device in devices if work.unsure_of_bodies and not is_out(replica, device)}
+    waited_for = {device for device in devices if work.unsure_of_bodies and not is_revoked(replica, device)}
     if waited_for and lacks_what_moves(replica, changes, waited_for):
         work.run.notices.say(
             "equivocation",

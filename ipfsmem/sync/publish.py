@@ -77,7 +77,7 @@ def _blocked(run: SyncContext, joined: Joined) -> Published | None:
     ring, device = replica.ring, replica.device.id
     if ring is None:
         raise run.no_ring_error()
-    if ring.view.is_out(device):
+    if ring.view.is_revoked(device):
         return _refuse(run, "revoked", words_of_revoked(replica))
     if not ring.view.may_write(device):
         return _refuse(

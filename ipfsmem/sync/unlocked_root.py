@@ -35,7 +35,7 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
         # A member removed by an admin returns when the admin's statement ends; until then publishing says so.
         put_out_by_admin = view.family_of(me) in view.revoked_by
         if me not in view.members and not put_out_by_admin:
-            if view.is_out(me):
+            if view.is_revoked(me):
                 raise MembershipError(f"this device ({me}) was revoked permanently", hint=way_back(replica))
             if any(person.box == replica.device.box_public for person in view.members.values()):
                 # Another copy of this device keeps the old one; what it opened stays in the ring.

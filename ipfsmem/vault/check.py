@@ -235,7 +235,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
     if ring is None:
         yield Finding("error", "members", "this vault has no list of members", f"Run: {UNLOCK}")
         return
-    if ring.view.is_out(replica.device.id):
+    if ring.view.is_revoked(replica.device.id):
         yield Finding("error", "revoked", f"this device ({replica.device.id}) was revoked", way_back(replica))
         return
     if replica.device.id not in ring.view.members:

@@ -165,7 +165,7 @@ def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) 
     place.ok("vault compact", "sync", "read more")
 
 
-def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
+def test_hint_of_a_full_key_ring_frees_room(sealed_place: Place) -> None:
     place = sealed_place
     words, number = new_words(place)
     phone = Cli(place.base / "phone", place.patch)

@@ -203,7 +203,7 @@ def test_special_file_under_any_name_is_skipped(tmp_path: Path, make: Callable[[
     assert (outside / "secret").read_bytes() == b"not yours" and len(list(outside.iterdir())) == 1
 
 
-def test_a_list_of_pins_that_is_no_file_keeps_what_it_may_name(tmp_path: Path) -> None:
+def test_oversized_pin_list_stops_a_collection(tmp_path: Path) -> None:
     """Nobody can say what a list holds that cannot be read, so nothing is removed."""
     provider = DirectoryProvider(tmp_path)
     asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))

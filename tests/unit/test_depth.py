@@ -101,7 +101,7 @@ def test_brackets_in_strings_do_not_count(text: str) -> None:
     check_depth(json.dumps([text] * (MAX_DEPTH + 1)).encode(), "it")
 
 
-def test_the_limit_is_exact() -> None:
+def test_json_deeper_than_the_limit_is_refused() -> None:
     check_depth(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "it")
     with pytest.raises(FormatError, match="deeper"):
         check_depth(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "it")

@@ -267,7 +267,7 @@ def test_type_of_a_memory_here_is_found_and_an_unknown_one_refused(memory: Memor
         memory.recall("music", type="dairy")
 
 
-def test_parameter_is_named_as_its_interface_names_it() -> None:
+def test_parameter_name_differs_by_interface() -> None:
     one = Parameter("items_of", str)
     assert (one.called("python"), one.called("cli"), one.called("mcp")) == (
         "items_of",

@@ -49,7 +49,7 @@ def by_client(web: WebDevice, how: dict[str, object]) -> dict[str, object]:
     return made
 
 
-def test_the_block_is_that_of_python(url: str, memory: Memory) -> None:
+def test_browser_context_equals_python_context(url: str, memory: Memory) -> None:
     filled(memory)
     root_of(memory)
     with web_client() as client:

@@ -1,4 +1,4 @@
-"""What is there of which vectors are kept, followed step by step, is what one finds who looks at everything anew."""
+"""Entries with vectors that are followed step by step equal those of a full scan."""
 
 from __future__ import annotations
 

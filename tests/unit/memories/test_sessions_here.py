@@ -247,7 +247,7 @@ def test_of_one_name_here_and_everywhere_it_is_one_session(
     same(a, b)
 
 
-def test_a_scope_that_has_nothing_else_is_there(tmp_path: Path, here_only: Path) -> None:
+def test_scope_with_only_a_session_is_listed(tmp_path: Path, here_only: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         memory.scope("work").sessions.add("chat", [{"role": "user", "content": "zebra"}])
         assert memory.scopes.names() == ["work"] and memory.scopes.get("work")

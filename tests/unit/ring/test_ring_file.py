@@ -335,7 +335,7 @@ def test_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
         parse_keyring(canonical.encode(data | {"vault": PLAIN.hex()}))
 
 
-def test_a_statement_of_one_vault_is_nothing_in_another() -> None:
+def test_statement_of_another_vault_is_rejected() -> None:
     """A statement of an admin in vault B is invalid in vault A."""
     said = says_member(ROOT, PHONE)
     shown = statements.envelope(said)
