@@ -273,13 +273,13 @@ class MemoryMethods(StackMethods):
             tags: Its tags.
             fields: Further fields of its header; an empty value removes one.
             text: The whole file, header and all, instead of all other parts.
-            seen: Replace only this text: a reading, its `token` or its `seen`.
+            seen: Replace only this text: a MemoryRecord, its `token` or its `seen`.
             if_match: Write only if the text has this SHA-256; empty: only if the memory does not exist.
 
         Raises:
             ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.
             KeyNameError: `key` is invalid.
-            UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was
+            UsageError: a field has an invalid value, or only some parts of a pending text were given; nothing was
                 written.
             FormatError: the replaced text is not a memory file, so it has no fields to keep.
             LimitError: the text is too long.
@@ -298,7 +298,7 @@ class MemoryMethods(StackMethods):
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             reason: The reason, for the timeline.
-            seen: Forget only this text: a reading, its `token` or its `seen`.
+            seen: Forget only this text: a MemoryRecord, its `token` or its `seen`.
             if_match: Forget only if the text has this SHA-256; empty: only if no text is shown.
             keep_earlier: Keep the earlier texts of a fact, so that it can be restored.
 
@@ -396,7 +396,7 @@ class MemoryMethods(StackMethods):
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             to: The scope to move it to; empty: the default scope.
-            seen: Move only this text: a reading, its `token` or its `seen`.
+            seen: Move only this text: a MemoryRecord, its `token` or its `seen`.
             if_match: Replace the text there only if it has this SHA-256.
             keep: Copy it instead of moving it.
 
@@ -753,7 +753,7 @@ class SessionMethods:
             title: Title for people.
 
         Raises:
-            UsageError: the name or the title is invalid, or there is a session of this name already.
+            UsageError: the name or the title is invalid, or a session of this name exists.
             UsageError: an argument is out of bounds; allowed: `session` 1-256 characters; `title` at most 200
                 characters.
         """

@@ -32,25 +32,20 @@ _OTHER = lazy_pattern(r"[^a-z0-9]+")
 _PART = lazy_pattern(f"{PART_PREFIX}(.+)-{NUMBERED}")
 
 
-def is_part_key(key: str) -> bool:
-    """Tell whether a key has the form of a part's."""
-    return _PART.fullmatch(key) is not None
-
-
 def unsure_parts(keys: Iterable[str], missing: Iterable[str]) -> set[str]:
     """Return the part keys that are missing, or precede a missing one of the same session and device.
 
     The missing part may mark their contents as imported and pending: such a mark is in the same or a later part.
     """
     last: dict[str, int] = {}
-    for key in filter(may_be_part, missing):
+    for key in filter(is_part_key, missing):
         of, _, number = key.rpartition("-")
         last[of] = max(last.get(of, -1), int(number))
-    parts = ((key, key.rpartition("-")) for key in keys if may_be_part(key))
+    parts = ((key, key.rpartition("-")) for key in keys if is_part_key(key))
     return {key for key, (of, _, number) in parts if int(number) <= last.get(of, -1)}
 
 
-class SaysItsKind(Protocol):
+class PartHeader(Protocol):
     """Identifies a part by its header: a memory file, or its line in an index."""
 
     @property
@@ -64,7 +59,7 @@ def session_token(session: str) -> str:
     """Return the token of a session in its parts' keys. Raises UsageError for an invalid name."""
     if not session or len(session) > MAX_NAME or _UNFIT.search(session):
         raise UsageError(
-            f"a session is called by 1 to {MAX_NAME} characters without control characters, and {session[:80]!a} is not"
+            f"invalid session name {session[:80]!a}: 1-{MAX_NAME} characters, no control characters"
         )
     if _PLAIN.fullmatch(session):
         return session
@@ -72,12 +67,12 @@ def session_token(session: str) -> str:
     return f"{slug}-{sha256(session.encode()).hexdigest()[:16]}"
 
 
-def may_be_part(key: str) -> bool:
+def is_part_key(key: str) -> bool:
     """Tell whether a key has the form of a part's."""
     return key.startswith(PART_PREFIX) and _PART.fullmatch(key) is not None
 
 
-def is_part(key: str, file: SaysItsKind) -> bool:
+def is_part(key: str, file: PartHeader) -> bool:
     """Tell whether the text under a key is a session part."""
     if file.type != SESSION or (match := _PART.fullmatch(key)) is None:
         return False

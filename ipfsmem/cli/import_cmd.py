@@ -136,7 +136,7 @@ def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
             )
         if found.setdefault(theirs, ours) != ours:
             raise UsageError(
-                f"--map says twice where {theirs or 'the default scope'} goes: {found[theirs]!r} and {ours!r}"
+                f"--map names two targets for {theirs or 'the default scope'}: {found[theirs]!r} and {ours!r}"
             )
     return found
 
@@ -207,7 +207,7 @@ _BECAME: Final = {
     "still_others": _STILL_OTHERS,
     "changed_here": "imported before and changed here since, so left unchanged",
     "still_forgotten": "still forgotten here",
-    "twice": "there twice",
+    "twice": "duplicates",
 }
 _HISTORY: Final = "Imported events are found by recall, but never included in context."
 #: Maximum records of a dry run that are named.
@@ -242,7 +242,7 @@ def _say_taken(done: Taken, foreign: bool) -> None:
         each = [f"{number:,} in {scope or 'the default scope'}" for scope, number in done.scopes.items()]
         click.echo(f"By scope: {', '.join(each[:_NAMED])}{_more(len(each))}.")
     for why, number in done.skipped.items():
-        click.echo(f"passed over: {number:,} × {clean(why)}")
+        click.echo(f"skipped: {number:,} × {clean(why)}")
     for note in done.notes[:_NAMED]:
         click.echo(f"note: {clean(note)}")
     if len(done.notes) > _NAMED:

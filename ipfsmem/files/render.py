@@ -18,7 +18,7 @@ from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, held_lines, join_
 from ipfsmem.bundle.keys import INDEX_FILE, is_key, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.origin_name import without_origin
-from ipfsmem.bundle.session_parts import is_part, may_be_part
+from ipfsmem.bundle.session_parts import is_part, is_part_key
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
@@ -193,7 +193,7 @@ class Rendering:
         if not entry:
             return
         dot, value = next(iter(entry.items()))
-        if may_be_part(key) and self._is_part(key, entry):
+        if is_part_key(key) and self._is_part(key, entry):
             return
         if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.author):
             if value.body is not None:

@@ -17,7 +17,7 @@ from ipfsmem.device.lock import LOOK_WAITS
 from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer, unexpected
-from ipfsmem.parts.versions import what_waits
+from ipfsmem.parts.versions import unpublished_kinds
 from ipfsmem.sync.background import Attempt
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class LastSync:
             return
         with contextlib.suppress(Exception):
             memory = self._served.holder.memory_if_unlocked()
-            if memory is not None and not what_waits(memory.replica):
+            if memory is not None and not unpublished_kinds(memory.replica):
                 self._standby.dismiss()
                 return
         self._standby.release()

@@ -20,7 +20,7 @@ import msgspec
 
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.bundle.session_parts import is_part, may_be_part, unsure_parts
+from ipfsmem.bundle.session_parts import is_part, is_part_key, unsure_parts
 from ipfsmem.causal.cards import Card, ProjectId, parted
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
@@ -275,7 +275,7 @@ class _Taking:
 
 def is_unfit_part(key: str, data: bytes) -> bool:
     """Return whether a text under the key of a part of a session cannot be imported, or only in part."""
-    if may_be_part(key):
+    if is_part_key(key):
         try:
             check_body(key, data)
         except IpfsmemError:
@@ -286,7 +286,7 @@ def is_unfit_part(key: str, data: bytes) -> bool:
 def is_cut_off(key: str, data: bytes) -> bool:
     """Return whether the last line of a part of a session is not JSON, as in a truncated file: the missing lines may have marked
     messages as pending."""
-    if not may_be_part(key):
+    if not is_part_key(key):
         return False
     try:
         file = parse_memory(data)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.bundle.session_parts import is_part, may_be_part
+from ipfsmem.bundle.session_parts import is_part, is_part_key
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import UsageError
@@ -46,7 +46,7 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     """Return the check of the session of a part that a transaction is about to change, to be called at its end; None if there is
     nothing to guard. It raises UsageError if pending messages would be approved."""
     place = memory_name(name)
-    if place is None or not may_be_part(place.key):
+    if place is None or not is_part_key(place.key):
         return None
     sessions = Sessions(MemoryStore(change.replica, place.scope))
     before = {session: _record(sessions, change, session) for session in sessions.names_beside(place.key)}
@@ -63,7 +63,7 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
 def check_incoming(memories: MemoryStore, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
     """Check a text that is about to be imported; the import goes on without a refused one. `replaces`: whether it replaces the current
     text or becomes a sibling. Raises UsageError if it is a part of a session and pending messages would be approved."""
-    if not may_be_part(key):
+    if not is_part_key(key):
         return
     sessions = Sessions(memories)
     session = parse_memory(data).session
@@ -83,7 +83,7 @@ def check_restored(
 ) -> None:
     """Check a text of the past that is about to replace the current one. `then`: the imported, unapproved entries in a version
     with this text; None if no version tells. Raises UsageError if one would come back as approved."""
-    if not may_be_part(key) or not is_part(key, parse_memory(data)):
+    if not is_part_key(key) or not is_part(key, parse_memory(data)):
         return
     sessions, session = Sessions(memories), parse_memory(data).session
     before = _record(sessions, change, session)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.bundle.session_parts import may_be_part, unsure_parts
+from ipfsmem.bundle.session_parts import is_part_key, unsure_parts
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.cards import (
@@ -277,7 +277,7 @@ class Scopes:
             parts = {
                 parsed.key: (one, held)
                 for parsed, one, held in then
-                if isinstance(parsed, MemoryName) and may_be_part(parsed.key)
+                if isinstance(parsed, MemoryName) and is_part_key(parsed.key)
             }
             unsure = unsure_parts(
                 parts,

@@ -22,7 +22,7 @@ import msgspec
 from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.bundle.session_parts import PART_PREFIX, SESSION, is_part, may_be_part
+from ipfsmem.bundle.session_parts import PART_PREFIX, SESSION, is_part, is_part_key
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
@@ -908,7 +908,7 @@ def _may_be_moment(name: str) -> bool:
     if name[0] == "m" and PART_PREFIX not in name:
         return False
     place = memory_name(name)
-    return segment_name(name) is not None if place is None else may_be_part(place.key)
+    return segment_name(name) is not None if place is None else is_part_key(place.key)
 
 
 def is_ready(parts: Sequence[MemoryStore], kind: Kind, most: int) -> bool:

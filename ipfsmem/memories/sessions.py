@@ -26,7 +26,7 @@ from ipfsmem.bundle.session_parts import (
     PART_PREFIX,
     SESSION,
     is_part,
-    may_be_part,
+    is_part_key,
     session_token,
 )
 from ipfsmem.canonical import MAX_INT, check_depth
@@ -207,7 +207,7 @@ class PartKeys:
             self._of[gone.scope][_token_of(gone.key)].discard(gone.key)
         for name in since.texts:
             place = memory_name(name) if PART_PREFIX in name and name not in self._places else None
-            if place is not None and may_be_part(place.key):
+            if place is not None and is_part_key(place.key):
                 self._places[name] = place
                 self._of.setdefault(place.scope, {}).setdefault(_token_of(place.key), set()).add(place.key)
         self._mark = since.mark

@@ -47,7 +47,7 @@ def forget(
     reason: Reason = "",
     seen: Annotated[
         Seen | None,
-        Meta(description="Forget only this text: a reading, its `token` or its `seen`."),
+        Meta(description="Forget only this text: a MemoryRecord, its `token` or its `seen`."),
         Http(etag=True),
         Except(("cli", "mcp")),
     ] = None,

@@ -35,7 +35,7 @@ def promote(
     ],
     seen: Annotated[
         Seen | None,
-        Meta(description="Move only this text: a reading, its `token` or its `seen`."),
+        Meta(description="Move only this text: a MemoryRecord, its `token` or its `seen`."),
         Http(etag=True),
         Except(("cli",)),
     ] = None,

@@ -67,9 +67,7 @@ def resolve(
     try:
         data = text.encode() if isinstance(text, str) else text
     except UnicodeEncodeError:
-        raise UsageError(
-            "the text holds half a character (a lone surrogate), so nothing was replaced"
-        ) from None
+        raise UsageError("the text is not valid Unicode (a lone surrogate); nothing was replaced") from None
     if data is not None and not data.strip():
         raise UsageError("the text is empty, so nothing was replaced")
     opened, scope = view.opened, view.scope

@@ -85,13 +85,13 @@ def restore(
 
     `restore` is a write like any other: other devices get it with their next sync, and `undo` undoes it.
     """
-    from ipfsmem.bundle.session_parts import may_be_part
+    from ipfsmem.bundle.session_parts import is_part_key
     from ipfsmem.published.versions import find_text, pending_then
 
     opened, memories = view.opened, view.opened.memories.in_scope(view.scope)
     opened.ingest_file(key, view.scope)
     data, of = find_text(memories, key, root, sha256)
-    pending = frozenset() if of or not may_be_part(key) else pending_then(memories, key, data)
+    pending = frozenset() if of or not is_part_key(key) else pending_then(memories, key, data)
     written = memories.restore(key, data, of, seen=seen, pending=pending)
     opened.render_file(key, view.scope)
     return written

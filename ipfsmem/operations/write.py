@@ -23,7 +23,7 @@ MAX_BODY = 900_000
     raises=(
         "ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.",
         "KeyNameError: `key` is invalid.",
-        "UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was written.",
+        "UsageError: a field has an invalid value, or only some parts of a pending text were given; nothing was written.",
         "FormatError: the replaced text is not a memory file, so it has no fields to keep.",
         "LimitError: the text is too long.",
     ),
@@ -81,7 +81,7 @@ def write(
     ] = None,
     seen: Annotated[
         Seen | None,
-        Meta(description="Replace only this text: a reading, its `token` or its `seen`."),
+        Meta(description="Replace only this text: a MemoryRecord, its `token` or its `seen`."),
         Http(etag=True, new="if_match"),
         Except(("cli", "mcp")),
     ] = None,
@@ -104,12 +104,12 @@ def write(
     parts = (body, name, description, type, tags, fields)
     if text is not None:
         if any(one is not None for one in parts):
-            raise UsageError("text excludes the other parts")
+            raise UsageError("text cannot be combined with body, name or other fields")
         try:
             data = text.encode() if isinstance(text, str) else text
         except UnicodeEncodeError:
             raise UsageError(
-                "the text holds half a character (a lone surrogate), so nothing was written"
+                "the text is not valid Unicode (a lone surrogate); nothing was written"
             ) from None
         return write_text(view.opened, view.scope, key, data, seen=seen, if_match=if_match)
     from ipfsmem.memories.write_request import check_values

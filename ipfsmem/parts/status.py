@@ -21,7 +21,7 @@ from ipfsmem.parts.providers import provider_names
 from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.parts.versions import what_waits
+from ipfsmem.parts.versions import unpublished_kinds
 from ipfsmem.provider.opening import Providers
 from ipfsmem.results import Status
 from ipfsmem.sync.collection import superseded
@@ -51,7 +51,7 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
     told = opened.mode.published and not places.not_opened
     forgotten = warning_of_forgotten_names(replica, places.open) if told else ""
     folder = replica.folder
-    waiting = what_waits(replica) if opened.mode.published else []
+    waiting = unpublished_kinds(replica) if opened.mode.published else []
     hidden = hidden_here(opened)
     dreams = DreamNotes() if folder is None else dream_notes(folder)
     return Status(

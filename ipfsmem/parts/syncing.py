@@ -29,7 +29,7 @@ from ipfsmem.parts.folder_watching import watched_folders
 from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.parts.versions import what_waits
+from ipfsmem.parts.versions import unpublished_kinds
 from ipfsmem.provider.car_file import CarFile
 from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
@@ -361,7 +361,7 @@ class Syncing(MemoryPart):
 
     def unpublished(self) -> bool:
         """Tell whether there are unpublished changes."""
-        return bool(what_waits(self._replica))
+        return bool(unpublished_kinds(self._replica))
 
     def close(self) -> None:
         """Drop the root keys, and close the providers that were opened by their specs."""

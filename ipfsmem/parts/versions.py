@@ -64,7 +64,7 @@ class MemoryVersions(MemoryPart):
 
 
 def is_unpublished(replica: Replica) -> bool:
-    """Whether something that was written here is in no published version yet, or that was not sent whole."""
+    """Tell whether a local change is in no published version, or an upload is incomplete."""
     with replica.reading():  # another process may have written
         frame = replica.store.frame
     device = replica.device.id
@@ -76,8 +76,8 @@ def is_unpublished(replica: Replica) -> bool:
     )
 
 
-def what_waits(replica: Replica) -> list[str]:
-    """What is here and in no published version, in words; empty where a sync would publish nothing."""
+def unpublished_kinds(replica: Replica) -> list[str]:
+    """Return the kinds of unpublished changes, in words; empty where a sync would publish nothing."""
     return [
         *(["changes"] if is_unpublished(replica) else []),
         *(["a change of the members"] if are_members_unpublished(replica, unsure=False) else []),
@@ -85,7 +85,7 @@ def what_waits(replica: Replica) -> list[str]:
 
 
 def are_members_unpublished(replica: Replica, *, unsure: bool = True) -> bool:
-    """Whether the version published last has another list of members than this device, which may publish its own.
+    """Tell whether the last published version has another key ring than this device, which may publish its own.
 
     `unsure`: the answer where that version is not here to be compared.
     """

@@ -50,7 +50,7 @@ def read_root(reader: Reader, root: CID, *, ring_alone: bool = False) -> Fetch[R
     ring = names.get("keyring.json")
     head = None if ring_alone else names.get("commit.json" if plain else "head.ipm")
     if ring is None:
-        raise FormatError(f"root {root} holds no keyring.json: it is not a memory of ipfsmem")
+        raise FormatError(f"root {root} has no keyring.json: not an ipfsmem vault")
     files = yield from reader.read_files([cid for cid in (ring, head) if cid is not None], max_bytes=MAX_RING)
     return RootFiles(
         root, plain, files[ring], files[head] if head is not None else None, names.get("s"), names.get("o")
@@ -66,8 +66,8 @@ def differences(
 ) -> Fetch[list[Difference]]:
     """Return every entry in which the state under the folder `state` differs from `mine`, reading only differing paths.
 
-    `digest` is the hash of its top node as named by the commit; `open_node(prefix, stored)` unseals a node. A
-    signed hash leads to every node, so only each portion is bounded, not the total that members wrote. Raises
+    `digest` is the hash of its top node as named by the commit; `open_node(prefix, stored)` unseals a node. The
+    signed hash authenticates every node, so only each portion is bounded, not the total that members wrote. Raises
     FormatError for a malformed node with the right hash; DamagedError, OpenError, BlockError or NotFoundError
     for anything that a stranger may have substituted: folders are not signed (format section 7.1).
     """

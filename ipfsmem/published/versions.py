@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from ipfsmem.bundle.session_parts import may_be_part
+from ipfsmem.bundle.session_parts import is_part_key
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import memory_name
@@ -180,7 +180,7 @@ def _parts_beside(memories: MemoryStore, root: str | None, name: str) -> Iterato
     session, device, number = name.rsplit("-", 2)
     for other, text in there:
         place = memory_name(other) if other.startswith(session) and other != name else None
-        if place is None or not may_be_part(place.key) or other.rsplit("-", 2)[0] != session:
+        if place is None or not is_part_key(place.key) or other.rsplit("-", 2)[0] != session:
             continue
         of, at = other.rsplit("-", 2)[1:]
         for dot, value in decode_entry(other, text).items():

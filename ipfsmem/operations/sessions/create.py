@@ -28,7 +28,7 @@ class SessionBegun(msgspec.Struct, frozen=True, kw_only=True):
     summary="Create a session",
     right="write",
     about="target",
-    raises=("UsageError: the name or the title is invalid, or there is a session of this name already.",),
+    raises=("UsageError: the name or the title is invalid, or a session of this name exists.",),
     http="POST /v1/sessions",
     status=201,
 )
@@ -52,9 +52,9 @@ def create(
     name = view.opened.replica.world.random(6).hex() if session is None else session
     line = " ".join(title.split())
     if not line.isprintable():
-        raise UsageError("title has characters that cannot be printed")
+        raise UsageError("title has unprintable characters")
     view.opened.ingest_edits()
     if any(one.session == name for one in sessions_of(view).listing()):
-        raise UsageError(f"there is a session {name} already")
+        raise UsageError(f"session {name} already exists")
     add_items(view, name, [title_mark(line)])
     return SessionBegun(session=name, title=line)

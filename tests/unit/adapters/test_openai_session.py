@@ -260,7 +260,7 @@ def test_settings_by_name_need_the_package(memory: Memory, monkeypatch: pytest.M
     with pytest.raises(UsageError, match="needs the extra openai-agents"):
         session(memory, "one", session_settings={"limit": 2})
     assert session(memory, "one").session_settings is None
-    with pytest.raises(UsageError, match="a session is called by"):
+    with pytest.raises(UsageError, match="invalid session name"):
         session(memory, "")
 
 

@@ -89,7 +89,7 @@ def test_writes_are_audited_once_with_interface_and_reads_are_not(memory: Memory
 def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
     with pytest.raises(KeyNameError):
         memory.write("k\ud800", "x")
-    with pytest.raises(UsageError, match="a session is called by"):
+    with pytest.raises(UsageError, match="invalid session name"):
         memory.sessions.add("k\ud800", [{"role": "user"}])
     with pytest.raises(UsageError, match="half of a character"):
         memory.facts.add("tea \ud800")

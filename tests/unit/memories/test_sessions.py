@@ -145,7 +145,7 @@ def test_names_of_sessions(memory: Memory) -> None:
     assert {one.session for one in memory.sessions.list()} == set(names)
     for name in ("", "a\nb", "a" * 257, "\ud800", "\x00"):
         with pytest.raises(
-            UsageError, match=r"a session is called by|session is empty|session has 257 characters"
+            UsageError, match=r"invalid session name|session is empty|session has 257 characters"
         ):
             memory.sessions.add(name, said("x"))
     with pytest.raises(UsageError):

@@ -91,7 +91,7 @@ def test_local_sessions_behave_like_published_ones(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         name = memory.sessions.create(title="A trip").session
         assert len(name) == 12
-        with pytest.raises(UsageError, match="there is a session"):
+        with pytest.raises(UsageError, match="already exists"):
             memory.sessions.create(name)
         talk = memory.sessions.conversation(name)
         history = [said(n) for n in range(100)]

@@ -314,7 +314,7 @@ export class Sessions {
   /** The parts of a session that this person's devices wrote. */
   parts(session: string): Part[] {
     const form = unlessRefused(() => partsOf(session))
-    if (form === null) throw new MemoryError('usage', 'a session is called by 1 to 256 characters without control characters')
+    if (form === null) throw new MemoryError('usage', 'invalid session name: 1-256 characters, no control characters')
     const found: Part[] = []
     for (const key of this.#keys.get(sessionToken(session)) ?? []) {
       const name = entryName(key, this.scope)
