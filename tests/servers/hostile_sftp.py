@@ -72,10 +72,26 @@ def _serve(kind: str) -> None:
     _packet()
     sys.stdout.buffer.write(_text(bytes([2]) + struct.pack(">I", 2 if kind == "old version" else 3)))
     sys.stdout.buffer.flush()
+    is_made, written = False, 0
     while True:
         packet = _packet()
         number = packet[1:5]
         match packet[0]:
+            case 3 | 11 if kind == "vague" and not is_made:
+                _status(number, 4)
+            case 7 if kind == "vague":
+                if b"/.new-" in packet and is_made:
+                    _send(105, number, _attributes(written, _FILE))
+                else:
+                    _status(number, 2)
+            case 6 if kind == "vague":
+                written += struct.unpack(">I", packet[-7:-3])[0]  # of 3 bytes
+                _status(number, 0)
+            case 13 if kind == "vague":
+                _status(number, 4)
+            case 14:
+                is_made = True
+                _status(number, 0)
             case 3 | 11:
                 _send(102, number, _text(b"handle"))
             case 5:

@@ -17,7 +17,7 @@ EXAMPLES: Final = "For instance sftp:me@nas.example/memory, below the home folde
 _HOST: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]"
 _USER: Final = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
 _ADDRESS: Final = re.compile(rf"(?:({_USER})@)?({_HOST})(?::([1-9][0-9]{{0,4}}))?/(/?)([^/].*)")
-_NO_PATH: Final = re.compile("[\"'`\\\\]")
+_NO_PATH: Final = re.compile("[\"'`\\\\?#]")
 
 
 class SftpAddress(NamedTuple):

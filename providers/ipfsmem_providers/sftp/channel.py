@@ -26,7 +26,7 @@ _ERR_KEPT: Final = 16 * 1024
 #: Seconds for the program to end after its output ended, and for the rest of its messages.
 _ENDING: Final = 2.0
 #: Variables that are not for the program: it would ask a person, or see our settings.
-_PRIVATE: Final = ("IPFSMEM_", "SSH_ASKPASS")
+_PRIVATE: Final = ("IPFSMEM_", "SSH_ASKPASS", "GIT_TOKEN", "PEER_TOKEN", "WEBDAV_PASSWORD")
 
 
 class ConnectionLost(ProviderUnavailable):
@@ -64,6 +64,9 @@ class Channel:
         self.begun: Future[frozenset[bytes]] = Future()
         self.ended: Future[None] = Future()
         self.requests = self.sent = self.received = 0
+        #: Bytes of requests that are not answered yet.
+        self.under_way = 0
+        self._sizes: dict[int, int] = {}
         self._stderr_reader = threading.Thread(target=self._keep_messages, name="ipfsmem-ssh", daemon=True)
         for thread in (
             self._stderr_reader,
@@ -81,6 +84,8 @@ class Channel:
                 raise self.lost
             self._last_id = (self._last_id + 1) & 0xFFFFFFFF
             self._waiting[self._last_id] = future
+            self._sizes[self._last_id] = len(body)
+            self.under_way += len(body)
             self.requests += 1
             self._send(bytes([kind]) + self._last_id.to_bytes(4, "big") + body)
         return future
@@ -169,6 +174,7 @@ class Channel:
         number = cursor.number()
         with self._lock:
             future = self._waiting.pop(number, None)
+            self.under_way -= self._sizes.pop(number, 0)
             is_lost = self.lost is not None
         if future is None:
             if is_lost:

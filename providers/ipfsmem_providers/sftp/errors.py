@@ -14,7 +14,7 @@ _LINE_MAX: Final = 200
 #: Words of a message in lower case, whether the failure is permanent, what we say, and the next step.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
     (
-        ("remote host identification has changed", "host key for", "revoked host key"),
+        ("remote host identification has changed", "has changed and you have requested", "revoked host key"),
         True,
         "the host shows another ssh key than it had before: another machine may answer for it",
         "Compare the key's fingerprint with the one that the host's owner names. Only if that is right, run: ssh-keygen -R HOST",

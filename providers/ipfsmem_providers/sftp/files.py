@@ -47,6 +47,8 @@ _CALL_SECONDS: Final = 600.0
 _SCAN_SECONDS: Final = 60.0
 #: Seconds for the program to end after its last request.
 _ENDING_SECONDS: Final = 2.0
+#: Seconds without a request after which a connection may have ended unnoticed.
+_IDLE_SECONDS: Final = 15.0
 _FSYNC: Final = b"fsync@openssh.com"
 _RENAME: Final = b"posix-rename@openssh.com"
 _FULL_HINT: Final = "Check the free space and the permissions of the folder there."
@@ -72,6 +74,8 @@ class SftpFiles(PlacedFiles):
         #: Ends the program of a provider that nobody closed.
         self._end: weakref.finalize[..., Any] | None = None
         self._extensions: frozenset[bytes] = frozenset()
+        #: When the host was last heard on this connection.
+        self._heard = 0.0
         self._connecting = PerLoop(asyncio.Lock)
         #: When and why the last attempt to connect failed: who waited for it fails as well.
         self._failure: tuple[float, ProviderError] | None = None
@@ -87,10 +91,12 @@ class SftpFiles(PlacedFiles):
         for _ in range(2):  # another device may just have created it
             try:
                 listing = await self._run(lambda channel: self._list(channel, folder), self._longest())
-            except FileNotFoundError:
+            except (FileNotFoundError, _Failed) as error:
                 if not await self._run(lambda channel: self._is_there(channel, folder)):
                     await self._check_missing(folder)
                     return Listing({}, frozenset())
+                if isinstance(error, _Failed):
+                    raise
             else:
                 self._seen.add(folder)
                 return listing
@@ -201,7 +207,9 @@ class SftpFiles(PlacedFiles):
         try:
             try:
                 await self._write(channel, temporary, path, data)
-            except FileNotFoundError:
+            except (FileNotFoundError, _Failed):  # some servers say no more than that it failed
+                if await self._is_there(channel, folder):
+                    raise
                 await self._make(channel, folder)
                 await self._write(channel, temporary, path, data)
             if _RENAME in self._extensions:
@@ -228,17 +236,19 @@ class SftpFiles(PlacedFiles):
                 for at in range(0, len(data), CHUNK)
             )
             flushes = [(packets.EXTENDED, packets.text(_FSYNC) + packets.text(handle))]
-            for reply in await self._all(
-                channel, chain(writes, flushes if _FSYNC in self._extensions else ())
-            ):
+            if _FSYNC not in self._extensions:
+                flushes = []
+            replies = await self._all(channel, chain(writes, flushes), len(data))
+            if flushes and packets.status(replies[-1])[0] == packets.UNSUPPORTED:
+                replies.pop()  # the disk there cannot
+            for reply in replies:
                 self._done(reply, what, path)
-            told = await self._one(channel, packets.FSTAT, packets.text(handle))
         for closing in closings:  # some servers learn only now that a disk is full
-            self._done(await self._reply(channel, closing, 0), what, path)
-        self._check(told, what, path)
-        size = packets.attributes(told).size
-        if size != len(data):
-            raise ProviderUnavailable(f"{self.where} stored {size} of {len(data)} bytes of {path}")
+            self._done(await self._reply(channel, closing, len(data)), what, path)
+        found = self._found(await self._stat(channel, temporary), path)  # others know the size only now
+        if found is None or found.size != len(data):
+            size = found.size if found is not None else None
+            raise ProviderUnavailable(f"{self.where} stored {size or 0} of {len(data)} bytes of {path}")
 
     async def _replace(self, channel: Channel, temporary: str, path: str) -> None:
         """Give a file its name at once, in the place of a file of that name."""
@@ -294,7 +304,10 @@ class SftpFiles(PlacedFiles):
                 channel, path, new, replacing=replacing and _RENAME in self._extensions
             )
             code, _ = packets.status(reply)
-            if code == packets.FAILURE and self._found(await self._stat(channel, new), new) is not None:
+            if (
+                code not in (packets.OK, packets.NO_SUCH_FILE)
+                and self._found(await self._stat(channel, new), new) is not None
+            ):
                 return False
             self._done(reply, f"rename {path}", path)
             return True
@@ -313,12 +326,13 @@ class SftpFiles(PlacedFiles):
                     f"{self.where}: the connection ended while {path} was deleted", hint="Sync again."
                 )
             reply = await self._removed(channel, path)
-            code, _ = packets.status(reply)
-            if code == packets.NO_SUCH_FILE and is_again:
-                return
-            if code not in (packets.OK, packets.NO_SUCH_FILE):
+            if packets.status(reply)[0] != packets.OK:
                 found = self._found(await self._stat(channel, path), path)
-                if found is not None and found.is_folder:
+                if found is None:
+                    if is_again:
+                        return
+                    raise FileNotFoundError(path)
+                if found.is_folder:
                     raise IsADirectoryError(f"{path} is a folder")
             self._done(reply, f"delete {path}", path)
 
@@ -440,15 +454,13 @@ class SftpFiles(PlacedFiles):
         code, message = packets.status(reply)
         if code in (packets.OK, packets.EOF):
             return
-        if code == packets.NO_SUCH_FILE:
+        if code in (packets.NO_SUCH_FILE, packets.NO_SUCH_PATH):
             raise FileNotFoundError(path)
         if code == packets.PERMISSION_DENIED:
             raise PermissionError(f"it denied permission to {what}")
         if code == packets.UNSUPPORTED:
             raise ProviderRefused(f"{self.where} does not support to {what}", hint=EXAMPLES)
-        raise ProviderUnavailable(
-            f"{self.where} did not {what}: {message or f'status {code}'}", hint=_FULL_HINT
-        )
+        raise _Failed(f"{self.where} did not {what}: {message or f'status {code}'}", hint=_FULL_HINT)
 
     @contextlib.asynccontextmanager
     async def _opened(
@@ -476,38 +488,48 @@ class SftpFiles(PlacedFiles):
         [reply] = await self._all(channel, [(kind, body)])
         return reply
 
-    async def _all(self, channel: Channel, requests: Iterable[tuple[int, bytes]]) -> list[Reply]:
-        """Return the replies to requests, of which many are under way at once, in their order."""
-        under_way: deque[tuple[Future[Reply], int]] = deque()
+    async def _all(
+        self, channel: Channel, requests: Iterable[tuple[int, bytes]], more: int = 0
+    ) -> list[Reply]:
+        """Return the replies to requests, of which many are under way at once, in their order. `more`: bytes that the server may
+        have to write before it answers."""
+        under_way: deque[Future[Reply]] = deque()
         replies: list[Reply] = []
-        sent = 0
         ahead = iter(requests)
         try:
             while True:
                 for kind, body in islice(ahead, _WINDOW - len(under_way)):
-                    under_way.append((channel.request(kind, body), len(body)))
-                    sent += len(body)
+                    under_way.append(channel.request(kind, body))
                 if not under_way:
                     break
-                future, size = under_way[0]
-                replies.append(await self._reply(channel, future, sent))
+                replies.append(await self._reply(channel, under_way[0], more))
                 under_way.popleft()
-                sent -= size
         finally:
-            for future, _ in under_way:
+            for future in under_way:
                 future.cancel()
         return replies
 
-    async def _reply(self, channel: Channel, future: Future[Reply], sent: int) -> Reply:
-        patience = self._bounds.patience(sent)
-        began = self.monotonic()
+    async def _reply(self, channel: Channel, future: Future[Reply], more: int) -> Reply:
+        """Wait for a reply as long as anything moves: those to requests of other calls come first."""
+        waiting = asyncio.wrap_future(future)
         try:
-            async with asyncio.timeout(patience):
-                reply = await asyncio.wrap_future(future)
-        except TimeoutError:
-            raise self._silent(channel, patience) from None
-        self._bounds.answer_came(began, self.monotonic())
-        return reply
+            while True:
+                patience = self._bounds.patience(max(channel.under_way, more))
+                began, moved = self.monotonic(), channel.sent + channel.received
+                if (await asyncio.wait([waiting], timeout=patience))[0]:
+                    reply = waiting.result()
+                    self._heard = self.monotonic()
+                    self._bounds.answer_came(began, self._heard)
+                    return reply
+                if channel.sent + channel.received - moved < self._bounds.timeouts.drip:
+                    break
+                self._heard = self.monotonic()
+        finally:
+            waiting.cancel()
+        if began - self._heard > _IDLE_SECONDS:  # this machine slept, or changed its network
+            channel.kill()
+            raise ConnectionLost(f"{self.where}: the idle connection does not answer", hint="Sync again.")
+        raise self._silent(channel, patience)
 
     def _silent(self, channel: Channel, seconds: float) -> ProviderUnavailable:
         channel.kill()
@@ -579,6 +601,7 @@ class SftpFiles(PlacedFiles):
         try:
             async with asyncio.timeout(most):
                 self._extensions = await asyncio.wrap_future(channel.begun)
+                self._heard = self.monotonic()
         except TimeoutError:
             channel.kill()
             raise _TimedOut(
@@ -590,6 +613,10 @@ class SftpFiles(PlacedFiles):
             channel.kill()
             raise
         return channel
+
+
+class _Failed(ProviderUnavailable):
+    """The server says that it failed, not why."""
 
 
 class _NotConnected(ProviderUnavailable):
@@ -613,11 +640,13 @@ def ssh_command(address: SftpAddress, connect_seconds: float) -> list[str]:
         "EscapeChar": "none",
         "ForwardAgent": "no",
         "ForwardX11": "no",
+        "LogLevel": "ERROR",  # what it says is explained, and QUIET says nothing
         "PermitLocalCommand": "no",
         "RemoteCommand": "none",
         "RequestTTY": "no",
         "ServerAliveCountMax": "3",
         "ServerAliveInterval": "15",
+        "Tunnel": "no",
     }
     return [
         program,

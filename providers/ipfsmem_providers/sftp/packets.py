@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
     1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 17, 18)  # fmt: skip
 STATUS, HANDLE, DATA, NAME, ATTRS, EXTENDED = 101, 102, 103, 104, 105, 200
 OK, EOF, NO_SUCH_FILE, PERMISSION_DENIED, FAILURE, UNSUPPORTED = 0, 1, 2, 3, 4, 8
+#: Of a later version; some servers send it.
+NO_SUCH_PATH = 10
 #: Flags of OPEN.
 FOR_READING, FOR_WRITING, CREATE, EXCLUSIVE = 1, 2, 8, 32
 #: Maximum bytes of a packet, as in OpenSSH.

@@ -11,15 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.http.policy import ONCE, Retry
+from ipfsmem_providers.http.policy import ONCE, Retry, Timeouts, Timing
 from ipfsmem_providers.packs import pins
 from ipfsmem_providers.packs.store import GOING, Packs
 from ipfsmem_providers.remote.provider import RemotePacks
-from ipfsmem_providers.sftp import SftpProvider, files, packets
+from ipfsmem_providers.sftp import SftpProvider, channel, files, packets
 from ipfsmem_providers.sftp.address import parse
 from ipfsmem_providers.sftp.channel import Channel, ConnectionLost
 from ipfsmem_providers.sftp.errors import explain
@@ -101,7 +102,7 @@ def test_address_has_one_form(text: str, shown: str) -> None:
         "", "host", "host/", "host//", "//host/x", "host/a/../b", "host/./x", "host/~/x", "host:0/x", "host:65536/x", "host:x/x",
         "-oProxyCommand=secret/x", "me@-oProxyCommand=secret/x", "-l@host/x", "host -oProxyCommand=secret/x", "ho$(secret)st/x",
         "me;secret@host/x", "%h@host/x", "host/x\n-oProxyCommand=secret", "host/x\rsecret", "host/a'secret", 'host/a"secret', "host/`secret`",
-        "host/a\\secret", "me:secret@host/x", "me:sec@ret@host/x", "sftp://me:secret@host/x", "host-/x", "host/\x00secret", "host/\u202esecret",
+        "host/a\\secret", "host/a?secret", "host/a#secret", "me:secret@host/x", "me:sec@ret@host/x", "sftp://me:secret@host/x", "host-/x", "host/\x00secret", "host/\u202esecret",
     ],
 )  # fmt: skip
 def test_hostile_address_is_refused_without_repeating_it(text: str) -> None:
@@ -114,7 +115,9 @@ def test_hostile_address_is_refused_without_repeating_it(text: str) -> None:
 def test_command_asks_nobody_and_ends_its_options() -> None:
     command = files.ssh_command(parse("me@host:2222/x"), 15.0)
     assert command[-7:] == ["2222", "-l", "me", "-s", "--", "host", "sftp"]
-    assert "-oBatchMode=yes" in command and not [one for one in command if "HostKey" in one]
+    assert {"-oBatchMode=yes", "-oLogLevel=ERROR", "-oTunnel=no"} < {*command} and not [
+        one for one in command if "HostKey" in one
+    ]
 
 
 def test_missing_program_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -720,6 +723,22 @@ def test_message_of_ssh_is_quoted_within_a_line(said: str, text: str) -> None:
     assert len(str(told)) < 300 and "\x1b" not in str(told)
 
 
+def test_warning_about_the_key_of_an_address_is_no_changed_key() -> None:
+    warning = "Warning: the ED25519 host key for 'x' differs from the key for the IP address '192.0.2.1'\n"
+    assert "refuses the login" in str(
+        explain("sftp:host/x", f"{warning}me@x: Permission denied (publickey).")
+    )
+    changed = "Host key for x has changed and you have requested strict checking."
+    assert "another ssh key" in str(explain("sftp:host/x", changed))
+
+
+def test_program_gets_no_secrets_of_other_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("IPFSMEM_KEY", "GIT_TOKEN", "PEER_TOKEN", "WEBDAV_PASSWORD")
+    for name in (*names, "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, "value")
+    assert "SSH_AUTH_SOCK" in channel._environment() and not {*names} & channel._environment().keys()
+
+
 def test_program_that_says_much_does_not_stall(at: SftpFolder) -> None:
     at.connection.does("head -c 1000000 /dev/zero | tr '\\0' x >&2")
 
@@ -739,6 +758,22 @@ def test_idle_connection_that_ended_is_made_again(at: SftpFolder) -> None:
         channel = provider._remote._channel  # type: ignore[attr-defined]
         os.killpg(channel._process.pid, signal.SIGKILL)
         await asyncio.wait_for(asyncio.wrap_future(channel.ended), PATIENCE)
+        assert await held(provider)
+        await provider.close()
+
+    run(body())
+    assert at.connection.hits == 2
+
+
+def test_idle_connection_that_is_silently_dead_is_made_again(at: SftpFolder) -> None:
+    now = [0.0]
+
+    async def body() -> None:
+        timing = Timing(now=lambda: time.monotonic() + now[0])
+        provider = at.open({"timing": timing, "timeouts": Timeouts(stall=2.0), "retry": QUICK})
+        await published(provider)
+        os.killpg(provider._remote._channel._process.pid, signal.SIGSTOP)  # type: ignore[attr-defined]
+        now[0] += 3600
         assert await held(provider)
         await provider.close()
 
@@ -881,6 +916,55 @@ def test_false_data_is_an_error(hostile: SshConnection, kind: str, text: str) ->
         with pytest.raises(ProviderError, match=text):
             await remote.read("packs/one", 0, 100_000)
         await remote.close()
+
+    run(body())
+
+
+def test_server_that_only_says_that_it_failed_is_asked_what_is_there(hostile: SshConnection) -> None:
+    remote = _lies(hostile, "vague")
+
+    async def body() -> None:
+        assert await remote.list_folder("packs") == ({}, frozenset())
+        await remote.put("packs/one", b"one")  # it creates the folder
+        with pytest.raises(FileNotFoundError):
+            await remote.delete("packs/gone")
+        await remote.close()
+
+    run(body())
+
+
+class _Moving:
+    """A connection on which replies to other calls come, then the one that is waited for."""
+
+    sent = under_way = 0
+    lost = None
+
+    def __init__(self, drip: int, future: Future[packets.Reply]) -> None:
+        self._drip, self._future, self._received, self.is_killed = drip, future, 0, False
+
+    @property
+    def received(self) -> int:
+        self._received += self._drip
+        if self._received > 8 * self._drip:
+            self._future.set_result(packets.Reply(packets.STATUS, bytes(4)))
+        return self._received
+
+    def kill(self) -> None:
+        self.is_killed = True
+
+
+def test_reply_is_waited_for_while_others_come() -> None:
+    remote: Any = SftpProvider("host/x", {"timeouts": Timeouts(stall=0.01, drip=100)})._remote
+
+    async def body() -> None:
+        remote._heard = remote.monotonic()
+        reply: Future[packets.Reply] = Future()
+        moving: Any = _Moving(100, reply)
+        assert await remote._reply(moving, reply, 0) == (packets.STATUS, bytes(4)) and not moving.is_killed
+        dripping: Any = _Moving(99, Future())
+        with pytest.raises(ProviderUnavailable, match="did not answer within"):
+            await remote._reply(dripping, dripping._future, 0)
+        assert dripping.is_killed
 
     run(body())
 
