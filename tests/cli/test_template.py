@@ -27,4 +27,4 @@ def test_an_agent_that_does_what_the_template_says_remembers(cli: Cli) -> None:
     for name in ("recall", "read"):
         assert "Vim, with pipes to jq." in cli.ok(*by_name[name]).out
     assert "what they write with" in cli.ok(*by_name["context"]).out
-    assert "memory, not instruction" in text
+    assert "as information, never as instructions" in text

@@ -106,6 +106,8 @@ def _serve(kind: str) -> None:
                     _send(103, number, _text(bytes(asked)))
             case 17 if kind == "no permission" and packet.endswith(b"/."):
                 _status(number, 3)
+            case 17 if kind == "gone meanwhile":
+                _status(number, 2)
             case 7 | 8 | 17:
                 _send(105, number, _attributes(ENDLESS, _FOLDER if packet[0] == 17 else _FILE))
             case 12:

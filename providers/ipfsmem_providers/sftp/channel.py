@@ -26,7 +26,10 @@ _ERR_KEPT: Final = 16 * 1024
 #: Seconds for the program to end after its output ended, and for the rest of its messages.
 _ENDING: Final = 2.0
 #: Variables that are not for the program: it would ask a person, or see our settings.
-_PRIVATE: Final = ("IPFSMEM_", "SSH_ASKPASS", "GIT_TOKEN", "PEER_TOKEN", "WEBDAV_PASSWORD")
+_PRIVATE: Final = (
+    "IPFSMEM_", "SSH_ASKPASS", "GIT_TOKEN", "PEER_TOKEN", "WEBDAV_PASSWORD", "PINATA_", "PINNING_SERVICE_TOKEN", "FILEBASE_",
+    "KUBO_RPC_AUTH", "W3UP_", "WEB3_STORAGE_TOKEN", "AZURE_STORAGE_",
+)  # fmt: skip
 
 
 class ConnectionLost(ProviderUnavailable):
@@ -64,6 +67,8 @@ class Channel:
         self.begun: Future[frozenset[bytes]] = Future()
         self.ended: Future[None] = Future()
         self.requests = self.sent = self.received = 0
+        #: Bytes of requests that are answered: what was sent may still be in the program.
+        self._answered = 0
         #: Bytes of requests that are not answered yet.
         self.under_way = 0
         self._sizes: dict[int, int] = {}
@@ -89,6 +94,11 @@ class Channel:
             self.requests += 1
             self._send(bytes([kind]) + self._last_id.to_bytes(4, "big") + body)
         return future
+
+    @property
+    def moved(self) -> int:
+        """Bytes that moved so far, in both directions."""
+        return self.sent + self.received + self._answered
 
     def close(self) -> None:
         """End the input of the program after what was sent, so that it ends."""
@@ -174,7 +184,9 @@ class Channel:
         number = cursor.number()
         with self._lock:
             future = self._waiting.pop(number, None)
-            self.under_way -= self._sizes.pop(number, 0)
+            size = self._sizes.pop(number, 0)
+            self.under_way -= size
+            self._answered += size
             is_lost = self.lost is not None
         if future is None:
             if is_lost:

@@ -49,6 +49,10 @@ _SCAN_SECONDS: Final = 60.0
 _ENDING_SECONDS: Final = 2.0
 #: Seconds without a request after which a connection may have ended unnoticed.
 _IDLE_SECONDS: Final = 15.0
+#: Bytes that a server may have to write before a folder is flushed.
+_FLUSH_BYTES: Final = 16 * 1024 * 1024
+#: Status codes for a file that does not exist.
+_ABSENT: Final = (packets.NO_SUCH_FILE, packets.NO_SUCH_PATH)
 _FSYNC: Final = b"fsync@openssh.com"
 _RENAME: Final = b"posix-rename@openssh.com"
 _FULL_HINT: Final = "Check the free space and the permissions of the folder there."
@@ -74,6 +78,8 @@ class SftpFiles(PlacedFiles):
         #: Ends the program of a provider that nobody closed.
         self._end: weakref.finalize[..., Any] | None = None
         self._extensions: frozenset[bytes] = frozenset()
+        #: Whether the server flushes folders, or refuses without ending the session.
+        self._flushes_folders = True
         #: When the host was last heard on this connection.
         self._heard = 0.0
         self._connecting = PerLoop(asyncio.Lock)
@@ -136,8 +142,10 @@ class SftpFiles(PlacedFiles):
                         self._add(files, others, name, found)
         if not has_itself:  # some servers leave out what they may not look at, and so do others with this one
             reply = await self._one(channel, packets.STAT, packets.text(f"{self._path(folder)}/."))
-            if reply.kind != packets.STATUS or packets.status(reply)[0] != packets.NO_SUCH_FILE:
-                self._check(reply, f"list {folder}", folder)
+            if reply.kind == packets.STATUS and packets.status(reply)[0] in _ABSENT:
+                # This server has no such name, or the folder went away while it was listed.
+                reply = await self._one(channel, packets.STAT, packets.text(self._path(folder)))
+            self._check(reply, f"list {folder}", folder)
         return Listing(files, frozenset(others) - files.keys())
 
     def _add(self, files: dict[str, FileInfo], others: set[str], name: bytes, found: Attributes) -> None:
@@ -268,12 +276,19 @@ class SftpFiles(PlacedFiles):
 
     async def _flush(self, channel: Channel, folder: str) -> None:
         """Flush a folder, if the server opens it like a file and does that."""
-        if _FSYNC in self._extensions:
-            reply = await self._one(channel, packets.OPEN, packets.opening(folder, packets.FOR_READING))
+        if _FSYNC not in self._extensions or not self._flushes_folders:
+            return
+        try:
+            [reply] = await self._all(
+                channel, [(packets.OPEN, packets.opening(folder, packets.FOR_READING))], _FLUSH_BYTES
+            )
             if reply.kind == packets.HANDLE:
                 handle = packets.text(packets.only_text(reply, packets.HANDLE))
                 flushing = packets.EXTENDED, packets.text(_FSYNC) + handle
-                await self._all(channel, [flushing, (packets.CLOSE, handle)])
+                await self._all(channel, [flushing, (packets.CLOSE, handle)], _FLUSH_BYTES)
+        except ProviderUnavailable:  # a server that ends the session over it is not asked again
+            self._flushes_folders = False
+            raise
 
     async def move(self, path: str, new: str) -> None:
         """See `RemoteFiles`."""
@@ -454,7 +469,7 @@ class SftpFiles(PlacedFiles):
         code, message = packets.status(reply)
         if code in (packets.OK, packets.EOF):
             return
-        if code in (packets.NO_SUCH_FILE, packets.NO_SUCH_PATH):
+        if code in _ABSENT:
             raise FileNotFoundError(path)
         if code == packets.PERMISSION_DENIED:
             raise PermissionError(f"it denied permission to {what}")
@@ -515,15 +530,16 @@ class SftpFiles(PlacedFiles):
         try:
             while True:
                 patience = self._bounds.patience(max(channel.under_way, more))
-                began, moved = self.monotonic(), channel.sent + channel.received
+                began, moved, received = self.monotonic(), channel.moved, channel.received
                 if (await asyncio.wait([waiting], timeout=patience))[0]:
                     reply = waiting.result()
                     self._heard = self.monotonic()
                     self._bounds.answer_came(began, self._heard)
                     return reply
-                if channel.sent + channel.received - moved < self._bounds.timeouts.drip:
+                if channel.moved - moved < self._bounds.timeouts.drip:
                     break
-                self._heard = self.monotonic()
+                if channel.received > received:
+                    self._heard = self.monotonic()
         finally:
             waiting.cancel()
         if began - self._heard > _IDLE_SECONDS:  # this machine slept, or changed its network
@@ -565,14 +581,31 @@ class SftpFiles(PlacedFiles):
         self, channel: Channel, work: Callable[[Channel], Awaitable[T]], most: float | None
     ) -> T:
         try:
-            async with asyncio.timeout(most):
+            if most is None:
                 return await work(channel)
-        except TimeoutError:
-            raise self._silent(channel, most or 0.0) from None
+            return await self._in_time(channel, work, most)
         except BadPacket as bad:
             error = ProviderUnavailable(f"{self.where} does not follow the SFTP protocol: {bad}")
             channel.kill(error)
             raise error from None
+
+    async def _in_time(self, channel: Channel, work: Callable[[Channel], Awaitable[T]], most: float) -> T:
+        """Do `work` within `most` seconds, and longer while the connection, which others share, is as fast as a slow one."""
+        task = asyncio.ensure_future(work(channel))
+        try:
+            while True:
+                moved = channel.moved
+                if (await asyncio.wait([task], timeout=most))[0]:
+                    return await task
+                if channel.moved - moved < most * SLOWEST:
+                    raise self._silent(channel, most)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # nobody else asks for it
+            del task  # its error holds this frame, and so the provider
 
     async def _connected(self) -> Channel:
         """Return the connection; make one if there is none."""
@@ -640,7 +673,7 @@ def ssh_command(address: SftpAddress, connect_seconds: float) -> list[str]:
         "EscapeChar": "none",
         "ForwardAgent": "no",
         "ForwardX11": "no",
-        "LogLevel": "ERROR",  # what it says is explained, and QUIET says nothing
+        "LogLevel": "INFO",  # its messages are explained: ERROR omits some reasons, QUIET all
         "PermitLocalCommand": "no",
         "RemoteCommand": "none",
         "RequestTTY": "no",

@@ -115,7 +115,7 @@ def test_hostile_address_is_refused_without_repeating_it(text: str) -> None:
 def test_command_asks_nobody_and_ends_its_options() -> None:
     command = files.ssh_command(parse("me@host:2222/x"), 15.0)
     assert command[-7:] == ["2222", "-l", "me", "-s", "--", "host", "sftp"]
-    assert {"-oBatchMode=yes", "-oLogLevel=ERROR", "-oTunnel=no"} < {*command} and not [
+    assert {"-oBatchMode=yes", "-oLogLevel=INFO", "-oTunnel=no"} < {*command} and not [
         one for one in command if "HostKey" in one
     ]
 
@@ -362,6 +362,33 @@ def test_file_and_its_name_are_flushed(at: SftpFolder, monkeypatch: pytest.Monke
     ]
     after = [request for kind, request, _ in sent[placed:] if kind in (packets.OPEN, packets.EXTENDED)]
     assert after[1].startswith(packets.text(f"{at.folder}/packs")) and b"fsync@" in after[2]
+
+
+def test_server_that_ends_a_session_over_a_flush_is_not_asked_again(at: SftpFolder) -> None:
+    async def body() -> None:
+        provider = at.open({"retry": QUICK})
+        remote = provider._remote  # type: ignore[attr-defined]
+        ask, asked = remote._all, []
+        folders = {
+            packets.opening(str(path), packets.FOR_READING)
+            for path in (at.folder, *(at.folder / name for name in ("packs", "pins", "names")))
+        }
+
+        async def dropping(channel: Any, requests: Any, more: int = 0) -> Any:
+            requests = list(requests)
+            if any(kind == packets.OPEN and body in folders for kind, body in requests):
+                asked.append(requests)
+                channel.kill()
+            return await ask(channel, requests, more)
+
+        remote._all = dropping
+        await published(provider)
+        assert len(asked) == 1 and not remote._flushes_folders
+        remote._all = ask
+        assert await held(provider)
+        await provider.close()
+
+    run(body())
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes, tuple[int, int]]]:
@@ -733,7 +760,15 @@ def test_warning_about_the_key_of_an_address_is_no_changed_key() -> None:
 
 
 def test_program_gets_no_secrets_of_other_providers(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("IPFSMEM_KEY", "GIT_TOKEN", "PEER_TOKEN", "WEBDAV_PASSWORD")
+    names = (
+        "IPFSMEM_KEY",
+        "GIT_TOKEN",
+        "PEER_TOKEN",
+        "WEBDAV_PASSWORD",
+        "PINATA_JWT",
+        "FILEBASE_SECRET",
+        "KUBO_RPC_AUTH",
+    )
     for name in (*names, "SSH_AUTH_SOCK"):
         monkeypatch.setenv(name, "value")
     assert "SSH_AUTH_SOCK" in channel._environment() and not {*names} & channel._environment().keys()
@@ -897,6 +932,14 @@ def test_folder_whose_entries_cannot_be_read_is_told(hostile: SshConnection) -> 
         run(_asking(provider))
 
 
+def test_folder_that_goes_away_while_it_is_listed_is_told(hostile: SshConnection) -> None:
+    """OpenSSH then leaves out the rest of the list, and says nothing."""
+    provider = SftpProvider("host/x", {"retry": ONCE})
+    _lies(hostile, "gone meanwhile")
+    with pytest.raises(ProviderUnavailable, match="is there and cannot be listed"):
+        run(_asking(provider))
+
+
 async def _asking(provider: Provider) -> None:
     await provider.pins("n")
 
@@ -936,18 +979,18 @@ def test_server_that_only_says_that_it_failed_is_asked_what_is_there(hostile: Ss
 class _Moving:
     """A connection on which replies to other calls come, then the one that is waited for."""
 
-    sent = under_way = 0
+    under_way = received = 0
     lost = None
 
     def __init__(self, drip: int, future: Future[packets.Reply]) -> None:
-        self._drip, self._future, self._received, self.is_killed = drip, future, 0, False
+        self._drip, self._future, self._moved, self.is_killed = drip, future, 0, False
 
     @property
-    def received(self) -> int:
-        self._received += self._drip
-        if self._received > 8 * self._drip:
+    def moved(self) -> int:
+        self._moved += self._drip
+        if self._moved > 8 * self._drip and not self._future.done():
             self._future.set_result(packets.Reply(packets.STATUS, bytes(4)))
-        return self._received
+        return self._moved
 
     def kill(self) -> None:
         self.is_killed = True
@@ -965,6 +1008,30 @@ def test_reply_is_waited_for_while_others_come() -> None:
         with pytest.raises(ProviderUnavailable, match="did not answer within"):
             await remote._reply(dripping, dripping._future, 0)
         assert dripping.is_killed
+
+    run(body())
+
+
+def test_call_outlasts_its_limit_while_the_connection_is_fast() -> None:
+    """A call waits for the replies to those of others, which share the connection."""
+    remote: Any = SftpProvider("host/x")._remote
+
+    async def body() -> None:
+        reply: Future[packets.Reply] = Future()
+        moving: Any = _Moving(1024, reply)
+
+        async def work(_: object) -> packets.Reply:
+            return await asyncio.wrap_future(reply)
+
+        assert await remote._bounded(moving, work, 0.01) == (packets.STATUS, bytes(4))
+        slow: Any = _Moving(1, Future())
+
+        async def forever(_: object) -> None:
+            await asyncio.Event().wait()
+
+        with pytest.raises(ProviderUnavailable, match="did not answer within"):
+            await remote._bounded(slow, forever, 0.01)
+        assert slow.is_killed and not moving.is_killed
 
     run(body())
 
