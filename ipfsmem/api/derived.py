@@ -191,9 +191,8 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         else:
             asked[known.http.new], status = "", 201
     view = source._view()
-    if (
-        op.declared.ingests and not op.declared.beside
-    ):  # else it is another opening of the memory, in a thread of its own
+    # An operation that runs beside others has an opening of the memory of its own.
+    if op.declared.ingests and not op.declared.beside:
         view.remembered = call.remembered()
     assert not op.is_coroutine, "the server syncs in a thread of its own"
     result = op.run(view, asked, "http")

@@ -51,6 +51,8 @@ _ENDING_SECONDS: Final = 2.0
 _IDLE_SECONDS: Final = 15.0
 #: Bytes that a server may have to write before a folder is flushed.
 _FLUSH_BYTES: Final = 16 * 1024 * 1024
+#: A server that ends this many sessions in a row over a flush of a folder is not asked for one again.
+_LOST_FLUSHES: Final = 2
 #: Status codes for a file that does not exist.
 _ABSENT: Final = (packets.NO_SUCH_FILE, packets.NO_SUCH_PATH)
 _FSYNC: Final = b"fsync@openssh.com"
@@ -78,8 +80,8 @@ class SftpFiles(PlacedFiles):
         #: Ends the program of a provider that nobody closed.
         self._end: weakref.finalize[..., Any] | None = None
         self._extensions: frozenset[bytes] = frozenset()
-        #: Whether the server flushes folders, or refuses without ending the session.
-        self._flushes_folders = True
+        #: Sessions in a row that ended while a folder was flushed.
+        self._lost_flushes = 0
         #: When the host was last heard on this connection.
         self._heard = 0.0
         self._connecting = PerLoop(asyncio.Lock)
@@ -276,7 +278,7 @@ class SftpFiles(PlacedFiles):
 
     async def _flush(self, channel: Channel, folder: str) -> None:
         """Flush a folder, if the server opens it like a file and does that."""
-        if _FSYNC not in self._extensions or not self._flushes_folders:
+        if _FSYNC not in self._extensions or self._lost_flushes >= _LOST_FLUSHES:
             return
         try:
             [reply] = await self._all(
@@ -286,9 +288,10 @@ class SftpFiles(PlacedFiles):
                 handle = packets.text(packets.only_text(reply, packets.HANDLE))
                 flushing = packets.EXTENDED, packets.text(_FSYNC) + handle
                 await self._all(channel, [flushing, (packets.CLOSE, handle)], _FLUSH_BYTES)
-        except ProviderUnavailable:  # a server that ends the session over it is not asked again
-            self._flushes_folders = False
+        except ProviderUnavailable:
+            self._lost_flushes += 1
             raise
+        self._lost_flushes = 0
 
     async def move(self, path: str, new: str) -> None:
         """See `RemoteFiles`."""
