@@ -71,7 +71,7 @@ def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: P
     assert [one["key"] for one in for_programs.json["memories"]] == ["good"] and "bad" in for_programs.err
 
 
-def test_open_refuses_export_options_without_export(bare: Cli, tmp_path: Path) -> None:
+def test_open_refuses_key_with_export_and_partial_without_export(bare: Cli, tmp_path: Path) -> None:
     """KEY was ignored beside --export, and --partial without it; both ended with 0."""
     (tmp_path / "tone.md").write_text("direct\n")
     for wrong in (("tone", "--export", "out.json"), ("--partial",)):

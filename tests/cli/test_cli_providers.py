@@ -172,7 +172,7 @@ def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
     assert said.err == "Check the address, or try again later.\n"
 
 
-def test_provider_test_prints_the_next_step_below_the_failure(bare: Cli, closed: str) -> None:
+def test_provider_test_prints_the_hint_of_a_failed_step(bare: Cli, closed: str) -> None:
     said = bare("provider", "test", closed)
     line, overall = said.out.splitlines()
     assert "unreliable: upload failed" in overall
@@ -184,7 +184,7 @@ def test_provider_test_prints_the_next_step_below_the_failure(bare: Cli, closed:
     ]
 
 
-def test_provider_check_names_lost_blocks_and_repair_sends_them(sealed: Cli, stick: Path) -> None:
+def test_provider_check_counts_lost_blocks_and_repair_sends_them(sealed: Cli, stick: Path) -> None:
     """`provider check`, with and without --repair, and its exit code."""
     for n in range(3):
         sealed.ok("write", f"k{n}", "--body", f"text {n}")

@@ -725,8 +725,8 @@ ELSEWHERE = {
     "The other files are imported, and the folder is resumed. Fix these files: the next command imports them.": "tests/unit/files/test_working_folders.py::test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts",
     "Wait until it ends, or stop it; then try again.": "tests/cli/test_cli_mcp.py::test_mcp_server_started_while_database_is_locked_answers_later_calls",
     "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
-    "The token is wrong or missing. Set VALUE.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_next_step_below_the_failure",
-    "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_next_step_below_the_failure",
+    "The token is wrong or missing. Set VALUE.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_hint_of_a_failed_step",
+    "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_hint_of_a_failed_step",
     "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
     "To keep the current text: --keep. To delete the memory afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
     "Remove the link yourself, and the content of VALUE.": "tests/cli/test_cli_vaults.py::test_remove_refuses_an_unknown_name_two_names_and_a_link",
@@ -741,7 +741,7 @@ ELSEWHERE = {
 }
 
 
-def test_hint_followed_elsewhere_is_tested_there() -> None:
+def test_hint_followed_elsewhere_names_a_test_that_exists() -> None:
     root = Path(__file__).parents[2]
     known = {one.text for one in hints()}
     for text, place in ELSEWHERE.items():

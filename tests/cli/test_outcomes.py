@@ -14,6 +14,7 @@ from ipfsmem.cli.app import HIDDEN, group
 from ipfsmem.device import database, lock
 from ipfsmem.device.kernel_keyring import has_kernel_keyring
 from tests.support.cli_lab import Cli
+from tests.support.extras import need_extra
 from tests.support.outcomes import ROWS, Place, Row
 
 
@@ -161,6 +162,21 @@ def test_a_folder_that_cannot_be_used_is_said_by_every_command(
     database.unlink()
     database.mkdir()
     all_end_with(place, 30)
+
+
+@pytest.mark.parametrize(("state", "code"), [("none", 4), ("local", 30)])
+def test_serve_mcp_refuses_a_missing_or_damaged_vault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, code: int
+) -> None:
+    """The tests above leave it out where mcp is missing, and pass."""
+    need_extra("mcp", "mcp")
+    place = Place(tmp_path, monkeypatch, state)
+    if state != "none":
+        (place.cli.home / "default" / "state.db").write_bytes(b"no database " * 4000)
+        for tail in ("-wal", "-shm"):
+            (place.cli.home / "default" / f"state.db{tail}").unlink(missing_ok=True)
+    done = place.run("serve mcp")
+    assert done.code == code and done.err.startswith("ipfsmem: ") and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("mode", ["local", "sealed"])

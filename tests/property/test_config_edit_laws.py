@@ -152,7 +152,7 @@ def test_several_entries_in_and_out_again_are_the_same_bytes() -> None:
     check()
 
 
-def test_edits_of_other_programs_meanwhile_remain() -> None:
+def test_entries_added_by_other_programs_meanwhile_remain() -> None:
     """Between connecting and disconnecting the program adds, changes and removes what is its own."""
 
     @many

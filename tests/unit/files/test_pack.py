@@ -132,7 +132,7 @@ def test_names_must_be_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_file_that_vanishes_while_packing_is_named(
+def test_file_or_folder_that_vanishes_while_packing_is_named(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text("a")

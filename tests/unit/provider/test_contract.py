@@ -242,7 +242,7 @@ def test_a_name_in_another_base_is_the_same_name(connect: Open) -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"noise", record(3, b"\x09" * 32), record(3)[:-1]])
-def test_record_not_of_the_name_is_refused(connect: Open, bad: bytes) -> None:
+def test_invalid_or_foreign_name_record_is_refused(connect: Open, bad: bytes) -> None:
     async def body() -> None:
         provider = connect()
         await provider.put_name(NAME, record(1))

@@ -148,7 +148,7 @@ def test_permanent_status_is_refused_at_once(site: Site, work: Clockwork, status
     assert bool(error.hint) is (status in (401, 402, 403, 410, 413, 451))
 
 
-def test_request_that_is_not_idempotent_is_not_repeated(site: Site, work: Clockwork) -> None:
+def test_post_is_repeated_only_after_429_or_where_it_is_idempotent(site: Site, work: Clockwork) -> None:
     site.answers = [plain(503)]
     http = client(site.url, work)
     fails(http, http.request("POST", site.url, body=b"x"))
@@ -366,7 +366,9 @@ def test_endless_answers_are_bounded() -> None:
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP"])
 @pytest.mark.parametrize("size", [10, 50_000_000])
-def test_response_body_is_never_decompressed(site: Site, status: int, encoding: str, size: int) -> None:
+def test_response_with_a_content_encoding_is_refused(
+    site: Site, status: int, encoding: str, size: int
+) -> None:
     """A body that nobody asked to be compressed was inflated; now it is refused, as format 8 has it."""
     packed = zlib.compress(bytes(size), wbits=-15 if encoding == "deflate" else 31)
     site.answers = [lambda: web.Response(status=status, body=packed, headers={"Content-Encoding": encoding})]

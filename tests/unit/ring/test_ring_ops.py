@@ -103,7 +103,7 @@ def test_a_second_wallet_brings_its_anchor_and_its_powers() -> None:
 
 
 @pytest.mark.parametrize("by", [LAPTOP, GUEST, PHONE])
-def test_member_without_admin_role_can_change_nothing(by: Party) -> None:
+def test_device_that_is_no_admin_can_change_nothing(by: Party) -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     for act in (
         lambda: enrolled(ring, by, party("x")),
@@ -202,7 +202,7 @@ def test_successor() -> None:
     assert not reader.view.may_write(party("x").id)
 
 
-def test_root_successor_or_revoked_device_cannot_name_a_successor() -> None:
+def test_root_stranger_heir_or_revoked_device_names_no_successor() -> None:
     ring = new_ring(LAPTOP)
     new = party("new").signer
     for who in (ROOT, RECOVERY, PHONE):
