@@ -67,7 +67,7 @@ def markdown(rows: list[Row]) -> str:
         "",
         'Times are medians. "× read and hash" is the time divided by that of reading every file of the same corpus and taking its '
         "SHA-256, in the same run; corpora come from a seed, file sizes are log-normal with a median of 850 bytes. "
-        "The provider is a folder on the same disk. Budgets are those of docs/internals/architecture.md.",
+        "The provider is a folder on the same disk. Budgets are set in `bench/`.",
         "",
         *_busy(),
         "## How cost grows",

@@ -1,4 +1,4 @@
-"""How the suite runs: effort, cores, where it writes. See "The suite" in docs/internals/architecture.md.
+"""How the suite runs: effort, cores, where it writes. See docs/internals/suite.md.
 
 Whole directories run on all cores, named files and single tests in this process (so `--pdb`, `-s` and prints work as
 ever); `-n` says otherwise. What the tests write lies in RAM where the system has a folder for that, else in the

@@ -60,7 +60,7 @@ def test_name_of_every_test_has_at_most_70_characters() -> None:
 
 
 def test_every_room_has_a_quick_test() -> None:
-    """A room is a folder right below the package, as in docs/internals/architecture.md; the modules beside them are reached
+    """A room is a folder right below the package, as in docs/internals/modules.md; the modules beside them are reached
     through `memory` and the commands."""
     rooms = {path.parent.name for path in (ROOT / "ipfsmem").glob("*/__init__.py")} | {"ipfsmem_providers"}
     seen: set[str] = set()

@@ -2,7 +2,7 @@
 
 Values are None, bool, int, float (read only), str, bytes, list, dict and CID. A CID is written as a link and
 bytes as bytes. The library `libipld` cannot be used: it writes bytes that look like a CID, such as any
-SHA-256 multihash, as a link (docs/internals/architecture.md, decision 11).
+SHA-256 multihash, as a link (docs/internals/decisions/11-own-code.md).
 """
 
 from __future__ import annotations
