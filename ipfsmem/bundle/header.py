@@ -105,7 +105,7 @@ def is_bare_value(name: str, value: str) -> bool:
     if not _is_plain(value):
         return False
     if name in _DATES:
-        return not _has_other_type(value) or _is_instant(value)
+        return _DAY_OF_NOW.fullmatch(value) is not None or not _has_other_type(value) or _is_instant(value)
     if name == "important" and value in ("true", "false"):
         return True
     if name == "confidence" and _is_number(value):
@@ -119,8 +119,6 @@ def _has_other_type(value: str) -> bool:
 
 
 def _is_instant(value: str) -> bool:
-    if _DAY_OF_NOW.fullmatch(value):
-        return True
     # Few headers hold more than a day, and the import costs start-up time.
     from ipfsmem.bundle.timeline import normal_ts
 

@@ -16,6 +16,7 @@ from ipfsmem.bundle.memory_file import (
     MemoryFile,
     find_marks,
     has_header,
+    parse_marked,
     parse_memory,
     read_lines,
     render_memory,
@@ -35,20 +36,27 @@ _SPACE = " \t\r"
 
 
 def edit_memory(
-    data: bytes, changes: Mapping[str, str], body: str | None = None, *, stamps: Mapping[str, str] = _NONE
+    data: bytes,
+    changes: Mapping[str, str],
+    body: str | None = None,
+    *,
+    stamps: Mapping[str, str] = _NONE,
+    parsed: tuple[MemoryFile, Marks | None] | None = None,
 ) -> bytes:
     """Return the file with some fields set, or removed if the new value is empty, and optionally another body.
 
     `stamps`: further fields, set where the header allows it in an editable form. A body without another
     program's header (`front_matter`) keeps that of the old body. Raises FormatError when the change would
-    lose something else, LimitError beyond the limits of a file.
+    lose something else, LimitError beyond the limits of a file. `parsed`: the result of `parse_marked`, if its
+    caller has it.
     """
-    if not stamps or (not changes and _is_foreign(data, body)):
-        return _edited(data, changes, body)
+    old, marks = parse_marked(data) if parsed is None else parsed
+    if not stamps or (not changes and _is_foreign(old, body)):
+        return _edited(data, old, marks, changes, body)
     try:
-        return _edited(data, {**stamps, **changes}, body)
+        return _edited(data, old, marks, {**stamps, **changes}, body)
     except FormatError:
-        return _edited(data, changes, body)
+        return _edited(data, old, marks, changes, body)
 
 
 def refuse_over_unclosed(data: bytes, body: str) -> None:
@@ -64,29 +72,27 @@ def render_over(data: bytes | None, made: MemoryFile, *, stamps: Mapping[str, st
     """Render `made` as an edit of `data`, from which it was made; in the normal form without `data`."""
     if data is None:
         return render_memory(made.with_fields(stamps))
-    old = parse_memory(data)
+    old, marks = parse_marked(data)
     names = dict.fromkeys((*old.fields, *made.fields))
     changes = {
         name: made.fields.get(name, "") for name in names if made.fields.get(name) != old.fields.get(name)
     }
-    return edit_memory(data, changes, None if made.body == old.body else made.body, stamps=stamps)
+    body = None if made.body == old.body else made.body
+    return edit_memory(data, changes, body, stamps=stamps, parsed=(old, marks))
 
 
-def _is_foreign(data: bytes, body: str | None) -> bool:
+def _is_foreign(old: MemoryFile, body: str | None) -> bool:
     """Tell whether the header that programs find is another program's: ours above would hide it from them."""
-    old = parse_memory(data)
     text = old.body if body is None else body
     return (
         not old.fields.keys() - {"origin_name"} and bool(front_matter(text)) and not has_header(text.encode())
     )
 
 
-def _edited(data: bytes, changes: Mapping[str, str], body: str | None) -> bytes:
-    old = parse_memory(data)
+def _edited(
+    data: bytes, old: MemoryFile, marks: Marks | None, changes: Mapping[str, str], body: str | None
+) -> bytes:
     front = front_matter(old.body)
-    marks = find_marks(data)
-    if marks is not None and read_lines(data, marks) is None:
-        marks = None
     if body is not None:
         body = (body.replace("\r\n", "\n") if marks is not None and marks.crlf else body).rstrip("\n")
         if front and not front_matter(body):

@@ -173,15 +173,20 @@ def parse_memory(data: bytes) -> MemoryFile:
     A text without a readable header is all body. Raises LimitError beyond 960 KiB or for a header beyond 4
     KiB, FormatError when the bytes are not UTF-8.
     """
+    return parse_marked(data)[0]
+
+
+def parse_marked(data: bytes) -> tuple[MemoryFile, Marks | None]:
+    """Parse as `parse_memory`, and return where the header is, None without one."""
     text = _decoded(data)
     marks = find_marks(data)
     fields = read_lines(data, marks) if marks is not None else None
     if marks is None or fields is None:
-        return MemoryFile({}, text.removeprefix("\ufeff").rstrip("\n"))
+        return MemoryFile({}, text.removeprefix("\ufeff").rstrip("\n")), None
     rest = str(data[marks.rest :], "utf-8")
     if marks.crlf:
         rest = rest.replace("\r\n", "\n")
-    return MemoryFile(fields, rest.removeprefix("\n").rstrip("\n"))
+    return MemoryFile(fields, rest.removeprefix("\n").rstrip("\n")), marks
 
 
 def has_header(data: bytes) -> bool:

@@ -38,7 +38,7 @@ def of_when_replacing(entry: Entry, replaces: Iterable[str], body: str, mine: Is
     when an own value in the entry has the same body.
     """
     own = {value.body for dot, value in entry.items() if is_own(dot, value.author, mine)}
-    if body in own:
+    if body in own or (len(entry) == 1 and own):
         return ""
     gone = {dot: entry[dot] for dot in replaces if dot in entry}
     named = {id(value): dot for dot, value in gone.items()}

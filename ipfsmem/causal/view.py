@@ -118,7 +118,7 @@ def view_entry(
     winner = found[0]
     data = bodies(winner.body)
     if len(found) == 1:
-        return _one(key, winner, data)
+        return _one(key, winner.body, winner.dots, data)
     return _several(key, found, data, bodies, base_bodies, merge)
 
 
@@ -201,14 +201,21 @@ def merge_base(found: list[Sibling]) -> str | None:
 def in_view_order(entry: Entry, dots: Iterable[str]) -> list[Value]:
     """Return the values of these dots that the entry holds, in view order, as `next_bases` expects."""
     wanted = {dot: entry[dot] for dot in dots if dot in entry}
+    if len(wanted) <= 1:
+        return list(wanted.values())
     live = [wanted[dot] for sibling in siblings(wanted) for dot in sibling.dots]
     return live + [value for value in wanted.values() if value.body is None]
 
 
-def _one(key: str, only: Sibling, data: bytes | None) -> KeyView:
+def view_of_one(key: str, dot: str, value: Value, data: bytes | None) -> KeyView:
+    """Return `view_entry` for an entry of one live value, with its body."""
+    return _one(key, value.body or "", (dot,), data)
+
+
+def _one(key: str, body: str, dots: tuple[str, ...], data: bytes | None) -> KeyView:
     if data is None:
-        return KeyView(key, body=only.body, dot=only.dots[0], not_fetched=only.dots)
-    return KeyView(key, data, only.body, only.dots[0], only.dots)
+        return KeyView(key, body=body, dot=dots[0], not_fetched=dots)
+    return KeyView(key, data, body, dots[0], dots)
 
 
 def _several(
@@ -282,6 +289,14 @@ def _sibling(values: list[tuple[str, Value]]) -> Sibling:
     first = values[0][1]
     body = first.body or ""
     own = hash32(body)
+    if len(values) == 1:
+        return Sibling(
+            body,
+            (values[0][0],),
+            first.h,
+            tuple(dict.fromkeys([own, *first.b])),
+            frozenset([own, *first.b[:1]]),
+        )
     known = tuple(dict.fromkeys([own, *(b for _, value in values for b in value.b)]))
     located = frozenset([own, *(value.b[0] for _, value in values if value.b)])
     return Sibling(body, tuple(dot for dot, _ in values), first.h, known, located)

@@ -30,7 +30,12 @@ def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"cannot {doing} {path}: {reason(error)}") from None
+        raise storage_error(path, doing, error) from None
+
+
+def storage_error(path: Path | str, doing: str, error: OSError) -> StorageError:
+    """Return the StorageError that names the action and the file."""
+    return StorageError(f"cannot {doing} {path}: {reason(error)}")
 
 
 def reason(error: OSError) -> str:

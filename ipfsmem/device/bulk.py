@@ -56,6 +56,8 @@ def first_failing(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
 def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """Return the results of `work` on each item, in order. Many items run in threads: libsodium releases the interpreter lock, so
     signatures are made and checked on all cores."""
+    if len(items) <= _FEW:
+        return [work(item) for item in items]
     found = _in_threads(lambda chunk: [work(item) for item in chunk], items)
     with contextlib.closing(found):
         return [made for part in found for made in part]

@@ -192,7 +192,11 @@ class Connection(sqlite3.Connection):
 
     def execute(self, *args: Any) -> _Cursor:
         """Execute one statement."""
-        return self.own_cursor().execute(*args)
+        try:
+            cursor = self.cursor(_Cursor)
+        except sqlite3.Error as error:
+            raise self.explained(error) from None
+        return cursor.execute(*args)
 
     def executemany(self, *args: Any) -> _Cursor:
         """Execute one statement for many rows."""

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from ipfsmem.device.database_file import (
     DATABASE,
     DATABASE_FILES,
     FileId,
-    file_id,
     find,
     find_or_make,
     held_open,
@@ -32,7 +31,7 @@ from ipfsmem.device.database_file import (
     unregister,
 )
 from ipfsmem.device.lock import WAIT, file_lock, waiting
-from ipfsmem.device.tables import blocks, meta, schema
+from ipfsmem.device.tables import blocks, journal, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 
 #: Seconds that closing an abandoned connection waits for a process that writes.
@@ -40,6 +39,8 @@ _PATIENCE = 2.0
 #: Maximum number of blocks in one statement, and of their bytes.
 _TOGETHER = 250
 _BYTES_TOGETHER = 4 * 1024 * 1024
+#: Maximum number of blocks that are read back in one statement with other rows.
+_FEW = 4
 #: Pages that are freed in one transaction: two megabytes.
 _PAGES = 512
 
@@ -68,6 +69,8 @@ class Database:
         self._order_is_checked = False
         #: Whether the tables are up to date.
         self._ready = False
+        #: `PRAGMA data_version` in the transaction that is under way, and when the tables were last found up to date.
+        self._version = self._version_of_tables = -1
         #: Database, log and index of the log, by path, as this connection has them open; empty without a file.
         self._files: dict[Path, FileId] = {}
         #: Modification time and length of the file when it was last seen unreplaced.
@@ -161,27 +164,33 @@ class Database:
 
     def _check_tables(self) -> None:
         # A newer program may have changed the tables since this process opened the file.
-        if self._ready and (found := schema.version(self.connection)) != schema.VERSION:
+        if not self._ready or self._version == self._version_of_tables:
+            return
+        if (found := schema.version(self.connection)) != schema.VERSION:
             raise ConfigError(
                 f"{self.path} was changed meanwhile by another version of this program (schema {found}, this one knows {schema.VERSION})",
                 hint=schema.HINT,
             )
+        self._version_of_tables = self._version
 
     def replaced(self) -> str:
         """Return how the file at this path, or its log, differs from the one open here (restored from a backup, moved or
         deleted), so that writes would be lost; "" if it does not."""
         if self._gone:
             return self._gone
+        intact_at = None
         for path, file in self._files.items():
             try:
-                now = path.stat(follow_symlinks=False)
+                now = os.lstat(path)
             except FileNotFoundError:
                 return f"{path} is gone"
             except OSError:
                 continue  # any read or write reports it
-            if file_id(now) != file:
+            if (now.st_dev, now.st_ino) != file:
                 return f"{path} is not the file that is open here"
-        self._intact_at = self._written_at()
+            if path is self.path:
+                intact_at = now.st_mtime_ns, now.st_size
+        self._intact_at = intact_at
         return ""
 
     def _written_at(self) -> tuple[int, int] | None:
@@ -278,8 +287,9 @@ class Database:
             self._refuse_replaced()
             with self._waiting():
                 self.connection.execute("BEGIN IMMEDIATE")
-            self._depth = 1
             try:
+                self._version = self.version()
+                self._depth = 1
                 self._check_tables()
                 yield
             except BaseException:
@@ -383,6 +393,8 @@ class Database:
 
     def version(self) -> int:
         """Return a number that changes whenever another connection commits something."""
+        if self._depth:
+            return self._version  # nobody else commits during a transaction
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get_meta(self, name: str) -> bytes | None:
@@ -448,6 +460,36 @@ class Database:
             if not blocks.replace(self.connection, digest, data):
                 raise not_found_again(self.path, f"the block {digest.hex()}")
         self._bad.difference_update(digest for digest, _ in new)
+
+    def append(
+        self, row: bytes, after: int, values: Mapping[str, bytes], new: Sequence[tuple[bytes, bytes]]
+    ) -> int:
+        """Add a row to the journal, with the blocks that it needs and values of `meta` (inside a transaction). Returns its number,
+        which is greater than `after`, that of the last row.
+
+        StorageError if one of these cannot be read back.
+        """
+        if len(new) > _FEW:
+            self.add_blocks(new)
+            new = ()
+        run = self.connection
+        if new:
+            blocks.add(run, new)
+        seq, stored = journal.append(run, row)
+        placed = meta.add(run, values)
+        found, found_values, found_blocks = journal.read_back(
+            run, seq, list(placed), [digest for digest, _ in new]
+        )
+        if seq <= after or found != stored:
+            raise not_found_again(self.path, "a row of the journal")
+        for (name, value), read in zip(placed.items(), found_values, strict=True):
+            if read != value:
+                raise not_found_again(self.path, f"the value {name!r}")
+        for (digest, data), read in zip(new, found_blocks, strict=True):
+            if read != data and not blocks.replace(run, digest, data):
+                raise not_found_again(self.path, f"the block {digest.hex()}")
+            self._bad.discard(digest)
+        return seq
 
     def drop_damaged(self) -> list[bytes]:
         """Delete the rows of damaged objects (inside a transaction), so that every process misses them. Returns their digests."""

@@ -13,6 +13,7 @@ from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateStore, locations
 from ipfsmem.device.tables import meta
+from ipfsmem.device.writing import Writing
 
 
 class LastChange(msgspec.Struct, frozen=True):
@@ -37,13 +38,14 @@ class _ChangeRow(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_ChangeRow)
 
 
-def note_change(replica: Replica, operation: str, name: str, before: Entry, after: Entry) -> None:
-    """Record a change of one entry as the last one (inside its transaction), unless nothing was changed."""
+def note_change(change: Writing, operation: str, name: str, before: Entry) -> None:
+    """Record a change of one entry as the last one in its transaction, unless nothing was changed. `before`: the entry as it was."""
+    after, replica = change.entry(name), change.replica
     gone = {dot: value for dot, value in before.items() if dot not in after}
     came = tuple(dot for dot in after if dot not in before)
     if gone or came:
         row = _ChangeRow(operation, name, replica.world.now(), encode_entry(gone), came)
-        replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
+        change.set(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
 def last_change(replica: Replica) -> LastChange | None:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-from ipfsmem.device.atomic_files import open_regular, storage_errors
+from ipfsmem.device.atomic_files import open_regular, storage_error, storage_errors
 from ipfsmem.errors import LockedError
 
 #: Bytes at the start of a lock file that may hold the process id of its holder.
@@ -127,12 +127,18 @@ def file_lock(path: Path, *, wait: float = WAIT) -> Iterator[None]:
 
     held = False
     while not held:
-        with _opened(path) as fd:
-            with waiting(wait) as allowed:
-                for pause in _pauses_until_locked(fd, path, allowed):
-                    time.sleep(pause)
+        fd = _open(path)
+        try:
+            if _is_locked_now(fd, path):
+                _name_holder(fd)  # the usual case: nobody holds it
+            else:
+                with waiting(wait) as allowed:
+                    for pause in _pauses_until_locked(fd, path, allowed):
+                        time.sleep(pause)
             if held := _is_file_at(fd, path):
                 yield
+        finally:
+            os.close(fd)
 
 
 @contextlib.asynccontextmanager
@@ -169,19 +175,25 @@ def _identity(fd: int) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    with storage_errors(path, "lock"):
-        fd = open_regular(path, os.O_RDWR | os.O_CREAT)
+    fd = _open(path)
     try:
         yield fd
     finally:
         os.close(fd)
 
 
+def _open(path: Path) -> int:
+    try:
+        return open_regular(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise storage_error(path, "lock", error) from None
+
+
 def _is_file_at(fd: int, path: Path) -> bool:
     """Return whether the locked file is still the one at `path`. Its last holder may have deleted it, and the lock on a deleted
     file excludes no process."""
     try:
-        return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
         return False
 
@@ -200,6 +212,11 @@ def _pauses_until_locked(
             raise LockedError(f"{path.parent} is in use by {_holder(fd)}")
         yield pause
         pause = min(pause * 2, 0.05)
+    _name_holder(fd)
+
+
+def _name_holder(fd: int) -> None:
+    """Write this process's id into a lock file that it holds."""
     with contextlib.suppress(OSError):
         os.lseek(fd, 0, os.SEEK_SET)
         # Overwrite in place, with a fixed length: truncating first may wait for the disk (ext4 writes such a file out when it is
@@ -208,8 +225,10 @@ def _pauses_until_locked(
 
 
 def _is_locked_now(fd: int, path: Path) -> bool:
-    with storage_errors(path, "lock"):  # some network file systems have no locks
+    try:
         return _try(fd)
+    except OSError as error:  # some network file systems have no locks
+        raise storage_error(path, "lock", error) from None
 
 
 def _holder(fd: int) -> str:

@@ -62,10 +62,10 @@ def note_operation(replica: Replica, one: Operation, kept: int) -> None:
     path = _path(replica)
     if path is None or not kept or replica.read_only:
         return
-    words = (
+    words = [
         word.encode(errors="replace")[:_LONGEST].decode(errors="ignore")
         for word in msgspec.structs.astuple(one)[1:]
-    )
+    ]
     short = Operation(one.at, *words)
     with contextlib.suppress(IpfsmemError, OSError):
         row = replica.codec.seal_row(_padded(_encode(short)))

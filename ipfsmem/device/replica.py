@@ -83,6 +83,8 @@ class Replica:
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
         #: The hidden texts, as `device/hidden.py` read them; None until then, and when they may have changed on the disk.
         self.known_hidden: KnownHidden | None = None
+        #: Whether there are texts of others and own texts that they replaced (`device/texts_of_others.py`); None as `known_hidden`.
+        self.held_texts: tuple[bool, bool] | None = None
         #: Checks the session of a part that a transaction is about to change; its result is called at the end
         #: (`memories/part_guard.py`).
         self.watch_part: Callable[[Writing, str], Callable[[], None] | None] | None = None
@@ -171,7 +173,7 @@ class Replica:
 
     def _refresh(self) -> None:
         if self.store.outdated():
-            self.known_hidden = None
+            self.known_hidden = self.held_texts = None
             self._load_secrets()
             self.store.refresh()
 

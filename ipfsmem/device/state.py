@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -116,6 +116,7 @@ _ROW = 1_000
 _LONG_ROWS = 512
 _LONG_BYTES = 512 * 1024
 _GONE = msgspec.Raw(b"null")
+_NO_VALUES: Mapping[str, bytes] = {}
 
 
 @functools.cache
@@ -260,7 +261,10 @@ class StateStore:
 
     def entry(self, name: str) -> Entry:
         """Return the siblings of an entry; empty if absent."""
-        text = self.raw(name)
+        return self.decoded(name, self.raw(name))
+
+    def decoded(self, name: str, text: bytes | None) -> Entry:
+        """Return the siblings of an entry from its JSON, as `raw` returned it."""
         return {} if text is None else decode_entry(name, text)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
@@ -451,40 +455,49 @@ class StateStore:
     # -- changing ----------------------------------------------------------------------------------------------
 
     def apply(
-        self, changes: Mapping[str, Entry], frame: StateHeader, blocks: Iterable[tuple[bytes, bytes]] = ()
+        self,
+        changes: Mapping[str, Entry],
+        frame: StateHeader,
+        blocks: Iterable[tuple[bytes, bytes]] = (),
+        values: Mapping[str, bytes] = _NO_VALUES,
     ) -> None:
-        """Write `changes` (an empty entry is deleted), `frame` and the blocks that they need.
+        """Write `changes` (an empty entry is deleted), `frame`, the blocks that they need, and values of `meta` by name.
 
         Call it inside a transaction of the database, after `refresh`; all is durable when the transaction ends.
         """
-        self.db.add_blocks(blocks)
+        if not isinstance(blocks, Sequence):  # perhaps more than should be in memory together
+            self.db.add_blocks(blocks)
+            blocks = ()
         names = list(changes)
-        for start in range(0, len(names), _ROW):
-            self._append({name: changes[name] for name in names[start : start + _ROW]}, frame)
-        if not names:
-            self._append({}, frame)
+        while len(names) > _ROW:
+            some, names = names[:_ROW], names[_ROW:]
+            self._append({name: changes[name] for name in some}, frame)
+        self._append({name: changes[name] for name in names}, frame, blocks, values)
 
-    def _append(self, changes: Mapping[str, Entry], frame: StateHeader) -> None:
+    def _append(
+        self,
+        changes: Mapping[str, Entry],
+        frame: StateHeader,
+        blocks: Sequence[tuple[bytes, bytes]] = (),
+        values: Mapping[str, bytes] = _NO_VALUES,
+    ) -> None:
         texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
         text = _encode(
             _EntryRow({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame)
         )
         stored = self.codec.seal_row(text)
-        self._journal = journal.append(self.db.connection, stored, self._journal)
+        # Without the chain, a row that a damaged disk loses, doubles or moves would show an old text as the new one.
+        chain = link(self._chain, stored)
+        self._journal = self.db.append(stored, self._journal, {**values, meta.JOURNAL_CHAIN: chain}, blocks)
         self._rows += 1
         self._bytes += len(stored)
-        self._link_journal(link(self._chain, stored))
+        self._chain = chain
         self._overlay.update(texts)
         self._note_changes(texts, self._chain)
         if cards := {name for name in texts if name.startswith(_CARD)}:
             self._card_changes |= cards
             self._cards_version += 1
         self.frame = frame
-
-    def _link_journal(self, chain: bytes) -> None:
-        # Without the chain, a row that a damaged disk loses, doubles or moves would show an old text as the new one.
-        self._chain = chain
-        self.db.set_meta(meta.JOURNAL_CHAIN, chain)
 
     def _begin_changes(self) -> None:
         self._changed, self._changed_at = [], {self._chain: 0}
@@ -536,7 +549,8 @@ class StateStore:
         stored = self.codec.seal_row(_encode(state))
         self.db.set_meta(meta.STATE, stored)
         journal.clear(self.db.connection)
-        self._link_journal(link(b"", stored))
+        self._chain = link(b"", stored)
+        self.db.set_meta(meta.JOURNAL_CHAIN, self._chain)
         self._begin_changes()
         self._journal = self._rows = self._bytes = 0
         return self._tree

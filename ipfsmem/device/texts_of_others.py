@@ -33,6 +33,7 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     ]
     if rows:
         held_texts.note_others(replica.db.connection, rows)
+        replica.held_texts = None
 
 
 def reassign_authors(replica: Replica) -> None:
@@ -45,6 +46,7 @@ def reassign_authors(replica: Replica) -> None:
         return
     if not set(known) <= set(strangers):
         held_texts.forget_others(replica.db.connection)
+        replica.held_texts = None
     note_others(replica, dict(replica.store.entries()))
     replica.db.set_meta(meta.STRANGERS, " ".join(strangers).encode())
 
@@ -53,7 +55,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
     """Keep the last own text of each memory that has only texts of others left, and drop it where there is an own text again or
     the memory is deleted (inside the transaction of the change). `before`, `after`: the changed entries."""
     run, mine = replica.db.connection, replica.is_mine
-    some = held_texts.any_kept(run)
+    some = _are_there(replica)[1]
     for name, entry in after.items():
         own = [is_own(dot, value.author, mine) for dot, value in entry.items()]
         if (not some and all(own)) or memory_name(name) is None:
@@ -67,12 +69,17 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
             dot = last[0].dots[0]
             row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
             held_texts.keep(run, known, row)
+            replica.held_texts = None
+            some = True
 
 
 def with_retained_own(replica: Replica, name: str, entry: Entry) -> Entry:
     """Return the entry, with the kept own text under its old dot where others replaced every own one."""
-    if not entry or any(is_own(dot, value.author, replica.is_mine) for dot, value in entry.items()):
+    if not entry:
         return entry
+    for dot, value in entry.items():
+        if is_own(dot, value.author, replica.is_mine):
+            return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
     row = held_texts.kept(replica.db.connection, known)
     return entry if row is None else entry | _kept_entry(replica.store, name, row)
@@ -104,7 +111,13 @@ def author_of_text(replica: Replica, entry: Entry, body: str) -> str:
 
 def any_others(replica: Replica) -> bool:
     """Return whether this device has held texts of others; usually not, as most vaults belong to one person."""
-    return held_texts.any_others(replica.db.connection)
+    return _are_there(replica)[0]
+
+
+def _are_there(replica: Replica) -> tuple[bool, bool]:
+    if replica.held_texts is None:
+        replica.held_texts = held_texts.are_there(replica.db.connection)
+    return replica.held_texts
 
 
 def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:

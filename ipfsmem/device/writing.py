@@ -61,6 +61,8 @@ class Writing:
         self._live: set[str] | None = None
         self._own: set[str] | None = None
         self._blocks: list[tuple[bytes, bytes]] = []
+        #: Values of `meta` to set, by name.
+        self._values: dict[str, bytes] = {}
         self._bodies: dict[str | None, bytes] = {}
         #: Texts that were sealed ahead, by entry: the text, and its key id with the sealed bytes.
         self._sealed: dict[str, tuple[bytes | None, tuple[str, bytes]]] = {}
@@ -71,6 +73,8 @@ class Writing:
         #: Checks to run at the end, by the prefix of the names of a session's parts: for sessions of which a part is changed.
         self._checks: dict[str, Callable[[], None] | None] = {}
         self._by_session = False
+        #: The entry that was read last: a write reads its entry several times.
+        self._loaded: tuple[bytes | None, str, Entry] | None = None
 
     @property
     def replica(self) -> Replica:
@@ -86,7 +90,10 @@ class Writing:
         """Return an entry with the changes of this transaction so far."""
         if name in self._changes:
             return self._changes[name]
-        return self._store.entry(name)
+        text = self._store.raw(name)
+        if self._loaded is None or self._loaded[0] is not text or self._loaded[1] != name:
+            self._loaded = text, name, self._store.decoded(name, text)
+        return self._loaded[2]
 
     def body(self, name: str, value: Value) -> bytes | None:
         """Return the body of a value, written in this transaction or before."""
@@ -283,9 +290,16 @@ class Writing:
         device, n = text[:16], int(text[17:])
         return device != self._replica.device.id or n <= self._published
 
+    def set(self, name: str, value: bytes) -> None:
+        """Set a value of `meta` together with the changes."""
+        self._values[name] = value
+
     def commit(self) -> None:
         """Pass the changes so far to the store; more may follow."""
+        values, self._values = self._values, {}
         if not self._changes:
+            for name, value in values.items():
+                self._replica.db.set_meta(name, value)
             return
         if self._n:
             self._ctx[self._replica.device.id] = self._n
@@ -295,9 +309,9 @@ class Writing:
             self._changes = dict(zip(self._changes, signed, strict=True))
             note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
         note_others(self._replica, self._changes)
-        self._others = self._others or any_others(self._replica)
+        self._others = any_others(self._replica)
         keep_own(self._replica, self._before, self._changes)
-        self._store.apply(self._changes, frame, self._blocks)
+        self._store.apply(self._changes, frame, self._blocks, values)
         self._changes, self._before, self._blocks, self._bodies = {}, {}, [], {}
 
 

@@ -19,7 +19,7 @@ from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
 from ipfsmem.causal.authorship import is_own
 from ipfsmem.causal.entries import memory_entry, memory_name
-from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value, hash32
 from ipfsmem.causal.view import (
     BaseBodies,
     Bodies,
@@ -30,6 +30,7 @@ from ipfsmem.causal.view import (
     own_view,
     siblings,
     view_entry,
+    view_of_one,
 )
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
@@ -73,6 +74,33 @@ class WriteBasis(msgspec.Struct, frozen=True):
 
     data: bytes | None
     dots: Token
+
+
+class EntryContext:
+    """One memory as a transaction sees it: its entry, its siblings and its view, each found once. A write makes it outdated."""
+
+    def __init__(self, store: MemoryStore, change: Writing, key: str) -> None:
+        self.store = store
+        self.change = change
+        self.key = key
+        self.name = store.name(key)
+        #: What the state holds under its name, with the writes of this transaction.
+        self.entry: Entry = change.entry(self.name)
+        #: The same with the last own text, where others replaced all own ones.
+        self.siblings: Entry = with_retained_own(store.replica, self.name, self.entry)
+        self._view: KeyView | None = None
+
+    @property
+    def view(self) -> KeyView:
+        """What a reader is shown."""
+        if self._view is None:
+            self._view = self.store._view_of(self.key, self.siblings, self.change.body)
+        return self._view
+
+    @property
+    def shown(self) -> MemoryRecord | None:
+        """The shown text, None if there is none."""
+        return self.store._reading(self.view, self.siblings)
 
 
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,9 +207,23 @@ class MemoryStore:
         Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has written,
         too. `merge`: use another merge than that of the format.
         """
-        entry = self.entry(key, entry)
+        return self._view_of(key, self.entry(key, entry), body, merge)
+
+    def _view_of(
+        self,
+        key: str,
+        entry: Entry,
+        body: Callable[[str, Value], bytes | None] | None = None,
+        merge: Merge | None = None,
+    ) -> KeyView:
+        """Return the view of siblings that `entry` returned."""
         if not entry:
             return KeyView(key)
+        if len(entry) == 1:
+            # The usual case, for each memory that is read, written or found.
+            ((dot, value),) = entry.items()
+            if value.kind == LIVE and self.is_own(dot, value.author):
+                return view_of_one(key, dot, value, (body or self.replica.store.body)(self.name(key), value))
         owned = [self.is_own(dot, value.author) for dot, value in entry.items()]
         if all(owned):
             return view_entry(key, entry, *self._bodies(key, entry, body), merge)
@@ -255,8 +297,8 @@ class MemoryStore:
             entry = self.entry(check_key(key))
             return None if self.forgotten() else self.reading_of(key, entry)
 
-    def _reading(self, view: KeyView, entry: Entry) -> MemoryRecord | None:
-        """Return the shown text, None if there is none."""
+    def _reading(self, view: KeyView, entry: Entry, file: MemoryFile | None = None) -> MemoryRecord | None:
+        """Return the shown text, None if there is none. `file`: the text, if it is parsed already."""
         if view.data is None or view.dot is None:
             return None
         return MemoryRecord.of(
@@ -264,11 +306,12 @@ class MemoryStore:
             view.data,
             view.dots,
             merged=view.merged,
-            conflicts=tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
+            conflicts=tuple([copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))]),
             device=view.dot[:16],
             hlc=entry[view.dot].h,
             own=view.own,
             scope=self.scope,
+            file=file,
         )
 
     def reading_of(self, key: str, entry: Entry) -> MemoryRecord | None:
@@ -651,7 +694,7 @@ class MemoryStore:
         if long or (isinstance(data, bytes) and len(data) > LONG):
             self._look_ahead(key, data, seen)
         with self.changing("write", key) as change:
-            return self.write_in(change, key, data, seen=seen, if_match=if_match)
+            return self._write(EntryContext(self, change, key), data, seen, if_match)
 
     def _look_ahead(
         self, key: str, data: bytes | Callable[[bytes | None], bytes] | None, seen: Seen | None
@@ -662,7 +705,7 @@ class MemoryStore:
             from ipfsmem.device.writing import Writing
 
             with contextlib.suppress(IpfsmemError), self.replica.reading():
-                shown = self.before(Writing(self.replica), key, seen).data
+                shown = self.before(EntryContext(self, Writing(self.replica), key), seen).data
                 data = shown if data is None else data(shown)
         if isinstance(data, bytes) and LONG < len(data) <= MAX_FILE:
             self.replica.codec.look_ahead(data)
@@ -679,7 +722,7 @@ class MemoryStore:
         with writing(self.replica) as change:
             before = change.entry(name)
             yield change
-            note_change(self.replica, operation, name, before, change.entry(name))
+            note_change(change, operation, name, before)
 
     def check_replaceable(self, key: str) -> None:
         """Raise UsageError for a part of a session that marks messages as pending: replacing it would approve them."""
@@ -696,7 +739,7 @@ class MemoryStore:
 
     def shown_in(self, change: Writing, key: str) -> MemoryRecord | None:
         """Return what is shown under a key, with the writes of this transaction; None if no text is."""
-        return self._reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
+        return EntryContext(self, change, key).shown
 
     def shown_in_stack(self, change: Writing, key: str) -> MemoryRecord | None:
         """Return what is shown under a key in this scope and those that lead to it, with the writes of this transaction."""
@@ -717,92 +760,92 @@ class MemoryStore:
         if_match: str | None = None,
     ) -> MemoryRecord:
         """Write as `write`, inside a transaction that holds more."""
-        name = self.checked_name(key)
-        if if_match is not None:
-            _check_match(key, self._now(change, key), if_match)
-        if isinstance(data, bytes):
-            dots = self._dots(change, key, seen)
-        else:
-            before = self.before(change, key, seen)
-            data, dots = data(before.data), before.dots
-        check_body(key, data)
-        new = self._put(change, key, data, dots)
-        entry = self.entry(key, change.entry(name))
-        shown = self.shown_in(change, key)
-        if shown is not None or new is None:
-            return shown or MemoryRecord.of(key, data, tuple(entry), scope=self.scope)
-        # A text with a greater clock is known and not fetched: only the written text can be shown.
-        return MemoryRecord.of(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
+        return self._write(EntryContext(self, change, check_key(key)), data, seen, if_match)
 
-    def before(self, change: Writing, key: str, seen: Seen | None) -> WriteBasis:
+    def _write(
+        self,
+        here: EntryContext,
+        data: bytes | Callable[[bytes | None], bytes],
+        seen: Seen | None,
+        if_match: str | None,
+    ) -> MemoryRecord:
+        if if_match is not None:
+            _check_match(here.key, here.view, if_match)
+        if isinstance(data, bytes):
+            dots = self._dots(here, seen)
+        else:
+            before = self.before(here, seen)
+            data, dots = data(before.data), before.dots
+        file = check_body(here.key, data)
+        new = self._put(here, data, dots)
+        if new is not None:
+            here = EntryContext(self, here.change, here.key)
+        shown = self._reading(here.view, here.siblings, file if here.view.data is data else None)
+        if shown is not None or new is None:
+            return shown or MemoryRecord.of(here.key, data, tuple(here.siblings), scope=self.scope)
+        # A text with a greater clock is known and not fetched: only the written text can be shown.
+        hlc = here.siblings[new].h
+        return MemoryRecord.of(here.key, data, (new,), device=new[:16], hlc=hlc, scope=self.scope)
+
+    def before(self, here: EntryContext, seen: Seen | None) -> WriteBasis:
         """Return the text behind `seen`, and the dots that a write after `seen` replaces."""
-        dots = self._dots(change, key, seen)
+        dots = self._dots(here, seen)
         if isinstance(seen, MemoryRecord):
             return WriteBasis(seen.data, dots)
         if isinstance(seen, Conflict):
             if seen.shown is None and not seen.forgotten:
-                raise _not_fetched(self.replica, key)
+                raise _not_fetched(self.replica, here.key)
             return WriteBasis(seen.shown.data if seen.shown is not None else None, dots)
-        entry = self.entry(key, change.entry(self.name(key)))
         if seen is None:
-            view = self._now(change, key)
+            view = here.view
             if not view.own:
                 return WriteBasis(None, ())
         else:
-            if not set(dots) <= entry.keys():
-                raise ChangedError(f"the text of {key} that was read was replaced meanwhile")
-            view = self.view(key, {dot: entry[dot] for dot in dots}, change.body)
+            if not set(dots) <= here.siblings.keys():
+                raise ChangedError(f"the text of {here.key} that was read was replaced meanwhile")
+            view = self.view(here.key, {dot: here.siblings[dot] for dot in dots}, here.change.body)
         if view.data is None and view.not_fetched:
-            raise _not_fetched(self.replica, key, view.not_fetched)
+            raise _not_fetched(self.replica, here.key, view.not_fetched)
         return WriteBasis(view.data, dots)
 
-    def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
+    def _dots(self, here: EntryContext, seen: Seen | None) -> Token:
         """Return the dots that a write replaces."""
         if isinstance(seen, MemoryRecord | Conflict):
-            if (seen.scope, seen.key) != (self.scope, key):
+            if (seen.scope, seen.key) != (self.scope, here.key):
                 raise UsageError(
-                    f"seen is of the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
+                    f"seen is of the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, here.key)}"
                 )
             return seen.token
         if isinstance(seen, tuple):
             return seen
-        view = self._now(change, key)
+        view = here.view
         if seen is None:
             return view.dots if view.own else ()
         if len(seen) < SEEN_LEAST:
             raise UsageError(f"seen must have at least {SEEN_LEAST} hex digits")
-        entry = self.entry(key, change.entry(self.name(key)))
-        for token in (view.dots, self.conflict_of(view, entry).token):
+        for token in (view.dots, self.conflict_of(view, here.siblings).token):
             if token_hash(token).startswith(seen.lower()):
                 return token
-        raise ChangedError(f"{key} changed since it was read", hint="Read it again.")
+        raise ChangedError(f"{here.key} changed since it was read", hint="Read it again.")
 
-    def _now(self, change: Writing, key: str) -> KeyView:
-        """Return what is shown under a key, with the writes of this transaction."""
-        return self.view(key, change.entry(self.name(key)), change.body)
-
-    def _put(self, change: Writing, key: str, data: bytes, dots: Token) -> str | None:
+    def _put(self, here: EntryContext, data: bytes, dots: Token) -> str | None:
         """Write a text; returns the new dot, None if the text is there already."""
-        name = self.name(key)
-        entry = change.entry(name)
+        entry = here.entry
         if len(entry) == 1 and set(dots) >= entry.keys():
             (value,) = entry.values()
             if value.body == sha256(data).hexdigest():
                 return None
-        self._check_not_hidden(key, entry, dots)
-        return change.put(name, data, dots)
+        self._check_not_hidden(here.key, entry, dots)
+        return here.change.put(here.name, data, dots)
 
     def _check_not_hidden(self, key: str, entry: Entry, dots: Token) -> None:
         """Refuse a text that would be hidden by a forget which its writer has not seen."""
-        if any(
-            value.kind == FORGOTTEN and self.is_own(dot, "")
-            for dot, value in entry.items()
-            if dot not in dots
-        ):
-            raise ChangedError(
-                f"{key} was forgotten meanwhile, so nothing was written",
-                hint="To create it again, write without seen.",
-            )
+        for dot, value in entry.items():
+            if value.kind == FORGOTTEN and dot not in dots and self.is_own(dot, ""):
+                raise ChangedError(
+                    f"{key} was forgotten meanwhile, so nothing was written",
+                    hint="To create it again, write without seen.",
+                )
 
     def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
         """Forget a memory; returns False if there was nothing to forget.
@@ -819,7 +862,7 @@ class MemoryStore:
             if view.forgotten or not entry:
                 return False
             known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
-            change.forget(name, known if seen is None else self._dots(change, key, seen))
+            change.forget(name, known if seen is None else self._dots(EntryContext(self, change, key), seen))
             from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
 
             forget_in_dreams(self.replica, self.scope, key)
@@ -834,22 +877,22 @@ class MemoryStore:
         name = self.checked_name(key)
         self._look_ahead(key, data, seen)
         with self.changing("resolve", key) as change:
-            if not change.entry(name):
+            here = EntryContext(self, change, key)
+            if not here.entry:
                 raise NotFoundError(f"there is no memory {key}")
             forgotten = self.forgotten()
             if data is not None and forgotten:
                 change.check_scope(self.scope)
-            dots = self._dots(change, key, seen)
+            dots = self._dots(here, seen)
             if data is None:
-                entry = self.entry(key, change.entry(name))
-                shown = {dot: entry[dot] for dot in dots if dot in entry}
+                shown = {dot: here.siblings[dot] for dot in dots if dot in here.siblings}
                 if forgotten or self.view(key, shown, change.body).forgotten:
                     change.forget(name, dots)
                     return None
-                data = self.before(change, key, seen).data
+                data = self.before(here, seen).data
                 if data is None:
                     raise NotFoundError(f"{key} has no text to keep", hint=f"Look: ipfsmem conflicts {key}")
-            return self.write_in(change, key, data, seen=dots)
+            return self._write(here, data, dots, None)
 
     def promote(self, key: str, file: str | None = None) -> MemoryRecord:
         """Approve a text of others as a person's own: the copy `file`, or the only one there is.
@@ -902,10 +945,11 @@ class MemoryStore:
         or the forget. `pending`: for a part of a session, as in `part_guard.check_restored`. Raises ChangedError, UsageError."""
         check_body(key, data)
         with self.changing("restore", key) as change:
+            here = EntryContext(self, change, key)
             if seen == "":
-                _check_match(key, self._now(change, key), "")
-            dots = self._dots(change, key, None if seen == "" else seen)
-            self._check_not_hidden(key, change.entry(self.name(key)), dots)
+                _check_match(key, here.view, "")
+            dots = self._dots(here, None if seen == "" else seen)
+            self._check_not_hidden(key, here.entry, dots)
             if not of and key.startswith("session-"):
                 from ipfsmem.memories.part_guard import check_restored  # as `_watch_part`
 
@@ -943,8 +987,8 @@ def _listed(key: str, file: MemoryFile, sha256: str | None, scope: str, **more: 
     return MemorySummary(key=key, scope=scope, fields=file.fields, tags=file.tags, sha256=sha256, **more)
 
 
-def check_body(key: str, data: bytes) -> None:
-    """Refuse an invalid memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
+def check_body(key: str, data: bytes) -> MemoryFile:
+    """Return the text parsed. Refuse an invalid memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
     check_key(key)
     if len(data) > MAX_FILE:
         raise LimitError(
@@ -952,7 +996,7 @@ def check_body(key: str, data: bytes) -> None:
             hint="Split it into two memories.",
         )
     try:
-        parse_memory(data)
+        return parse_memory(data)
     except FormatError as error:
         raise type(error)(f"{key}: {error}") from None
 

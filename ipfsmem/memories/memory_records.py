@@ -82,9 +82,11 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         hlc: str = "",
         own: bool = True,
         scope: str = "",
+        file: MemoryFile | None = None,
     ) -> MemoryRecord:
-        """Return the reading of the text `data`, which its caller is shown."""
-        file = readable_file(data)
+        """Return the reading of the text `data`, which its caller is shown. `file`: the text, if it is parsed already."""
+        if file is None:
+            file = readable_file(data)
         made = cls(
             key=key,
             scope=scope,

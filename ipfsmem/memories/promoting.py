@@ -13,7 +13,7 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import session_of
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import EntryContext, MemoryStore, NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen, place_of
 from ipfsmem.memories.sessions import Sessions
 
@@ -61,7 +61,7 @@ def promote_to(
                 f"{place_of(source.scope, key)} cannot be moved alone: it is a part of the session {session[:60]!a}, whose other parts "
                 "record which messages are approved"
             )
-        before = source.before(change, key, seen)
+        before = source.before(EntryContext(source, change, key), seen)
         if before.data is None or set(before.dots) != set(shown.token):
             raise ChangedError(
                 f"{place_of(source.scope, key)} changed since it was read", hint="Read it again."

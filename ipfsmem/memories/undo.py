@@ -53,7 +53,7 @@ def undo(memories: MemoryStore) -> Undone:
                 hint=f"List its revisions: ipfsmem history {name.key}",
             )
         _put_back(change, here, last.name, last.gone, last.came)
-        note_change(replica, "undo", last.name, before, change.entry(last.name))
+        note_change(change, "undo", last.name, before)
         shown = here.shown_in(change, name.key)
         return Undone(
             undone=last.operation,

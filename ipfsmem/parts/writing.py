@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ipfsmem.bundle.keys import check_key
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.bundle.memory_file import parse_marked
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.memories.memory_records import Conflict, MemoryRecord, Seen, first_own, place_of
 
@@ -58,7 +58,8 @@ def changed_text(
         _refuse_parts_of_others(there, key)
     changes = {field: value for field, value in fields.items() if value is not None}
     today = there.replica.world.today().isoformat()
-    old = parse_memory(shown) if shown is not None else MemoryFile()
+    parsed = parse_marked(shown or b"")
+    old = parsed[0]
     made = old.with_fields(changes, body if body is not None else old.body)
     if made == old and shown is not None:
         return shown
@@ -67,7 +68,7 @@ def changed_text(
 
     if shown is not None and body is not None:
         refuse_over_unclosed(shown, body)
-    return edit_memory(shown or b"", changes, body, stamps=stamps)
+    return edit_memory(shown or b"", changes, body, stamps=stamps, parsed=parsed)
 
 
 def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
@@ -87,13 +88,15 @@ def shown_to_reader(there: MemoryStore, below: Sequence[str], key: str) -> Memor
 def _shown_below(opened: VaultHandle, there: MemoryStore, key: str, seen: Seen | None) -> MemoryRecord | None:
     """Return the visible text under a key that the scope itself lacks, from a scope merged into it."""
     below = opened.scopes.stack(there.scope)[1:] if there.scope else []
+    if not below:
+        return None
     if isinstance(seen, MemoryRecord) and seen.scope != there.scope:
         return seen if seen.scope in below else None
     if isinstance(seen, str):
         shown = shown_to_reader(there, below, key)
         return None if shown is None or shown.scope == there.scope else shown
     with opened.replica.reading():
-        if not below or isinstance(seen, Conflict) or there.entry(check_key(key)):
+        if isinstance(seen, Conflict) or there.entry(check_key(key)):
             return None
     return first_own(there.in_scope(one).read(key) for one in below)
 

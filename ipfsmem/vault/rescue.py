@@ -522,6 +522,7 @@ class _Merging:
         for mark, row in held_texts.kept_rows(there):
             if held_texts.kept(db, mark) is None:
                 held_texts.keep(db, mark, row)
+        self._replica.held_texts = None
         by = authors.everyone(db)
         authors.put(
             db, [(mark, " ".join(names)) for mark, names in authors.everyone(there).items() if mark not in by]

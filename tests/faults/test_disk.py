@@ -765,6 +765,23 @@ def test_row_not_found_after_its_insert_is_refused(tmp_path: Path) -> None:
         assert db.get_meta("name") == b"old"
 
 
+@pytest.mark.parametrize("table", ["blocks", "journal", "meta"])
+def test_write_is_refused_if_one_of_its_rows_is_not_found_again(tmp_path: Path, table: str) -> None:
+    """SECURITY row 95, for the rows that one write adds to several tables."""
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        before = memory.write("note", "old")
+        run = memory.replica.db.connection.execute
+        run(f"CREATE TRIGGER refused BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END")
+        for key in ("note", "another"):
+            with pytest.raises(StorageError, match="cannot be read back"):
+                memory.write(key, "new")
+        shown = memory.read("note")
+        assert shown is not None and shown.token == before.token and memory.read("another") is None
+        run("DROP TRIGGER refused")
+        memory.write("another", "new")
+        assert [one.key for one in memory.list()] == ["another", "note"]
+
+
 def test_blocks_that_stand_out_of_order_are_damage(tmp_path: Path) -> None:
     """SECURITY row 95: two entries of the index changed places, so one that is there is not found; that is no absence."""
     texts = [b"%d" % n * 20 for n in range(8)]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
-from ipfsmem.memories.memories import MemoryStore, WriteBasis
+from ipfsmem.memories.memories import EntryContext, MemoryStore, WriteBasis
 from ipfsmem.memories.memory_records import Conflict, MemoryRecord, Seen
 from tests.support.effort import cases
 from tests.support.files_lab import Lab
@@ -317,8 +317,8 @@ def test_replaced_text_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> 
 def from_what_is_shown_now(before: Any) -> Any:
     """The fault, made again: the omitted parts of a write come from the text shown at that moment."""
 
-    def mutant(self: MemoryStore, change: Any, key: str, seen: Seen | None) -> WriteBasis:
-        return WriteBasis(self._now(change, key).data, before(self, change, key, seen).dots)
+    def mutant(self: MemoryStore, here: EntryContext, seen: Seen | None) -> WriteBasis:
+        return WriteBasis(here.view.data, before(self, here, seen).dots)
 
     return mutant
 
@@ -326,8 +326,8 @@ def from_what_is_shown_now(before: Any) -> Any:
 def replaces_what_is_shown_now(before: Any) -> Any:
     """Its sister: the text is the one that was read, and what goes is what stands there now."""
 
-    def mutant(self: MemoryStore, change: Any, key: str, seen: Seen | None) -> WriteBasis:
-        return WriteBasis(before(self, change, key, seen).data, self._now(change, key).dots)
+    def mutant(self: MemoryStore, here: EntryContext, seen: Seen | None) -> WriteBasis:
+        return WriteBasis(before(self, here, seen).data, here.view.dots)
 
     return mutant
 

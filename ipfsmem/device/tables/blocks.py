@@ -53,9 +53,14 @@ def sizes(db: Connection) -> Iterator[tuple[bytes, int]]:
 def put(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Add blocks that have no row (inside a transaction). Returns those that cannot be read back with these bytes: their row was
     damaged before, or SQLite put it where it does not find it, as happens in a damaged file."""
-    db.executemany("INSERT OR IGNORE INTO blocks (digest, data) VALUES (?,?)", blocks)
+    add(db, blocks)
     found = dict(get_many(db, [digest for digest, _ in blocks]))
     return [(digest, data) for digest, data in blocks if found.get(digest) != data]
+
+
+def add(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> None:
+    """Add blocks that have no row (inside a transaction). Check that they can be read back: see `put`."""
+    db.executemany("INSERT OR IGNORE INTO blocks (digest, data) VALUES (?,?)", blocks)
 
 
 def replace(db: Connection, digest: bytes, data: bytes) -> bool:

@@ -31,9 +31,10 @@ def whose(db: Connection, mark: bytes) -> str | None:
     return str(row[0]) if row is not None else None
 
 
-def any_others(db: Connection) -> bool:
-    """Return whether texts of others were ever here; never in the vault of one person."""
-    return db.execute("SELECT 1 FROM others LIMIT 1").fetchone() is not None
+def are_there(db: Connection) -> tuple[bool, bool]:
+    """Return whether there are texts of others, and whether any own text is stored; neither in the vault of one person."""
+    others, kept = db.execute("SELECT EXISTS (SELECT 1 FROM others), EXISTS (SELECT 1 FROM kept)").fetchone()
+    return bool(others), bool(kept)
 
 
 def keep(db: Connection, mark: bytes, row: bytes) -> None:
@@ -55,11 +56,6 @@ def all_kept(db: Connection) -> list[bytes]:
 def kept_rows(db: Connection) -> Iterator[tuple[bytes, bytes]]:
     """Yield the mark of the memory's name and the sealed text of all of them."""
     yield from db.execute("SELECT mark, row FROM kept")
-
-
-def any_kept(db: Connection) -> bool:
-    """Return whether any own text is stored."""
-    return db.execute("SELECT 1 FROM kept LIMIT 1").fetchone() is not None
 
 
 def forget_kept(db: Connection, mark: bytes) -> None:

@@ -6,27 +6,34 @@ others doubtful; the hash in `meta` proves that none is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import Any
 
-from ipfsmem.device.connection import Connection, blob, damaged, not_found_again
+from ipfsmem.device.connection import Connection, blob, damaged
 from ipfsmem.device.tables import meta
 
 #: Bytes of a checksum.
 _CHECK = 8
+_ROW = "(SELECT row FROM journal WHERE seq=?)"
+_VALUE = "(SELECT value FROM meta WHERE name=?)"
+_BLOCK = "(SELECT data FROM blocks WHERE digest=?)"
 
 
-def append(db: Connection, row: bytes, after: int) -> int:
-    """Add a row (inside a transaction). Returns its number, which is greater than `after`, that of the last row.
-
-    StorageError if it cannot be read back, which happens in a damaged file.
-    """
+def append(db: Connection, row: bytes) -> tuple[int, bytes]:
+    """Add a row (inside a transaction). Returns its number, and its stored form for a comparison with `read_back`."""
     stored = _check(row) + row
-    seq = int(db.execute("INSERT INTO journal (row) VALUES (?)", (stored,)).lastrowid or 0)
-    found = db.execute("SELECT row FROM journal WHERE seq=?", (seq,)).fetchone()
-    if seq <= after or found is None or found[0] != stored:
-        raise not_found_again(db.path, "a row of the journal")
-    return seq
+    return int(db.execute("INSERT INTO journal (row) VALUES (?)", (stored,)).lastrowid or 0), stored
+
+
+def read_back(
+    db: Connection, row: int, names: Sequence[str], digests: Sequence[bytes]
+) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+    """Return in one statement what a write stored: a row by its number, values of `meta` by their names, and blocks; None for each
+    that SQLite does not find, as happens in a damaged file."""
+    parts = ",".join([_ROW, *[_VALUE] * len(names), *[_BLOCK] * len(digests)])
+    first, *rest = db.execute(f"SELECT {parts}", (row, *names, *digests)).fetchone()
+    return first, rest[: len(names)], rest[len(names) :]
 
 
 def rows(db: Connection) -> Iterator[tuple[int, bytes]]:

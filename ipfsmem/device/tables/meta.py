@@ -8,7 +8,7 @@ in a sealed vault; the others reveal nothing that needs a key.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -168,12 +168,20 @@ def is_changed(db: Connection, name: str) -> bool:
 
 def put(db: Connection, name: str, value: bytes) -> None:
     """Set one value (inside a transaction). DatabaseDamagedError if it cannot be read back."""
-    for place in _places(name):
-        stored = _check(place, value) + value
-        db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?,?)", (place, stored))
+    for place, stored in add(db, {name: value}).items():
         found = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
         if found is None or found[0] != stored:
             raise not_found_again(db.path, f"the value {place!r}")
+
+
+def add(db: Connection, values: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Set some values (inside a transaction). Returns each stored form by the name under which it is stored, to be read
+    back: SQLite may not find it in a damaged file."""
+    made = {place: _check(place, value) + value for name, value in values.items() for place in _places(name)}
+    rows = ",".join(["(?,?)"] * len(made))
+    given = [part for row in made.items() for part in row]
+    db.execute(f"INSERT OR REPLACE INTO meta (name, value) VALUES {rows}", given)  # noqa: S608
+    return made
 
 
 def names(db: Connection, prefix: str) -> list[str]:

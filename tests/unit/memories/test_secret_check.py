@@ -14,10 +14,9 @@ from ipfsmem.bundle import secrets
 from ipfsmem.bundle.secrets import SecretFinding
 from ipfsmem.causal.entries import memory_entry
 from ipfsmem.device.lock import file_lock
-from ipfsmem.device.writing import Writing
 from ipfsmem.errors import LockedError, PublicError, SecretsError
 from ipfsmem.memories import secret_check
-from ipfsmem.memories.memories import WriteBasis
+from ipfsmem.memories.memories import EntryContext, WriteBasis
 from ipfsmem.memories.memory_records import Seen
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SimCloud, SimProvider
@@ -335,8 +334,8 @@ def test_a_long_text_is_looked_at_before_the_lock(
         meanwhile = iter([True])
         made = memory._memories.before
 
-        def before(change: Writing, key: str, seen: Seen | None) -> WriteBasis:
-            found = made(change, key, seen)
+        def before(here: EntryContext, seen: Seen | None) -> WriteBasis:
+            found = made(here, seen)
             if next(meanwhile, False):
                 with Memory.load("m", home=home) as other:
                     other.write("k", text + f"the token is {OTHER}")

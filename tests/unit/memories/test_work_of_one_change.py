@@ -105,6 +105,30 @@ def alike(few: tuple[int, int, int], many: tuple[int, int, int]) -> bool:
     return few[:2] == many[:2] and abs(many[2] - few[2]) < _SOME
 
 
+#: Statements, decoded entries and calls of a warm call at most. Reached when this was written: 10, 1 and 406 for a write of a text
+#: that replaces one, 10, 0 and 355 for a new one, 5, 1 and 143 for a read.
+MOST = {"replace": (10, 1, 425), "new": (10, 0, 375), "read": (5, 1, 155)}
+
+
+@pytest.mark.parametrize("what", MOST)
+def test_work_of_one_memory_stays_small(many: Memory, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(number: int) -> None:
+        match what:
+            case "replace":
+                many.write("note_7", f"Another text {number}", description="It shows what a write costs.")
+            case "new":
+                many.write(f"new_{number}", "A new text", description="It shows what a write costs.")
+            case _:
+                many.read("note_7")
+
+    with many:
+        for number in range(3):  # what is remembered
+            work(number)
+        found = cost(many, partial(work, 3), monkeypatch)
+        limits = MOST[what]
+        assert all(one <= most for one, most in zip(found, limits, strict=True)), (found, limits)
+
+
 @pytest.mark.parametrize("kept", [False, True], ids=["without_vectors", "with_vectors"])
 def test_forget_among_ten_times_as_many_memories_costs_the_same(
     few: Memory, many: Memory, kept: bool, monkeypatch: pytest.MonkeyPatch
