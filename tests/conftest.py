@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
     if known := os.environ.get(passed_before.SKIP):
         passed = passed_before.read(Path(known))
-        items[:] = [item for item in items if item.nodeid not in passed or passed_before.draws(item.module)]  # type: ignore[attr-defined]
+        items[:] = [item for item in items if item.nodeid not in passed or passed_before.repeats(item)]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -1,20 +1,40 @@
 """Tests that an earlier run passed and a thorough run would repeat without a difference.
 
 `.ci/run` runs the README's test command first, then all tests at length. RECORD names the file to which a run adds the tests
-that passed, SKIP the file whose tests a run leaves out. Tests that draw their cases (tests/support/effort.py) are never left
-out: a thorough run draws more.
+that passed, SKIP the file whose tests a run leaves out. Two kinds are never left out. Tests that draw their cases
+(tests/support/effort.py): a thorough run draws more. And tests of the extras, which the README's command does not install.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
-import sys
-from collections.abc import Iterable
+import re
 from pathlib import Path
-from types import ModuleType
+from typing import Final
+
+import pytest
+
+from tests.support.mentions import Name, modules_of, reachable
 
 RECORD, SKIP = "PYTEST_RECORD_PASSED", "PYTEST_SKIP_PASSED"
+#: Whatever mentions one of these modules draws.
+_DRAWING = ("tests.support.effort", "hypothesis")
+#: A file with one of these words asks whether an extra is installed, or which modules are loaded then.
+_OF_EXTRAS = re.compile(
+    r"need_extra|importorskip|find_spec|sys\.modules|IPFSMEM_EMBEDDINGS|watchfiles|numpy|coincurve|minilm"
+)
+#: Further files, below tests/, in which the package does otherwise with an extra, though none is named there.
+WITH_EXTRAS: Final = (
+    "cli/test_cli_folders.py",
+    "cli/test_cli_init_questions.py",
+    "cli/test_cli_sync_every.py",
+    "cli/test_cli_unlock.py",
+    "cli/test_streams.py",
+    "cli/test_unlocked_processes.py",
+    "unit/files/test_working_folders.py",
+    "unit/memories/test_kept_index.py",
+    "unit/memories/test_recall_asking.py",
+)
 
 
 def read(path: Path) -> frozenset[str]:
@@ -23,21 +43,33 @@ def read(path: Path) -> frozenset[str]:
     return frozenset(ids) | {before for before, _, _ in (one.rpartition("@") for one in ids) if before}
 
 
-def draws(module: ModuleType) -> bool:
-    """Whether a test module, or a module of the tests that it imports from, draws cases."""
-    return any(map(_names_effort, {module.__name__, *_imported(vars(module).values())}))
-
-
-def _imported(values: Iterable[object]) -> set[str]:
-    """The modules below tests/ from which the values come."""
-    names = {
-        value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        for value in values
-    }
-    return {name for name in names if isinstance(name, str) and name.startswith("tests.")}
+def repeats(item: pytest.Item) -> bool:
+    """Whether a thorough run with the extras can find more in a test than one without."""
+    return meets_extras(item.path) or draws(item)
 
 
 @functools.cache
-def _names_effort(name: str) -> bool:
-    source = inspect.getsource(sys.modules[name])
-    return "effort" in source or "hypothesis" in source.lower()
+def meets_extras(path: Path) -> bool:
+    """Whether tests of a file may end otherwise when the extras are installed."""
+    return path.as_posix().endswith(WITH_EXTRAS) or bool(_OF_EXTRAS.search(path.read_text("utf-8")))
+
+
+def draws(item: pytest.Item) -> bool:
+    """Whether a test, one of its fixtures, or anything of tests/ and bench/ that these mention, draws cases."""
+    if not isinstance(item, pytest.Function):
+        return True
+    module = item.module.__name__
+    named = [(module, item.nodeid.split("::")[1].partition("[")[0])]
+    named += [(module, "pytestmark"), (module, "pytest_generate_tests")]
+    named += [
+        (one.func.__module__, one.func.__qualname__)
+        for found in item._fixtureinfo.name2fixturedefs.values()
+        for one in found
+    ]
+    return any(name_draws(Name(module, name.partition(".")[0])) for module, name in named)
+
+
+@functools.cache
+def name_draws(name: Name) -> bool:
+    """Whether a name at the top of a module of the tests mentions what draws cases, however far on."""
+    return any(one.startswith(_DRAWING) for one in modules_of(reachable(name)))

@@ -13,6 +13,7 @@ import pytest
 
 from tests import quick
 from tests.support import passed_before, ports
+from tests.support.mentions import Name
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
@@ -119,16 +120,46 @@ def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.
                 assert {ports.free_port() for _ in range(20)} == {free}
 
 
-def test_a_thorough_run_repeats_the_tests_that_draw_cases(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """It leaves out the others that passed before, whichever group they ran in."""
-    from tests.faults import fault_lab, test_directory_collect
-    from tests.property import test_causal_join
-    from tests.unit.causal import test_causal_clock
+@pytest.mark.parametrize(
+    ("module", "name", "drawn"),
+    [
+        ("property.test_causal_join", "test_join_is_commutative_associative_idempotent", True),
+        ("property.test_causal_join", "test_a_write_keeps_siblings_that_were_not_shown", False),
+        ("property.test_directory_machine", "TestFolder", True),  # its settings are set below it
+        ("faults.test_stick", "test_folder_that_vanishes_at_every_call", True),
+        ("faults.test_stick", "test_tampered_folder", False),
+        ("faults.test_kill_words", "test_some_words_always_work", True),  # by a function of fault_lab
+        ("cli.test_cli_mcp", "test_thousands_of_calls_at_once_are_answered_in_little_memory", True),
+        ("cli.test_cli_mcp", "test_the_official_client_over_pipes", False),
+        ("web.test_talk_found", "both", True),  # a fixture
+        ("unit.providers.test_contract_of_all", "test_many_calls_at_once", True),  # by a constant of sick_lab
+        ("unit.causal.test_causal_clock", "", False),
+    ],
+)
+def test_a_test_that_draws_cases_is_told_from_its_neighbours(module: str, name: str, drawn: bool) -> None:
+    assert passed_before.name_draws(Name(f"tests.{module}", name)) is drawn
 
-    drawing = [test_causal_join, test_directory_collect, fault_lab]
-    assert all(map(passed_before.draws, drawing)) and not passed_before.draws(test_causal_clock)
+
+def test_every_file_with_drawn_cases_has_a_test_that_draws() -> None:
+    of_itself = [
+        path
+        for path in sorted(TESTS.glob("**/test_*.py"))
+        if re.search(
+            r"^from (?:hypothesis import|tests\.support(?:\.| import )effort)", path.read_text("utf-8"), re.M
+        )
+    ]
+    assert len(of_itself) > 80
+    for path in of_itself:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        names = re.findall(r"^ *(?:async )?(?:def|class) (\w+)|^(\w+) = ", path.read_text("utf-8"), re.M)
+        assert any(passed_before.name_draws(Name(module, one or other)) for one, other in names), module
+
+
+def test_a_thorough_run_leaves_out_what_passed_and_neither_draws_nor_meets_extras(tmp_path: Path) -> None:
     known = tmp_path / "passed"
     known.write_text("tests/a.py::test_b[c]\ntests/a.py::test_d@browser\n", "utf-8")
     assert {"tests/a.py::test_b[c]", "tests/a.py::test_d"} <= passed_before.read(known)
+    meet = passed_before.meets_extras
+    assert all((TESTS / name).is_file() and meet(TESTS / name) for name in passed_before.WITH_EXTRAS)
+    assert meet(TESTS / "cli/test_light_commands.py") and meet(TESTS / "unit/memories/test_meaning.py")
+    assert not meet(TESTS / "unit/causal/test_causal_clock.py")
