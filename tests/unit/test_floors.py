@@ -130,31 +130,37 @@ assert len(MODULES) > 500
 
 
 def test_imports_go_down() -> None:
+    wrong = []
     for path in MODULES:
         room = room_of(path)
         floor = FLOOR[room]
         for name in imports(path).at_all:
             if not name.startswith("ipfsmem"):
                 continue
-            assert not name.startswith("ipfsmem_providers"), f"{path} imports a provider"
+            if name.startswith("ipfsmem_providers"):
+                wrong.append(f"{path} imports a provider")
+                continue
             parts = name.split(".")
             if len(parts) < 2 or parts[1] == room:
                 continue
             other = parts[1]
             if other not in FLOOR:  # a name of the package itself, such as __version__
                 continue
-            assert FLOOR[other] < floor, (
-                f"{path}: {room} (floor {floor}) imports {other} (floor {FLOOR[other]})"
-            )
+            if FLOOR[other] >= floor:
+                wrong.append(f"{path}: {room} (floor {floor}) imports {other} (floor {FLOOR[other]})")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_heavy_packages_are_imported_where_used() -> None:
+    wrong = {}
     for path in MODULES:
         heavy = (
             HEAVY - {"aiohttp"} if room_of(path) in ("api", "http") else HEAVY
         )  # servers, imported when one is started
         found = {name.split(".")[0] for name in imports(path).at_once}
-        assert not found & (heavy - CLASSES_OF.get(path.stem, set())), path
+        if at_once := found & (heavy - CLASSES_OF.get(path.stem, set())):
+            wrong[str(path)] = at_once
+    assert not wrong
 
 
 def test_providers_know_the_contract_only() -> None:
@@ -174,14 +180,20 @@ def test_providers_know_the_contract_only() -> None:
     )
     paths = sorted(PROVIDERS.rglob("*.py"))
     assert len(paths) > 50
-    for path in paths:
-        for name in imports(path).at_all:
-            if name.startswith("ipfsmem.") and name not in ("ipfsmem.provider", "ipfsmem.published"):
-                assert name.startswith(allowed), f"{path.name} imports {name}"
+    wrong = [
+        f"{path.name} imports {name}"
+        for path in paths
+        for name in imports(path).at_all
+        if name.startswith("ipfsmem.")
+        and name not in ("ipfsmem.provider", "ipfsmem.published")
+        and not name.startswith(allowed)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_pure_rooms_do_no_io() -> None:
     """No clock, socket, process or randomness in the pure rooms; files only where signers read keystores."""
+    wrong = {}
     for path in MODULES:
         if room_of(path) not in PURE:
             continue
@@ -189,7 +201,9 @@ def test_pure_rooms_do_no_io() -> None:
         banned = {"time", "random", "secrets", "socket", "subprocess", "sqlite3", "asyncio", "shutil"}
         if path.name != "signers.py":
             banned |= {"pathlib", "os", "io", "tempfile"}
-        assert not names & banned, f"{path}: {names & banned}"
+        if names & banned:
+            wrong[str(path)] = names & banned
+    assert not wrong
 
 
 def test_opening_a_memory_imports_no_wallet() -> None:
@@ -210,7 +224,10 @@ def _public_classes() -> Iterator[tuple[str, float, str]]:
 
 def test_public_class_names_differ_on_a_floor_and_its_neighbours() -> None:
     seen: dict[str, list[tuple[float, str]]] = {}
+    wrong = []
     for name, floor, module in _public_classes():
         twins = [other for near, other in seen.get(name, []) if abs(near - floor) <= 1]
-        assert not twins, f"class {name} of {module} is also in {', '.join(twins)}"
+        if twins:
+            wrong.append(f"class {name} of {module} is also in {', '.join(twins)}")
         seen.setdefault(name, []).append((floor, module))
+    assert not wrong, "\n".join(wrong)
