@@ -608,14 +608,11 @@ def run(seed: int, count: int, seconds: float) -> int:
         return 0
     _import_all()
     warnings.simplefilter("ignore", WritingAdvice)
-    missing = {
-        "mcp --sync": "" if importlib.util.find_spec("mcp") else "the extra mcp is not installed",
-        "ui": "" if PageFiles.built() else "the page is not built: npm run page, in web/",
-    }
-    for name, why in missing.items():
-        if why:
-            print(f"skipped: {name} ({why})")
-    names = [name for name in SIDES if not missing.get(name)]
+    # `ui` is talked to as its page does; which files it serves changes nothing.
+    PageFiles.built = lambda: PageFiles({"index.html": b""})  # type: ignore[assignment, misc]
+    names = [name for name in SIDES if name != "mcp --sync" or importlib.util.find_spec("mcp")]
+    if len(names) < len(SIDES):
+        print("skipped: mcp --sync (the extra mcp is not installed)")
     until = time.monotonic() + seconds if seconds else float("inf")
     cases: Counter[str] = Counter()
     steps: Counter[str] = Counter()
