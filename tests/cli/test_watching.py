@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_lab import KEY, Cli
+from tests.support.extras import need_extra
 from tests.support.keeping import Keeping
 from tests.support.patience import PATIENCE
 
@@ -44,7 +45,7 @@ def test_an_edit_is_here_and_sent_at_once_and_what_comes_stands_there(
     two: tuple[Cli, Path, Cli, Path],
 ) -> None:
     """With the extra `watch`: durable and sent, hours before the next turn of `--every`."""
-    pytest.importorskip("watchfiles")
+    need_extra("watch", "watchfiles")
     a, plain_a, b, plain_b = two
     keeping = Keeping(a, "--every", "1h")
     try:

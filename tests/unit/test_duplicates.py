@@ -15,6 +15,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.recall import duplicates as module
 from ipfsmem.recall.duplicates import LEAST_WORDS, Pair, duplicates
 from ipfsmem.recall.terms import split, terms
+from tests.support.extras import need_extra
 
 spoken = st.lists(
     st.sampled_from(
@@ -78,7 +79,7 @@ def test_duplicates_equal_those_of_a_comparison_of_every_pair(texts: dict[str, s
 )
 def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int], int, int]]) -> None:
     """More texts than are examined for one term."""
-    pytest.importorskip("numpy")
+    need_extra("semantic", "numpy")
     sought = [module._Candidates(array("I", sorted(rare)), shared, first) for rare, shared, first in rows]
     found = list(module._near_by_arrays(sought))
     assert sorted(found) == sorted(module._near(sought)) and len(set(found)) == len(found)
@@ -86,7 +87,7 @@ def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int],
 
 @given(st.lists(st.frozensets(st.sampled_from(range(1, 9))), max_size=12))
 def test_texts_made_ready_by_arrays_are_those_without(rows: list[frozenset[int]]) -> None:
-    pytest.importorskip("numpy")
+    need_extra("semantic", "numpy")
     first = {f"words {n}": str(n % 7) for n in range(len(rows))}
     given = first, [array("I", row) for row in rows], ["", *"hgfedcba"]
     for least in (3, 5_000):

@@ -45,6 +45,7 @@ from ipfsmem.recall.recipe import best_first
 from ipfsmem.recall.terms import STOP_WORDS, fold, split, terms
 from ipfsmem.wordlist import word_list
 from tests.support.effort import cases
+from tests.support.extras import need_extra
 from tests.support.plain_ranking import plain_rank, same_hits
 
 WORDS = word_list()
@@ -75,7 +76,7 @@ OPERATORS = '"', "NEAR(a b)", "a AND", "*", "col:x", "-", "^a", "(", "' OR 1=1 -
 def ranked(arrays: bool) -> Iterator[pytest.MonkeyPatch]:
     """Every index ranked with NumPy, or none."""
     if arrays:
-        pytest.importorskip("numpy")
+        need_extra("semantic", "numpy")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranking, "_by_arrays", lambda index: arrays)
         yield patch

@@ -10,6 +10,7 @@ import pytest
 
 from ipfsmem.recall import ranking
 from ipfsmem.recall.ranking import Document, Index, rank
+from tests.support.extras import need_extra
 from tests.unit.make_ranking_vectors import EPOCH, TARGET, build
 
 WRITTEN = json.loads(TARGET.read_text("utf-8"))
@@ -24,7 +25,7 @@ def test_the_hits_of_each_question_are_those_of_the_file(
     arrays: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if arrays:
-        pytest.importorskip("numpy")
+        need_extra("semantic", "numpy")
     monkeypatch.setattr(ranking, "_by_arrays", lambda index: arrays)
     for row in WRITTEN["sets"]:
         for name, limit in zip(("_ALL", "_BEST", "_BEST_GROUPS"), row["limits"], strict=True):

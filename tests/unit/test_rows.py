@@ -58,7 +58,6 @@ def test_every_row_quotes_its_document_or_says_that_it_cannot() -> None:
 
 def routes() -> list[str]:
     """Each `METHOD path` of the HTTP interface."""
-    pytest.importorskip("starlette", reason="the HTTP interface needs its extra")
     from ipfsmem.api.document import document
     from ipfsmem.api.serving import ROUTES as SERVED
 

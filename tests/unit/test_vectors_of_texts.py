@@ -175,7 +175,7 @@ def test_vectors_added_and_erased_singly_compare_like_new_ones(
     if how == "plain":
         monkeypatch.setitem(sys.modules, "numpy", None)
     else:
-        pytest.importorskip("numpy")
+        need_extra("semantic", "numpy")
     monkeypatch.setattr("ipfsmem.recall.vectors._MANY", 100)
     monkeypatch.setattr("ipfsmem.recall.vectors._EXACT", 100)
     rng = random.Random(7)

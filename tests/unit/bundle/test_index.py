@@ -63,7 +63,8 @@ def test_key_is_found_behind_a_tricky_name():
 
 
 def test_every_line_is_one_link_for_a_markdown_parser():
-    markdown_it = pytest.importorskip("markdown_it")
+    import markdown_it  # which rich brings
+
     nasty = [
         "`a",
         "b` <i>",

@@ -16,6 +16,7 @@ from ipfsmem.files import watching
 from ipfsmem.memory import Memory
 from ipfsmem.parts import folder_watching
 from ipfsmem.sync.background import Attempt
+from tests.support.extras import need_extra
 from tests.support.patience import PATIENCE
 
 
@@ -62,7 +63,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
 
 def test_an_edit_is_durable_and_sent_at_once(kept: Kept) -> None:
     """Also one by rename, as editors save; and what this program writes itself starts no sync."""
-    pytest.importorskip("watchfiles")
+    need_extra("watch", "watchfiles")
 
     async def work() -> None:
         (kept.folder / "tone.md").write_text("Short answers.\n")
@@ -81,7 +82,7 @@ def test_an_edit_is_durable_and_sent_at_once(kept: Kept) -> None:
 
 
 def test_a_storm_of_edits_is_a_few_syncs(kept: Kept) -> None:
-    pytest.importorskip("watchfiles")
+    need_extra("watch", "watchfiles")
 
     async def work() -> None:
         for n in range(300):
@@ -97,7 +98,7 @@ def test_a_storm_of_edits_is_a_few_syncs(kept: Kept) -> None:
 
 def test_a_folder_that_vanishes_and_comes_back(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its return is found by the next look; then it is watched again."""
-    pytest.importorskip("watchfiles")
+    need_extra("watch", "watchfiles")
     monkeypatch.setattr(folder_watching, "POLL", 0.3)
 
     async def work() -> None:
@@ -123,7 +124,7 @@ def test_where_nobody_tells_it_looks_now_and_then(
     if why == "no package":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
     else:
-        watchfiles = pytest.importorskip("watchfiles")
+        watchfiles = need_extra("watch", "watchfiles")
 
         def refuse(*paths: Path, **options: object) -> None:
             raise OSError(28, "OS file watch limit reached")

@@ -28,6 +28,7 @@ from ipfsmem.vault.unlocking import (
     unlock_device,
     unlocked_until,
 )
+from tests.support.extras import need_extra
 from tests.support.hints import Refused, hinted
 from tests.support.unlock_lab import PASSPHRASE, held_keys, name_of, needs_kernel_keyring, runtime_files
 
@@ -403,8 +404,8 @@ class _Store:
 def test_in_the_systems_own_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the package `keyring`: its backends that keep nothing or fail, as configured, are refused; one that is a store of the
     system's (here a class that stands in for it) holds the wrapping key, and nothing of the keys."""
-    keyring = pytest.importorskip("keyring")
-    backend = pytest.importorskip("keyring.backend")
+    keyring = need_extra("keyring", "keyring")
+    backend = need_extra("keyring", "keyring.backend")
     monkeypatch.setattr(kernel_keyring, "_NUMBERS", {})
     for name in ("null.Keyring", "fail.Keyring"):
         monkeypatch.setattr(keyring.core, "_keyring_backend", None)

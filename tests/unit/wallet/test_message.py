@@ -9,6 +9,7 @@ from eth_keys.backends import CoinCurveECCBackend, NativeECCBackend
 
 from ipfsmem import errors
 from ipfsmem.wallet import message, signers
+from tests.support.extras import need_extra
 
 V = json.loads((Path(__file__).parents[3] / "fixtures/vectors/wallet.json").read_text())
 ACCOUNT = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
@@ -69,7 +70,7 @@ def test_address_size(size):
 def backend(request, monkeypatch):
     """Both back ends of eth-keys: which one a user has depends on an extra."""
     if request.param is CoinCurveECCBackend:
-        pytest.importorskip("coincurve")
+        need_extra("fast", "coincurve")
     monkeypatch.setattr("eth_keys.datatypes.LazyBackend.get_backend", lambda *_: request.param())
 
 

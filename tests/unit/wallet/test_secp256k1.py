@@ -9,8 +9,9 @@ import pytest
 from ipfsmem.wallet import secp256k1
 from ipfsmem.wallet.message import ORDER
 from ipfsmem.wallet.secp256k1 import account_of, recover_account, sign_hash
+from tests.support.extras import need_extra
 
-coincurve = pytest.importorskip("coincurve")
+coincurve = need_extra("fast", "coincurve")
 HARDHAT = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 
 
