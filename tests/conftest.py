@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import quick
+from tests import at_length, quick
 from tests.support import database_opens, effort, passed_before
 
 if TYPE_CHECKING:
@@ -111,9 +111,12 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order of the files; and the subset for a first look: what tests/quick.py chooses, without the tests that are marked slow."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The order of the files; the subset for a first look: what tests/quick.py chooses, without the tests that are marked slow;
+    and without the long tests in a short run."""
     items.sort(key=lambda item: item.path)
+    if at_length.is_short_run(config.args):
+        items[:] = [item for item in items if not at_length.is_long(item.nodeid)]
     for item in items:
         if quick.is_quick(item.nodeid) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
@@ -128,6 +131,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if known and report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(known).open("a", encoding="utf-8") as file:
             file.write(report.nodeid + "\n")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what a short run left out."""
+    if at_length.is_short_run(config.args) and config.option.markexpr != "quick":
+        terminalreporter.write_line(
+            f"long tests not run: {len(at_length.FUNCTIONS)} functions of tests/length_tests.txt; `HYPOTHESIS_PROFILE=ci pytest` "
+            "runs them, as .ci/run does, and so does the name of their file"
+        )
 
 
 def pytest_collection_finish() -> None:

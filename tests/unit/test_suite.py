@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import quick
+from tests import at_length, quick
 from tests.support import passed_before, ports
 from tests.support.mentions import Name
 
@@ -42,6 +42,29 @@ def test_each_slow_test_of_the_list_is_a_function_of_a_quick_file() -> None:
             f"run: python -m tests.support.slow_tests ({name})"
         )
         assert path.startswith(quick.PATHS), name
+
+
+def test_each_long_test_of_the_list_is_a_function_of_the_suite() -> None:
+    absent = []
+    for name in sorted(at_length.FUNCTIONS):
+        path, _, function = name.partition("::")
+        if not (TESTS / path).is_file() or f"def {function}(" not in (TESTS / path).read_text("utf-8"):
+            absent.append(name)
+    assert not absent, "take them from tests/length_tests.txt"
+
+
+def test_long_tests_are_left_out_of_short_runs_of_folders_only() -> None:
+    """`.ci/run` runs them at length; `python -m tests.support.stages` compares its stages."""
+    name = sorted(at_length.FUNCTIONS)[0]
+    assert at_length.is_long(f"tests/{name}") and at_length.is_long(f"tests/{name}[a-b]")
+    assert not at_length.is_long("tests/unit/test_suite.py::test_no_file_chooses_itself")
+    folder, file = str(TESTS / "unit"), str(Path(__file__))
+    assert at_length.is_short_run([folder, str(TESTS)], thorough=False)
+    assert not at_length.is_short_run([folder], thorough=True)
+    assert not at_length.is_short_run([folder, file], thorough=False)
+    assert not at_length.is_short_run([f"{file}::test_no_file_chooses_itself"], thorough=False)
+    ci = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert re.search(r"^PYTEST_SKIP_PASSED=.* HYPOTHESIS_PROFILE=ci .*-m pytest --durations=25$", ci, re.M)
 
 
 def test_no_file_chooses_itself() -> None:
@@ -155,7 +178,7 @@ def test_every_file_with_drawn_cases_has_a_test_that_draws() -> None:
         assert any(passed_before.name_draws(Name(module, one or other)) for one, other in names), module
 
 
-def test_a_thorough_run_leaves_out_what_passed_and_neither_draws_nor_meets_extras(tmp_path: Path) -> None:
+def test_thorough_run_leaves_out_passed_tests_without_draws_or_extras(tmp_path: Path) -> None:
     known = tmp_path / "passed"
     known.write_text("tests/a.py::test_b[c]\ntests/a.py::test_d@browser\n", "utf-8")
     assert {"tests/a.py::test_b[c]", "tests/a.py::test_d"} <= passed_before.read(known)
