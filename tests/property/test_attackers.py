@@ -51,7 +51,7 @@ from ipfsmem.testing.simulator import FULL, Faults, SimCloud, SimProvider
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.device_lab import ROOT, Forger, Lab, all_texts, kinds, no_chance_in_boxes, replaced, same
-from tests.support.effort import cases
+from tests.support.effort import cases, longest
 
 HONEST = ("a", "b")
 #: Whose keys the liar holds.
@@ -577,7 +577,7 @@ def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
     st.lists(
         st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 2**32 - 1)),
         min_size=4,
-        max_size=cases(14, 30),
+        max_size=longest(14, 30),
     ),
 )
 def test_nothing_honest_is_lost_whatever_a_liar_publishes(liar: str, plan: list[tuple[str, int]]) -> None:

@@ -49,7 +49,7 @@ from tests.support.device_lab import (
     same,
     text_of,
 )
-from tests.support.effort import cases
+from tests.support.effort import cases, longest
 
 #: A plan: what is done, and the number that its choices are drawn from.
 Plan = list[tuple[str, int]]
@@ -743,7 +743,7 @@ FOUND: list[tuple[str, Plan]] = [
 @given(
     st.sampled_from(WORLDS),
     st.lists(
-        st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=8, max_size=cases(24, 60)
+        st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=8, max_size=longest(24, 60)
     ),
 )
 def test_nothing_is_lost_and_all_end_alike(world: str, plan: Plan) -> None:

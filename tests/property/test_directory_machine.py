@@ -24,7 +24,7 @@ from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.testing import MockClock
-from tests.support.effort import cases
+from tests.support.effort import cases, longest
 
 T = TypeVar("T")
 SEEDS = [bytes([n]) * 32 for n in (1, 2)]
@@ -150,4 +150,4 @@ class Folder(RuleBasedStateMachine):
 
 
 TestFolder = Folder.TestCase
-TestFolder.settings = settings(max_examples=cases(8, 100), stateful_step_count=cases(20, 25))
+TestFolder.settings = settings(max_examples=cases(8, 100), stateful_step_count=longest(20, 25))

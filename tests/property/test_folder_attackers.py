@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError
 from tests.support.device_lab import ROOT, FolderLab, all_texts, no_chance_in_boxes, same
-from tests.support.effort import cases
+from tests.support.effort import cases, longest
 
 HONEST = ("a", "b")
 DAY = 24 * 3600
@@ -244,7 +244,7 @@ def play(folder: Path, plan: list[tuple[str, int]]) -> None:
 @settings(deadline=None, max_examples=cases(4, 150))
 @given(
     st.lists(
-        st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=4, max_size=cases(20, 40)
+        st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=4, max_size=longest(20, 40)
     )
 )
 def test_a_folder_that_others_write_into_loses_nothing_for_good(plan: list[tuple[str, int]]) -> None:

@@ -41,7 +41,7 @@ from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.simulator import SimProvider
 from ipfsmem.vault.home import Home
 from tests.support.device_lab import NAMESPACE, Lab, same, whole_texts
-from tests.support.effort import cases
+from tests.support.effort import cases, longest
 
 Plan = list[tuple[str, int]]
 KEYS = ("tone", "role", "plan")
@@ -768,7 +768,7 @@ def play(folder: Path, world: str, plan: Plan) -> None:
 @given(
     st.sampled_from(WORLDS),
     st.lists(
-        st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=8, max_size=cases(20, 60)
+        st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=8, max_size=longest(20, 60)
     ),
 )
 def test_no_word_is_lost_and_all_come_to_rest(world: str, plan: Plan) -> None:

@@ -48,6 +48,11 @@ def cases(few: int, many: int) -> int:
     return {"dev": few, "explore": many}.get(PROFILE, thorough)
 
 
+def longest(few: int, many: int) -> int:
+    """How many steps a drawn history has at most: longer ones cost more than further ones find, so `many` in the longest run only."""
+    return many if PROFILE == "explore" else few
+
+
 def every(other: int) -> int:
     """The step in which a test walks through calls or moments at which something fails: each of them in a thorough run, in a short
     one every second (`other` is 2), third, and so on."""
