@@ -20,6 +20,20 @@ def joined(spans: Sequence[tuple[int, int]], gap: int, most: float = float("inf"
     return found
 
 
+def grouped(spans: Sequence[tuple[int, int]], count: int, most: int) -> list[tuple[tuple[int, int], ...]]:
+    """Return the spans in groups of at most `count` spans and `most` bytes, or one span, in their order."""
+    found: list[tuple[tuple[int, int], ...]] = []
+    size = 0
+    for span in spans:
+        size += span[1] - span[0]
+        if found and len(found[-1]) < count and size <= most:
+            found[-1] = (*found[-1], span)
+        else:
+            found.append((span,))
+            size = span[1] - span[0]
+    return found
+
+
 def cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[int, int]) -> bytes:
     """Return the bytes of a span from the parts that were read for the joined spans `near`."""
     at = bisect_right(near, (span[0], sys.maxsize)) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ipfsmem_providers.packs.object_store import FileInfo, Head
@@ -29,11 +29,19 @@ class RemoteFiles(Protocol):
     #: Returns seconds, only differences count.
     monotonic: Callable[[], float]
 
+    #: Parts with at most this many bytes between them cost less when they are read as one.
+    gap: int
+    #: Most parts of one `read_parts`.
+    parts_max: int
+
     async def list_folder(self, folder: str) -> Listing:
         """Return the content of a folder, whole; an absent folder is empty."""
 
     async def read(self, path: str, start: int, end: int) -> Head:
         """Return the bytes from `start` to before `end`, fewer only at the end of the file, and the size of the file."""
+
+    async def read_parts(self, path: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of each span, see `read`."""
 
     async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
         """Store a file whole or not at all, replacing a file of that name; an absent folder is created.

@@ -21,7 +21,7 @@ from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat_of_thread, in_loop
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
 from ipfsmem_providers.packs.pins import is_pin
-from ipfsmem_providers.packs.spans import cut, joined
+from ipfsmem_providers.packs.spans import cut, grouped, joined
 from ipfsmem_providers.packs.store import is_pack
 from ipfsmem_providers.remote.files import Listing, RemoteFiles
 
@@ -38,9 +38,7 @@ WHOLE_MAX: Final = 24 * 1024 * 1024
 FILE_MAX: Final = 4 * 1024 * 1024 * 1024
 #: Requests at once.
 _AT_ONCE: Final = 8
-#: Parts with at most this many bytes between them are read in one request.
-_GAP: Final = 64 * 1024
-#: Maximum bytes of parts that are read in one request.
+#: Maximum bytes of parts that are read together.
 _SPAN: Final = 4 * 1024 * 1024
 #: Bytes that a reader of a large file reads ahead.
 _AHEAD: Final = 4 * 1024 * 1024
@@ -183,10 +181,11 @@ class RemoteObjectStore:
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return parts of one file. Close parts share a request."""
         asked = [span for span in spans if span[0] < span[1]]
-        near = joined(asked, _GAP, _SPAN)
+        near = joined(asked, self.remote.gap, _SPAN)
+        groups = grouped(near, self.remote.parts_max, _SPAN)
         path = self._path(name)
-        read = _all_of(near, lambda span: self.remote.read(path, *span))
-        parts = [read[span].data for span in near]
+        read = _all_of(groups, lambda group: self.remote.read_parts(path, group))
+        parts = [data for group in groups for data in read[group]]
         return [cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
 
     def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -58,6 +58,9 @@ _MISSING_HINT: Final = "Create the folder at the server first, or correct the ad
 
 class DavFiles(PlacedFiles):
     """One folder at one server."""
+
+    parts_max = 1
+    gap = 64 * 1024
 
     def __init__(
         self,
@@ -178,6 +181,10 @@ class DavFiles(PlacedFiles):
         if len(data) != min(wanted, max(0, size - start)):
             raise ProviderUnavailable(f"{self.where} answered with {len(data)} of {wanted} bytes of {path}")
         return Head(bytes(data), size)
+
+    async def read_parts(self, path: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        """See `RemoteFiles`."""
+        return [(await self.read(path, *span)).data for span in spans]
 
     async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
         """See `RemoteFiles`."""

@@ -498,6 +498,37 @@ def test_large_file_is_read_in_parts(at: SftpFolder) -> None:
     run(body())
 
 
+def test_parts_of_a_file_are_read_by_one_handle(at: SftpFolder) -> None:
+    data = os.urandom(700_001)
+    (at.folder / "packs").mkdir()
+    (at.folder / "packs" / "large").write_bytes(data)
+    spans = [
+        (0, 1),
+        (99, 300_000),
+        (300_001, 300_002),
+        (600_000, 700_001),
+        (700_000, 800_000),
+        (900_000, 900_001),
+    ]
+
+    async def body() -> None:
+        remote: Any = at.open()._remote
+        await remote.list_folder("packs")
+        before = remote._channel.requests
+        assert await remote.read_parts("packs/large", spans) == [data[start:end] for start, end in spans]
+        assert remote._channel.requests - before == 3 + sum(
+            -(-(min(end, len(data)) - start) // packets.CHUNK) for start, end in spans[:5]
+        )  # and OPEN, FSTAT, CLOSE
+        assert await remote.read_parts("packs/large", spans[1:2]) == [data[99:300_000]]
+        with pytest.raises(FileNotFoundError):
+            await remote.read_parts("packs/gone", spans)
+        with pytest.raises(OSError):
+            await remote.read_parts("packs", spans)
+        await remote.close()
+
+    run(body())
+
+
 def test_idle_sync_costs_little(at: SftpFolder) -> None:
     async def body() -> None:
         await published(first := at.open())
@@ -958,6 +989,8 @@ def test_false_data_is_an_error(hostile: SshConnection, kind: str, text: str) ->
     async def body() -> None:
         with pytest.raises(ProviderError, match=text):
             await remote.read("packs/one", 0, 100_000)
+        with pytest.raises(ProviderError, match=text):
+            await remote.read_parts("packs/one", [(0, 100_000), (200_000, 300_000)])
         await remote.close()
 
     run(body())
