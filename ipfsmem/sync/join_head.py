@@ -134,10 +134,13 @@ async def fetch_objects(
 
 
 def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
-    """Yield the objects to request together. The unsigned size in a location only makes portions smaller."""
+    """Yield the objects to request together. The unsigned size in a location only makes portions smaller.
+
+    They are in the order in which packs hold them, so that each portion is in one part of a pack.
+    """
     portion: list[bytes] = []
     size = 0
-    for digest, claimed in sizes.items():
+    for digest, claimed in sorted(sizes.items()):
         if portion and (len(portion) == _PORTION or size + claimed > HELD_MAX):
             yield portion
             portion, size = [], 0

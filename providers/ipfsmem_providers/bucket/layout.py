@@ -58,7 +58,7 @@ _INDEX_GAP: Final = 4 * 1024
 _NOW: Final = "now"
 #: The folder of pins.
 _PINS: Final = "pins"
-#: An object is read whole when parts of more than `_LITTLE` bytes are wanted; up to `_KEPT` bytes of these are cached.
+#: An object is read whole when parts of more than `_LITTLE` bytes were wanted lately; up to `_KEPT` bytes of these are cached.
 _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
 
@@ -115,10 +115,13 @@ class BucketObjectStore:
         data = self._whole.get(name)
         if data is None:
             asked = [span for span in spans if span[0] < span[1]]  # servers refuse empty ranges
-            near = joined(asked, _GAP if name.endswith(".car") else _INDEX_GAP)
-            if sum(end - start for start, end in near) <= _LITTLE:
+            is_car = name.endswith(".car")
+            near = joined(asked, _GAP if is_car else _INDEX_GAP)
+            size = sum(end - start for start, end in near)
+            if (self._whole.asked(name, size) if is_car else size) <= _LITTLE:
                 parts = self._objects.ranges(self._key(name), near)
                 return [cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
+            self._whole.forget(name)  # one that is damaged is read in parts again
             data = self._objects.read(self._key(name))
             if hashlib.sha256(data).hexdigest() == name[:64]:  # not another server's answer
                 self._whole.put(name, data)
@@ -177,7 +180,22 @@ class _Whole:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._kept: dict[str, tuple[int, bytes]] = {}
+        #: When parts of an object were last wanted, and the bytes of those that were.
+        self._parts: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
+
+    def asked(self, name: str, size: int) -> int:
+        """Note that parts of `size` bytes are wanted; return the bytes of all that were wanted lately."""
+        with self._lock:
+            self._clean()
+            _, before = self._parts.get(name, (0, 0))
+            self._parts[name] = self._clock(), before + size
+            return before + size
+
+    def forget(self, name: str) -> None:
+        """Drop the bytes that `asked` noted."""
+        with self._lock:
+            self._parts.pop(name, None)
 
     def get(self, name: str) -> bytes | None:
         with self._lock:
@@ -195,6 +213,7 @@ class _Whole:
     def _clean(self) -> None:
         now = self._clock()
         self._kept = {name: kept for name, kept in self._kept.items() if _is_recent(kept[0], now)}
+        self._parts = {name: asked for name, asked in self._parts.items() if _is_recent(asked[0], now)}
 
 
 class BucketPacks(Packs):
