@@ -101,15 +101,15 @@ def _open(spec: str, settings: dict[str, Any], wire: Wire) -> Provider:
     return GoPeer(spec.removeprefix("go:")) if spec.startswith("go:") else open_provider(spec, settings)
 
 
-async def _sync(memory: Memory, providers: list[Provider]) -> None:
+async def _sync(memory: Memory, providers: list[Provider], *, publishes: bool = True) -> None:
     try:
         report = await memory.sync()
     finally:
         for provider in providers:
             await provider.close()
     problems = [notice for notice in report.notices if "unavailable" in notice.kind or "fail" in notice.kind]
-    if problems or not report.published:
-        raise SystemExit(f"not published: {report}")
+    if problems or report.published != publishes:
+        raise SystemExit(f"{'not ' if publishes else ''}published: {report}")
 
 
 def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
@@ -139,6 +139,13 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
         with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
             memory.bundles.import_(Path(job["folder"]))
             asyncio.run(_sync(memory, chosen))
+    elif what in ("idle", "one"):
+        chosen = providers()
+        with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
+            if what == "one":
+                path = sorted(Path(job["folder"]).iterdir())[5]
+                memory.write_text(path.stem, path.read_bytes() + b"\nEdited once more.\n")
+            asyncio.run(_sync(memory, chosen, publishes=what == "one"))
     elif what == "tree":
         _write_tree(own, Path(job["out"]))
     elif what == "change":

@@ -1,6 +1,6 @@
-"""Counts what this process says over HTTP: requests, and every byte of them both ways, headers too.
+"""Counts what this process says over HTTP: requests, and every byte of them both ways, headers too. Of SFTP, packets.
 
-It looks into aiohttp's connections, below everything of ours. What does not go through aiohttp is led through a relay
+It looks into aiohttp's connections, below everything of ours, and at the packets that are given to `ssh`. What does not go through aiohttp is led through a relay
 (`Wire.relay`), which passes every byte on as it is. It measures no time.
 """
 
@@ -64,7 +64,8 @@ class Wire:
                 one.shutdown(socket.SHUT_RDWR)
 
     def watch(self) -> None:
-        """From now on, count all of aiohttp's connections."""
+        """From now on, count all of aiohttp's connections, and sessions of SFTP."""
+        self._watch_sftp()
         from aiohttp.client_proto import ResponseHandler
         from aiohttp.client_reqrep import ClientRequest
 
@@ -91,6 +92,24 @@ class Wire:
         patched.connection_made, patched.data_received = connection_made, data_received
         asked: Any = ClientRequest
         asked.send = counted
+
+    def _watch_sftp(self) -> None:
+        from ipfsmem_providers.sftp.channel import Channel
+
+        wire, request, packet = self, Channel.request, Channel._packet
+
+        def counted(channel: Channel, kind: int, body: bytes) -> Any:
+            wire.requests += 1
+            wire.sent += 9 + len(body)
+            return request(channel, kind, body)
+
+        def received(channel: Channel, stdout: Any) -> bytes | None:
+            found = packet(channel, stdout)
+            wire.received += 4 + len(found or b"")
+            return found
+
+        patched: Any = Channel
+        patched.request, patched._packet = counted, received
 
 
 class _Counted:

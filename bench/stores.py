@@ -1,0 +1,225 @@
+"""What a folder at an SSH or a WebDAV server costs, next to restic at the same SSH server.
+
+    python -m bench.stores [--sizes 1000,10000] [--only sftp]
+
+Each step is a whole process. A relay in front of the server counts the bytes of the connections both ways, so they include the
+overhead of SSH and HTTP; the device counts its requests. OpenSSH, Apache and restic are needed; a missing one is reported, and
+its rows are left out. Nothing leaves this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bench.context import PYTHON
+from bench.corpus import changed, corpus, write_folder
+from bench.measure import process
+from bench.wire import Wire
+
+#: The steps of one device, and of another one that has nothing but the wallet.
+STEPS = ("first publish", "idle", "idle again", "one change", "restore")
+_MODE = "encrypted-ipfs"
+
+
+class Cost(msgspec.Struct):
+    """What one step cost: a whole process. `requests`: None where nobody counted them."""
+
+    store: str
+    size: int
+    step: str
+    seconds: float
+    sent: int
+    received: int
+    requests: int | None
+    #: Largest memory of the process, in MB.
+    rss_mb: float
+    #: Bytes of all files at the server afterwards.
+    stored: int
+
+
+class Store(msgspec.Struct):
+    """A folder at a server behind a relay."""
+
+    name: str
+    folder: Path
+    wire: Wire
+    spec: str = ""
+    settings: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    #: Options of restic for this server; empty if it is not compared.
+    restic: tuple[str, ...] = ()
+
+    def stored(self) -> int:
+        """Return the bytes of all files."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+
+@contextlib.contextmanager
+def sftp(work: Path) -> Iterator[Store]:
+    """A folder at an OpenSSH server."""
+    from tests.servers.sshd import sshd
+
+    with sshd(work / "sshd") as server:
+        wire = Wire()
+        port = urlsplit(wire.relay(f"http://127.0.0.1:{server.port}")).port
+        known = server.folder / "known_hosts"
+        known.write_text(f"{known.read_text()}[127.0.0.1]:{port} {(server.folder / 'host.pub').read_text()}")
+        folder = work / "stored"
+        folder.mkdir()
+        command = ["ssh", "-F", str(server.config), "-p", str(port), f"{server.user}@127.0.0.1", "-s", "sftp"]
+        yield Store(
+            "sftp",
+            folder,
+            wire,
+            f"sftp:{server.user}@127.0.0.1:{port}/{folder}",
+            env={"PATH": f"{server.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+            restic=("-o", f"sftp.command={shlex.join(command)}", "-r", f"sftp:x:{work / 'restic'}"),
+        )
+
+
+@contextlib.contextmanager
+def webdav(work: Path) -> Iterator[Store]:
+    """A folder behind Apache's mod_dav."""
+    from tests.interop.test_webdav_servers import webdav_at_apache
+
+    with contextlib.ExitStack() as stack:
+        at = webdav_at_apache(work, stack)
+        wire, url = Wire(), urlsplit(at.url)
+        relayed = wire.relay(f"{url.scheme}://{url.netloc}")
+        yield Store("webdav", at.folder, wire, f"webdav:{relayed}{url.path}", dict(at.account))
+
+
+STORES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Store]]] = {
+    "sftp": sftp,
+    "webdav": webdav,
+}
+
+
+def measure(store: Store, size: int, work: Path) -> Iterator[Cost]:
+    """Yield the cost of each step."""
+    files = corpus(size)
+    folder = write_folder(files, work / "memories")
+
+    def step(name: str, what: str, home: str) -> Cost:
+        job = {
+            "what": what,
+            "home": str(work / home),
+            "mode": _MODE,
+            "providers": [[store.spec, store.settings]],
+            "count": size,
+            "folder": str(folder),
+        }
+        store.wire.reset()
+        command = [PYTHON, "-m", "bench.network_device", json.dumps(job)]
+        done = process(command, env=store.env, cwd=Path(__file__).parents[1])
+        counted = json.loads(done.output.splitlines()[-1])
+        wire = store.wire
+        return Cost(
+            store.name, size, name, done.seconds, wire.sent, wire.received, counted["requests"], done.rss_mb, store.stored()
+        )  # fmt: skip
+
+    step("init", "init", "one")
+    for name in STEPS:
+        what = {"first publish": "first", "one change": "one", "restore": "fetch"}.get(name, "idle")
+        yield step(name, what, "two" if name == "restore" else "one")
+
+
+def restic(store: Store, size: int, work: Path) -> Iterator[Cost]:
+    """Yield the cost of the same steps for restic."""
+    source = write_folder(corpus(size), work / "source")
+    cache = work / "restic-cache"
+    env = {**store.env, "RESTIC_PASSWORD": "a passphrase of the bench", "RESTIC_CACHE_DIR": str(cache)}
+
+    def run(name: str, *args: str | Path) -> Cost:
+        store.wire.reset()
+        done = process(["restic", "-q", *store.restic, *args], env=env)
+        stored = sum(path.stat().st_size for path in (work / "restic").rglob("*") if path.is_file())
+        wire = store.wire
+        return Cost(
+            f"restic, {store.name}", size, name, done.seconds, wire.sent, wire.received, None, done.rss_mb, stored
+        )  # fmt: skip
+
+    run("init", "init")
+    for name in STEPS:
+        if name == "one change":
+            path = sorted(source.iterdir())[5]
+            path.write_bytes(changed(path.read_bytes(), 1))
+        if name == "restore":
+            shutil.rmtree(cache)  # a new device has none
+        yield run(name, *(("restore", "latest", "--target", work / "out") if name == "restore" else ("backup", source)))  # fmt: skip
+
+
+def run(sizes: list[int], names: list[str], work: Path, say: Callable[[str], None]) -> list[Cost]:
+    """Measure each store at each size; a missing program is reported."""
+    import pytest
+
+    found: list[Cost] = []
+    for name in names:
+        for size in sizes:
+            place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=work))
+            try:
+                with STORES[name](place) as store:
+                    ways = [measure(store, size, place)]
+                    if store.restic and shutil.which("restic"):
+                        ways.append(restic(store, size, place))
+                    for way in ways:
+                        for cost in way:
+                            say(f"{cost.store} {cost.size:,}: {cost.step} {cost.seconds:.2f} s")
+                            found.append(cost)
+            except (pytest.skip.Exception, pytest.fail.Exception) as missing:
+                say(f"{name} is left out: {missing}")
+                break
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
+    return found
+
+
+def show(costs: list[Cost]) -> Table:
+    """Return the table."""
+    table = Table("store", "memories", "step", "time", "sent", "received", "requests", "memory", "stored")
+    for cost in costs:
+        table.add_row(
+            cost.store, f"{cost.size:,}", cost.step, f"{cost.seconds:.2f} s", f"{cost.sent:,}", f"{cost.received:,}",
+            "" if cost.requests is None else f"{cost.requests:,}", f"{cost.rss_mb:.0f} MB", f"{cost.stored:,}",
+        )  # fmt: skip
+    return table
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(prog="python -m bench.stores", description=__doc__)
+    parser.add_argument("--sizes", default="1000,10000", help="numbers of memories")
+    parser.add_argument(
+        "--only", action="append", choices=sorted(STORES), help="only this store (may be repeated)"
+    )
+    parser.add_argument("--json", type=Path, help="also write all numbers here")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ipfsmem-stores-") as work:
+        costs = run(
+            [int(size) for size in asked.sizes.split(",")],
+            asked.only or sorted(STORES),
+            Path(work),
+            lambda text: print(text, file=sys.stderr, flush=True),
+        )
+    Console(width=max(Console().width, 120)).print(show(costs))
+    if asked.json:
+        asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(costs)))
+
+
+if __name__ == "__main__":
+    main()
