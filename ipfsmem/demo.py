@@ -394,7 +394,7 @@ class Demo:
         )
         self._claim(f"{self.forgotten} is forgotten on both", self.forgotten not in files)
         copies = {item.key: item.files for item in b.conflicts()}
-        beside = [b.read(self.forgotten, conflict=name) for name in copies.get(self.forgotten, ())]
+        beside = [b.read(self.forgotten, alternative=name) for name in copies.get(self.forgotten, ())]
         kept = [copy.data for copy in beside if copy is not None]
         self._claim(
             f"what B wrote in {self.forgotten} is kept under its conflicts",
@@ -421,7 +421,7 @@ class Demo:
 
     def _all_texts(self, memory: Memory, key: str) -> list[str]:
         copies = next((item.files for item in memory.conflicts() if item.key == key), ())
-        shown = [memory.read(key), *(memory.read(key, conflict=name) for name in copies)]
+        shown = [memory.read(key), *(memory.read(key, alternative=name) for name in copies)]
         return [one.text for one in shown if one is not None]
 
     def _search_for_plaintext(self) -> tuple[str, dict[str, Any]]:

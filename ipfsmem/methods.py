@@ -129,28 +129,28 @@ class StackMethods:
 
         return list_.run(self._view(), {"type": type, "tag": tag, "category": category, "match": match, "limit": limit, "cursor": cursor, "hidden": hidden, "expired": expired})
 
-    def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> MemoryRecord | None:
+    def read(self, key: str, *, alternative: str | None = None, root: str | None = None, counts: bool = True) -> MemoryRecord | None:
         """Read one memory, byte for byte.
 
         Of several scopes, the first one with the memory is read; your own text takes precedence over another
-        person's. `conflict` and `root` read the first scope only. Each text has its scope, its device, its
+        person's. `alternative` and `root` read the first scope only. Each text has its scope, its device, its
         SHA-256 and its conflicts.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
-            conflict: Name of a conflict copy to read instead, from `conflicts`.
+            alternative: Name of an alternative to read instead, from `conflicts`.
             root: Read the text of a published version: its address from `history`, or a prefix.
             counts: Record this as a use, which delays the fading of the memory.
 
         Raises:
-            NotFoundError: no conflict copy has this name, no version on this device has this address, or the text is
+            NotFoundError: no alternative has this name, no version on this device has this address, or the text is
                 not on this device.
             KeyNameError: `key` is invalid.
-            UsageError: an argument is out of bounds; allowed: `conflict`, `root` 1-100 characters.
+            UsageError: an argument is out of bounds; allowed: `alternative`, `root` 1-100 characters.
         """
         from ipfsmem.operations.read import read
 
-        return read.run(self._view(), {"key": key, "conflict": conflict, "root": root, "counts": counts})
+        return read.run(self._view(), {"key": key, "alternative": alternative, "root": root, "counts": counts})
 
     def recall(self, query: str | None = None, *, queries: Iterable[str] = (), kind: Literal['memory', 'event', 'message', 'all'] = 'memory', limit: int = 10, type: str | None = None, tag: str | None = None, category: str | None = None, when: str | None = None, since: str | None = None, until: str | None = None, by: str | None = None, about: str | None = None, threshold: float | None = None, explain: bool = False, include_relations: bool = False) -> Recalled:
         """Find the memories that match a question or a few words, best first.
@@ -330,7 +330,7 @@ class MemoryMethods(StackMethods):
 
         return conflicts.run(self._view(), {"key": key, "everywhere": everywhere})
 
-    def resolve(self, key: str, text: bytes | str | None = None, *, seen: MemoryRecord | Conflict | tuple[str, ...] | str, keep: bool = False, take: str | None = None) -> Resolved:
+    def resolve(self, key: str, text: bytes | str | None = None, *, seen: MemoryRecord | Conflict | tuple[str, ...] | str, keep: bool = False, alternative: str | None = None) -> Resolved:
         """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
 
         If another text has arrived since, `seen` is out of date, and nothing changes.
@@ -340,17 +340,17 @@ class MemoryMethods(StackMethods):
             text: The whole text that replaces them, header and all.
             seen: The conflict that you looked at: an item of `conflicts`, its `token` or its `seen`.
             keep: Keep the current text, or the deletion.
-            take: Choose this alternative: its name from `conflicts`.
+            alternative: Keep this alternative: its name from `conflicts`.
 
         Raises:
             ChangedError: the conflict changed since `seen`; nothing was replaced.
-            NotFoundError: there is no such conflict, no such copy, or no text to keep.
-            UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.
-            UsageError: an argument is out of bounds; allowed: `take` 1-100 characters.
+            NotFoundError: there is no such conflict, no such alternative, or no text to keep.
+            UsageError: not exactly one of `text`, `keep` and `alternative` was given, or `text` is empty.
+            UsageError: an argument is out of bounds; allowed: `alternative` 1-100 characters.
         """
         from ipfsmem.operations.resolve import resolve
 
-        return resolve.run(self._view(), {"key": key, "text": text, "seen": seen, "keep": keep, "take": take})
+        return resolve.run(self._view(), {"key": key, "text": text, "seen": seen, "keep": keep, "alternative": alternative})
 
     def pending(self, source: str | None = None) -> PendingTexts:
         """List the texts of others that `approve` can make your own, and the sessions with pending messages.
@@ -365,7 +365,7 @@ class MemoryMethods(StackMethods):
 
         return pending.run(self._view(), {"source": source})
 
-    def approve(self, key: str | None = None, *, copy: str | None = None, source: str | None = None) -> Approved:
+    def approve(self, key: str | None = None, *, alternative: str | None = None, source: str | None = None) -> Approved:
         """Approve a pending text: the memory `key`, or one alternative.
 
         It becomes your own text and replaces the current one. Read it first: agents get the texts that you
@@ -374,19 +374,19 @@ class MemoryMethods(StackMethods):
 
         Args:
             key: The memory to approve.
-            copy: Which text of the memory, if there are several: a name from `conflicts`.
+            alternative: Which text of the memory, if there are several: a name from `conflicts`.
             source: Every text and session that imports of this program added on this device.
 
         Raises:
-            NotFoundError: there is no such memory or copy, or the import brought nothing that can be approved.
+            NotFoundError: there is no such memory or alternative, or the import brought nothing that can be approved.
             UsageError: not exactly one of `key` and `source` was given, or several texts are pending.
             KeyNameError: `key` is invalid.
-            UsageError: an argument is out of bounds; allowed: `key` 1-200 characters; `copy` 1-100 characters;
+            UsageError: an argument is out of bounds; allowed: `key` 1-200 characters; `alternative` 1-100 characters;
                 `source` 1-64 characters.
         """
         from ipfsmem.operations.approve import approve
 
-        return approve.run(self._view(), {"key": key, "copy": copy, "source": source})
+        return approve.run(self._view(), {"key": key, "alternative": alternative, "source": source})
 
     def promote(self, key: str, *, to: str, seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None, keep: bool = False) -> MemoryRecord:
         """Move your own text from one scope to another, and return the text that is there now.

@@ -29,12 +29,12 @@ def _ask(context: CommandContext, asked: Asked) -> None:
     key, source, session, listing = (asked[name] for name in ("key", "source", "session", "listing"))
     if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
         raise UsageError("approve requires exactly one of KEY, --from NAME, --session NAME and --list")
-    if (asked["copy"] is not None or asked["to"] is not None) and key is None:
-        raise UsageError("--copy and --to require KEY")
+    if (asked["alternative"] is not None or asked["to"] is not None) and key is None:
+        raise UsageError("--alternative and --to require KEY")
     if asked["to"] is None and (asked["keep"] or asked["if_match"] is not None):
         raise UsageError("--keep and --if-match require --to")
-    if asked["to"] is not None and asked["copy"] is not None:
-        raise UsageError("--copy names a pending text: approve it first, then move it to a scope")
+    if asked["to"] is not None and asked["alternative"] is not None:
+        raise UsageError("--alternative names a pending text: approve it first, then move it to a scope")
 
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> Any:

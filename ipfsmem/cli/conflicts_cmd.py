@@ -53,7 +53,7 @@ def _print(found: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) ->
                 click.echo("    " + style(clean_lines(line), fg=colour))
     if whole:
         ways = ["--keep"] if item.forgotten or item.shown is not None else []
-        ways += [f"--take {copy.file}" for copy in item.copies if copy.reading is not None][:1]
+        ways += [f"--alternative {copy.file}" for copy in item.copies if copy.reading is not None][:1]
         ways += ["--file PATH"]
         settle = f"ipfsmem resolve {key} --seen {item.seen} {ways[0]}"
         others = "".join(f", or {way}" for way in ways[1:])

@@ -24,14 +24,14 @@ _WIDE = 160
 
 
 def _ask(context: CommandContext, asked: Asked) -> None:
-    if asked["anew"] and not asked["session"]:
-        raise UsageError("--anew requires --session")
+    if asked["reset"] and not asked["session"]:
+        raise UsageError("--reset requires --session")
 
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> ContextBlock:
-    if asked["anew"] and not asked["preview"]:
+    if asked["reset"] and not asked["preview"]:
         memory.reset_context(asked["session"])
-    session = "" if asked["anew"] and asked["preview"] else asked["session"]
+    session = "" if asked["reset"] and asked["preview"] else asked["session"]
     made: ContextBlock = call(operation, context, memory, {**asked, "session": session, "deliver": False})
     return made
 
@@ -82,7 +82,7 @@ command = operation_command(
     printed=_printed,
     options=(
         click.Option(
-            ["--anew"],
+            ["--reset"],
             is_flag=True,
             help="With --session: include all texts again, after the session lost them.",
         ),

@@ -162,7 +162,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "scope show": ("ipfsmem scope show website",),
     "scope make": ('ipfsmem scope make website --title "Company website"',),
     "scope title": ('ipfsmem scope title website "New website"',),
-    "scope into": ("ipfsmem scope into old-website website", "ipfsmem scope into old-website --stay"),
+    "scope into": ("ipfsmem scope into old-website website", "ipfsmem scope into old-website --remove"),
     "scope clear": ("ipfsmem scope clear --scope website --sessions-only",),
     "scope forget": ("ipfsmem scope forget website",),
     "scope restore": ("ipfsmem scope restore website --root bafybeig",),

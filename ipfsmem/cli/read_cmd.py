@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord | None:
-    if context.stacked and (asked["conflict"] is not None or asked["root"] is not None):
-        raise UsageError("--stack excludes --conflict and --root")
-    if asked["conflict"] is not None and asked["root"] is not None:
-        raise UsageError("--conflict and --root exclude each other")
+    if context.stacked and (asked["alternative"] is not None or asked["root"] is not None):
+        raise UsageError("--stack excludes --alternative and --root")
+    if asked["alternative"] is not None and asked["root"] is not None:
+        raise UsageError("--alternative and --root exclude each other")
     found: MemoryRecord | None = call(read, context, memory, asked)
     key = asked["key"]
     if found is None and asked["root"] is None and context.scope is None:

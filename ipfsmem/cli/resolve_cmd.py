@@ -16,8 +16,8 @@ def _ask(context: CommandContext, asked: Asked) -> None:
     """Check the options and read the text before the memory is opened."""
     key, file = asked["key"], asked["file"]
     look = f"See it first: ipfsmem conflicts {key}"
-    if sum((asked["keep"], asked["take"] is not None, file is not None)) != 1:
-        raise UsageError("give exactly one of --keep, --take FILE and --file PATH", hint=look)
+    if sum((asked["keep"], asked["alternative"] is not None, file is not None)) != 1:
+        raise UsageError("give exactly one of --keep, --alternative FILE and --file PATH", hint=look)
     text = asked["text"] = None if file is None else read_text(file, "the text")
     if text is not None and not text.strip():
         raise UsageError(

@@ -80,8 +80,8 @@ def _show_made(context: CommandContext, made: ScopeCard, asked: Asked) -> None:
 
 
 def _refuse_unsaid(context: CommandContext, asked: Asked) -> None:
-    if (asked["into"] is None) != asked["stay"]:
-        raise UsageError("give OTHER or --stay")
+    if (asked["into"] is None) != asked["remove"]:
+        raise UsageError("give OTHER or --remove")
 
 
 def _show_redirected(context: CommandContext, made: ScopeCard, asked: Asked) -> None:
@@ -173,7 +173,7 @@ for _command in (
         redirect,
         _show_redirected,
         ask=_refuse_unsaid,
-        options=(click.Option(("--stay",), is_flag=True, help="Remove the redirection."),),
+        options=(click.Option(("--remove",), is_flag=True, help="Remove the redirection."),),
     ),
     clear_command,
     operation_command(

@@ -199,7 +199,7 @@ class Scopes:
             ):
                 raise UsageError(
                     f"{into} is {token} already, so {token} cannot be {into} too",
-                    hint=f"Take that back first: ipfsmem scope into {into} --stay",
+                    hint=f"Take that back first: ipfsmem scope into {into} --remove",
                 )
             card = read_card(store, token, entry) or Card(title=token)
             card = msgspec.structs.replace(

@@ -22,7 +22,7 @@ class Approved(Items[PendingText], frozen=True, kw_only=True):
     right="admin",
     about="scope",
     raises=(
-        "NotFoundError: there is no such memory or copy, or the import brought nothing that can be approved.",
+        "NotFoundError: there is no such memory or alternative, or the import brought nothing that can be approved.",
         "UsageError: not exactly one of `key` and `source` was given, or several texts are pending.",
         "KeyNameError: `key` is invalid.",
     ),
@@ -34,7 +34,7 @@ def approve(
         str | None, Meta(min_length=1, max_length=200, description="The memory to approve.")
     ] = None,
     *,
-    copy: Annotated[
+    alternative: Annotated[
         str | None,
         Meta(
             min_length=1,
@@ -69,11 +69,11 @@ def approve(
     memories = opened.memories.in_scope(view.scope)
     if key is not None:
         opened.ingest_file(key, view.scope)
-        made = memories.promote(key, copy)
+        made = memories.promote(key, alternative)
         opened.render_file(key, view.scope)
         return Approved(approved=(PendingText.of(made),))
-    if copy is not None:
-        raise UsageError("copy names a text of the memory key")
+    if alternative is not None:
+        raise UsageError("alternative requires key")
     from ipfsmem.exchange.taken_before import TakenBefore
     from ipfsmem.memories.candidates import promote_all
 

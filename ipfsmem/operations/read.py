@@ -1,4 +1,4 @@
-"""The operation `read`: one memory, one of its conflict copies, or its text in a published version."""
+"""The operation `read`: one memory, one of its alternatives, or its text in a published version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     right="read",
     about="stack",
     raises=(
-        "NotFoundError: no conflict copy has this name, no version on this device has this address, or the text is not on this device.",
+        "NotFoundError: no alternative has this name, no version on this device has this address, or the text is not on this device.",
         "KeyNameError: `key` is invalid.",
     ),
     absent="there is no memory {key}",
@@ -35,15 +35,15 @@ def read(
     view: View,
     key: Key,
     *,
-    conflict: Annotated[
+    alternative: Annotated[
         str | None,
         Meta(
             min_length=1,
             max_length=100,
-            description="Name of a conflict copy to read instead, from `conflicts`.",
+            description="Name of an alternative to read instead, from `conflicts`.",
         ),
         Cli(metavar="FILE"),
-        ForModels("Name of a conflicting text.", name="copy"),
+        ForModels("Name of an alternative."),
     ] = None,
     root: Annotated[
         str | None,
@@ -64,7 +64,7 @@ def read(
     """Read one memory, byte for byte.
 
     Of several scopes, the first one with the memory is read; your own text takes precedence over another
-    person's. `conflict` and `root` read the first scope only. Each text has its scope, its device, its
+    person's. `alternative` and `root` read the first scope only. Each text has its scope, its device, its
     SHA-256 and its conflicts.
     """
     opened = view.opened
@@ -75,8 +75,8 @@ def read(
         return read_past(memories, key, root)
     opened.ingest_file(key, view.scope)
     with _misses_what_is_not_here(opened.replica):
-        if conflict is not None:
-            return memories.read_conflict(key, conflict)
+        if alternative is not None:
+            return memories.read_conflict(key, alternative)
         found = first_own(part.read(key) for part in view.sources())
     if counts:
         opened.used(found)

@@ -13,7 +13,7 @@ from ipfsmem.operation import Cli, Except, Http, Key, View, operation
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `resolve`. `shown` None: the memory stays forgotten. `replaced`: the copies that are gone."""
+    """The result of `resolve`. `shown` None: the memory stays forgotten. `replaced`: names of the replaced alternatives."""
 
     key: str
     scope: str
@@ -27,8 +27,8 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     about="scope",
     raises=(
         "ChangedError: the conflict changed since `seen`; nothing was replaced.",
-        "NotFoundError: there is no such conflict, no such copy, or no text to keep.",
-        "UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.",
+        "NotFoundError: there is no such conflict, no such alternative, or no text to keep.",
+        "UsageError: not exactly one of `text`, `keep` and `alternative` was given, or `text` is empty.",
     ),
     http="POST /v1/memories/{key}/resolve",
     destructive=True,
@@ -52,18 +52,18 @@ def resolve(
         Cli(metavar="HASH", help="Hash of the texts that you saw, from `ipfsmem conflicts KEY`."),
     ],
     keep: Annotated[bool, Meta(description="Keep the current text, or the deletion.")] = False,
-    take: Annotated[
+    alternative: Annotated[
         str | None,
-        Meta(min_length=1, max_length=100, description="Choose this alternative: its name from `conflicts`."),
-        Cli(metavar="FILE", help="Choose this alternative: its name from `ipfsmem conflicts`."),
+        Meta(min_length=1, max_length=100, description="Keep this alternative: its name from `conflicts`."),
+        Cli(metavar="FILE", help="Keep this alternative: its name from `ipfsmem conflicts`."),
     ] = None,
 ) -> Resolved:
     """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
 
     If another text has arrived since, `seen` is out of date, and nothing changes.
     """
-    if sum((keep, take is not None, text is not None)) != 1:
-        raise UsageError("choose one: keep, take or text")
+    if sum((keep, alternative is not None, text is not None)) != 1:
+        raise UsageError("give exactly one of keep, alternative and text")
     try:
         data = text.encode() if isinstance(text, str) else text
     except UnicodeEncodeError:
@@ -83,8 +83,8 @@ def resolve(
                 hint=f"See it first: ipfsmem conflicts {key}",
             )
         seen = item
-    if take is not None:
-        data = memories.read_conflict(key, take).data
+    if alternative is not None:
+        data = memories.read_conflict(key, alternative).data
     shown = memories.resolve(key, data, seen)
     left = {file for one in memories.conflicts(key) for file in one.files}
     opened.render_file(key, scope)

@@ -274,7 +274,7 @@ def _written(
 
 
 def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> RenderedAnswer:
-    key, start, copy = given["key"], given.get("start", 0), given["conflict"] or ""
+    key, start, copy = given["key"], given.get("start", 0), given["alternative"] or ""
     if reading is None:
         raise _no_memory(desk, key, given)
     file = reading.readable
@@ -300,7 +300,7 @@ def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> Rende
         text += "\n(no seen: read the whole text from start=0, on a connection of one conversation)\n"
     if reading.conflicts:
         beside = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
-        text += f"\nAlternatives: {beside} (read_memory with copy, or resolve_conflict)\n"
+        text += f"\nAlternatives: {beside} (read_memory with alternative, or resolve_conflict)\n"
     shown = replace(reading, fields=_fenced_fields(file.fields), body=item.body, text="", seen=seen, token=())
     by = {name: clean_text(getattr(item, name)) for name in ("by", "member", "written")}
     return RenderedAnswer(

@@ -156,12 +156,12 @@ def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[To
         if whole:
             desk.session.show(reading, name)
         elif not desk.session.was_shown(reading, name):
-            left.append(f"copy={name}" if name else "no copy")
+            left.append(f"alternative={name}" if name else "no alternative")
         if (cost := weight(fence_memory(quoted))) <= room:
             items.append(quoted)
             room -= cost
         elif whole:
-            left.append(f"copy={name}" if name else "no copy")
+            left.append(f"alternative={name}" if name else "no alternative")
     seen = item.seen if to_settle and not left else ""
     absent = [copy.file for copy in item.copies if copy.reading is None]
     lines = [fenced(*items)]

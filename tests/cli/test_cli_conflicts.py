@@ -20,7 +20,7 @@ def test_take_the_copy(clash: tuple[Cli, Cli]) -> None:
     first, second = clash
     (conflict,) = first.ok("conflicts", "--json").json["conflicts"]
     copy = conflict["copies"][0]
-    first.ok("resolve", "tone", "--seen", conflict["seen"], "--take", copy["file"])
+    first.ok("resolve", "tone", "--seen", conflict["seen"], "--alternative", copy["file"])
     for device in (first, second):
         device.ok("sync")
         assert device.ok("read", "tone").out == copy["reading"]["text"]
@@ -47,7 +47,7 @@ def test_refusals(clash: tuple[Cli, Cli]) -> None:
     first.fails(2, "resolve", "tone", "--keep")
     first.fails(6, "resolve", "tone", "--keep", "--seen", "0" * 16)
     first.fails(4, "resolve", "other", "--keep", "--seen", "0" * 16)
-    first.fails(4, *settling(first), "--take", "tone.conflict-00000000.md")
+    first.fails(4, *settling(first), "--alternative", "tone.conflict-00000000.md")
     first.fails(10, *settling(first), "--file", "-", stdin=b"\xff\xff")
     assert first.ok("conflicts").out != ""
 
@@ -79,7 +79,7 @@ def test_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash: tup
     assert first.ok("conflicts").out == "" and "there is no memory" in first.fails(4, "read", "tone").err
     second.ok(
         *settling(second),
-        "--take",
+        "--alternative",
         second.ok("conflicts", "--json").json["conflicts"][0]["copies"][0]["file"],
     )
     assert second.ok("read", "tone", "--body").out == "edited meanwhile\n"

@@ -50,10 +50,10 @@ def test_a_session_is_not_given_the_same_twice_by_whatever_process(cli: Cli) -> 
     cli.ok("write", "tone", "--body", "Direct answers, and short.")
     second = cli.ok(*asked, "--layout", "full").out
     assert "and short" in second and "Direct it is" not in second
-    assert "Direct it is" in cli.ok(*asked, "--layout", "full", "--anew", "--preview").out
+    assert "Direct it is" in cli.ok(*asked, "--layout", "full", "--reset", "--preview").out
     assert cli.ok(*asked, "--layout", "full").out == ""
-    assert "Direct it is" in cli.ok(*asked, "--layout", "full", "--anew").out
-    assert cli("context", "--anew").code == 2
+    assert "Direct it is" in cli.ok(*asked, "--layout", "full", "--reset").out
+    assert cli("context", "--reset").code == 2
 
 
 def test_the_preview_shows_a_line_with_a_secret_without_it(cli: Cli) -> None:

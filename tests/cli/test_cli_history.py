@@ -73,7 +73,7 @@ def test_wrong_input_is_one_line(sealed: Cli) -> None:
     sealed.fails(4, "restore", "other", "--root", root)
     sealed.fails(4, "restore", "tone", "--root", "bafynothing")
     sealed.fails(6, "restore", "tone", "--root", root, "--seen", "0" * 16)
-    sealed.fails(2, "read", "tone", "--root", root, "--conflict", "x.md")
+    sealed.fails(2, "read", "tone", "--root", root, "--alternative", "x.md")
     sealed.fails(4, "read", "tone", "--root", "bafynothing")
     sealed.fails(4, "read", "other", "--root", root)
 

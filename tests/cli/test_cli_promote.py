@@ -21,7 +21,7 @@ def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
     sealed.ok("approve", "tone")
     assert "tone" in sealed.ok("export").json["index"]
     sealed.fails(4, "approve", "nothing")
-    sealed.fails(4, "approve", "tone", "--copy", "tone.conflict-00000000.md")
+    sealed.fails(4, "approve", "tone", "--alternative", "tone.conflict-00000000.md")
     sealed.fails(12, "approve", "Not a Key")
 
 
@@ -57,7 +57,7 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
     assert sealed.ok("read", tone, "--body").out == "Mine.\n"
     (left,) = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json["pending"]
     sealed.fails(4, "approve", "--from", "chatgpt")
-    sealed.ok("approve", tone, "--copy", left["copy"])
+    sealed.ok("approve", tone, "--alternative", left["copy"])
     assert sealed.ok("read", tone, "--body").out == "Says tone.\n"
 
 

@@ -39,13 +39,13 @@ def test_read_of_unknown_or_invalid_key_is_an_error(cli: Cli) -> None:
     cli.fails(4, "read", "nothing")
     cli.fails(12, "read", "a/b")
     cli.ok("write", "tone", "--body", "x")
-    cli.fails(4, "read", "tone", "--conflict", "tone.conflict-00000000.md")
+    cli.fails(4, "read", "tone", "--alternative", "tone.conflict-00000000.md")
 
 
 def test_a_conflict_copy(clash: tuple[Cli, Cli]) -> None:
     for device in clash:
         shown = device.ok("read", "tone", "--json").json
         (copy,) = shown["conflicts"]
-        other = device.ok("read", "tone", "--conflict", copy, "--body").out
+        other = device.ok("read", "tone", "--alternative", copy, "--body").out
         assert {shown["body"] + "\n", other} == {"from the first\n", "from the second\n"}
         assert copy in device.ok("read", "tone").err

@@ -221,7 +221,7 @@ def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
     cli.fails(10, "scope", "make", "odd", "--title", "a\x07bell")
     cli.fails(12, "scope", "make", "2026-04-14")
     cli.ok("write", "tone", "--body", "old", "--description", "d", "--scope", "tmp")
-    for wrong in (["tmp"], ["tmp", "api", "--stay"], ["tmp", "tmp"]):
+    for wrong in (["tmp"], ["tmp", "api", "--remove"], ["tmp", "tmp"]):
         cli.fails(2, "scope", "into", *wrong)
     cli.fails(4, "scope", "into", "tmp", "nothing")
     cli.fails(4, "scope", "into", "nothing", "api")
@@ -238,7 +238,7 @@ def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
     cli.ok("forget", "tone", "--scope", "api")
     cli.fails(4, "read", "tone", "--scope", "api")
     cli.fails(4, "read", "tone", "--scope", "tmp")
-    cli.ok("scope", "into", "tmp", "--stay")
+    cli.ok("scope", "into", "tmp", "--remove")
     cli.ok("write", "tone", "--body", "apart", "--scope", "tmp")
     cli.fails(4, "read", "tone", "--scope", "api")
 

@@ -113,7 +113,7 @@ def forgotten_and_edited(one: Cli, two: Cli) -> None:
         device.ok("sync")
 
 
-@pytest.mark.parametrize("way", range(3), ids=["as printed", "take", "file"])
+@pytest.mark.parametrize("way", range(3), ids=["as printed", "alternative", "file"])
 def test_settling_a_text_that_was_forgotten_and_edited(
     sealed: Cli, second: Cli, tmp_path: Path, way: int
 ) -> None:
@@ -123,7 +123,8 @@ def test_settling_a_text_that_was_forgotten_and_edited(
     assert "gone" in listed
     shown = sealed.ok("conflicts", "gone").out
     told = re.search(
-        r"Resolve it: (ipfsmem resolve gone --seen \w+) (--keep), or (--take \S+), or (--file) PATH", shown
+        r"Resolve it: (ipfsmem resolve gone --seen \w+) (--keep), or (--alternative \S+), or (--file) PATH",
+        shown,
     )
     assert told, shown
     own = tmp_path / "own.md"

@@ -148,7 +148,7 @@ def test_two_scopes_are_not_each_other(cli: Cli) -> None:
     assert "a is c already" in cli.fails(2, "scope", "into", "c", "a").err
     cli.fails(2, "scope", "into", "b", "a")
     cli.ok("scope", "into", "a", "c")
-    cli.ok("scope", "into", "a", "--stay")
+    cli.ok("scope", "into", "a", "--remove")
     cli.ok("scope", "into", "c", "a")
 
 

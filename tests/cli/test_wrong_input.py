@@ -48,7 +48,7 @@ SEALED = (
     "restore tone --text 0123456789abcdef", "restore nothing --text 0123456789abcdef", "restore tone --root ''",
     "restore 'No Key' --root ROOT", "restore tone --root ROOT --seen zz", "restore tone --root ROOT --seen 12345678",
     "fork", "fork ''", "fork 'No Name'", f"fork {LONG}", "fork default", "fork copied --scope none", "fork copied extra",
-    "undo tone", "approve nothing", "approve 'No Key'", "approve tone --copy nothing", "approve tone --copy ../tone.md", "approve",
+    "undo tone", "approve nothing", "approve 'No Key'", "approve tone --alternative nothing", "approve tone --alternative ../tone.md", "approve",
     "key vaults --add ''", "key vaults --add 'No Vault'", "key vaults --key-number 0", "key vaults --key-number x", "key vaults --key-number 2",
     f"key vaults --add {LONG}", "key vaults extra", "member rename", "member rename first", "member rename first x", "member rename nobody x KEY",
     "key passphrase --new-passphrase-fd 999", "key passphrase --new-passphrase-fd x", "key passphrase extra", "member revoke", "member revoke '' KEY",
@@ -67,7 +67,7 @@ LOCAL = (
     "folder detach BASE/note.md", "folder pause ''", "folder pause BASE/none", "folder resume --keep folder BASE/none", "folder resume --keep vault BASE/none", "folder nothing",
     "import ''", "import --from '' PLAIN", "import --from nobody PLAIN", "import --from okf BASE/none", "import --from okf PLAIN --prune --strategy replace",
     "import --from mem0 PLAIN", "import --from claude-code PLAIN --from-backup", "import --from claude-code PLAIN --map x", "import --from mcp-memory -", f"import --from {'x' * 70_000} PLAIN", "export --to okf", "export --to nothing --dir BASE/new",
-    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --copy x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "provider check", "provider follow", "key vaults --add work", "scope restore none",
+    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --alternative x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "provider check", "provider follow", "key vaults --add work", "scope restore none",
     "connect", "connect ''", "connect emacs", "connect codex extra", "connect codex --list", f"connect {LONG}", "disconnect", "disconnect ''", "disconnect emacs",
 )  # fmt: skip
 
@@ -147,9 +147,9 @@ def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pyte
     place = Place(tmp_path, monkeypatch, "sealed")
     clash(place)
     before = place.cli.ok("conflicts", "--json").json["conflicts"]
-    all_refused(place, ("resolve tone --seen SEEN", "resolve tone --keep --seen ''", "resolve tone --take nothing --seen SEEN",
-                        "resolve tone --keep --take COPY --seen SEEN", "resolve tone --file BASE/none --seen SEEN",
-                        "resolve 'No Key' --keep --seen SEEN", "read tone --conflict ../x", "approve tone --copy COPY"))  # fmt: skip
+    all_refused(place, ("resolve tone --seen SEEN", "resolve tone --keep --seen ''", "resolve tone --alternative nothing --seen SEEN",
+                        "resolve tone --keep --alternative COPY --seen SEEN", "resolve tone --file BASE/none --seen SEEN",
+                        "resolve 'No Key' --keep --seen SEEN", "read tone --alternative ../x", "approve tone --alternative COPY"))  # fmt: skip
     assert place.cli.ok("conflicts", "--json").json["conflicts"] == before
 
 

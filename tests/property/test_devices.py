@@ -241,7 +241,7 @@ class Devices:
             copy = random.choice(others) if reading.own else None
             shown = self.behind(part, key, reading.token)
             stays = text_of(copy.reading.data) if copy is not None and copy.reading else ""
-            part.approve(key, copy=copy.file if copy is not None else None)
+            part.approve(key, alternative=copy.file if copy is not None else None)
             if copy is not None:
                 self.wanted -= shown - {stays}
             after = part.read(key)

@@ -222,7 +222,7 @@ class World:
         chosen = others[pick % len(others)] if others else None
         token = set(view.dots) | (set(chosen.dots) if chosen is not None else set())
         file = chosen.file if chosen is not None else None
-        self.law(key, token, lambda: self.memory.approve(key, copy=file))
+        self.law(key, token, lambda: self.memory.approve(key, alternative=file))
 
     def foreign(self, key: str, pick: int) -> None:
         """What somebody else wrote comes in: it replaces nothing, or what is shown where that was asked for."""

@@ -63,7 +63,7 @@ ROWS: Final = (
     Op("context", {"query": "direct"}, "context", "context", "context", "context", "context"),
     Op("duplicates", {"similarity": 0.8}, "dream duplicates", "duplicates", "", "duplicates"),
     Op("conflicts", {}, "conflicts", "conflicts", "resolve_conflict", "conflicts"),
-    Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "take": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN", "keep": True}}),
+    Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "alternative": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN", "keep": True}}),
     Op("pending", {}, "", "", "", "pending"),
     Op("approve", {"key": OTHERS}, "approve", "", "", "approve", "promote"),
     Op("promote", {"key": KEY, "to": "made"}, "", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),

@@ -103,7 +103,7 @@ def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
     with Refused("List them: ipfsmem conflicts VALUE"):
         local.approve("tone")
     (item,) = local.conflicts()
-    local.approve("tone", copy=item.copies[0].file)
+    local.approve("tone", alternative=item.copies[0].file)
     (item,) = local.conflicts()
     local.resolve("tone", keep=True, seen=item)
     assert not local.conflicts() and b"theirs" in local.read("tone").data

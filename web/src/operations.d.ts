@@ -43,7 +43,7 @@ export type WriteBody = {
 export type ResolveBody = {
   readonly text?: string | null
   readonly keep?: boolean
-  readonly take?: string | null
+  readonly alternative?: string | null
 }
 
 /** The arguments of promote. */
@@ -334,7 +334,7 @@ export type Late = {
   readonly dot: string
 }
 
-/** The result of `resolve`. `shown` None: the memory stays forgotten. `replaced`: the copies that are gone. */
+/** The result of `resolve`. `shown` None: the memory stays forgotten. `replaced`: names of the replaced alternatives. */
 export type Resolved = {
   readonly key: string
   readonly scope: string

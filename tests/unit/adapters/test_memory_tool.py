@@ -462,7 +462,7 @@ def test_texts_of_others_are_no_files_until_a_person_promotes_them(memory: Memor
     assert [copy.reading.text for copy in kept.copies if copy.reading] == ["of others\n"]
     directory.run(delete("/memories/role.md"))
     (kept,) = memory.conflicts()
-    memory.approve("role", copy=kept.files[0])
+    memory.approve("role", alternative=kept.files[0])
     assert "of others" in directory.run(view("/memories/role.md"))
 
 

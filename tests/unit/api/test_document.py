@@ -257,7 +257,7 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         (conflict,) = conflicts["conflicts"]
         path = "/v1/memories/both"
         etag = {"If-Match": f'"{conflict["seen"]}"'}
-        copy = {"take": conflict["copies"][0]["file"]}
+        copy = {"alternative": conflict["copies"][0]["file"]}
         await do("post", path + "/resolve", one + "/resolve", json=copy, headers=etag)
         assert (await do("get", path, one))["text"] == conflict["copies"][0]["reading"]["text"]
 

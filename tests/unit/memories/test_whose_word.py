@@ -135,7 +135,7 @@ def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
     assert a.read("list").data == b"ONE\ntwo\nthree\n"
     assert MemoryStore(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
     (found,) = a.conflicts()
-    assert a.read("list", conflict=found.files[0]).data == b"one\ntwo\nTHREE\n"
+    assert a.read("list", alternative=found.files[0]).data == b"one\ntwo\nTHREE\n"
     # An edit of what stands there replaces that and no more.
     a.write_text("list", b"ONE!\ntwo\nthree\n")
     assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
@@ -158,7 +158,7 @@ def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> N
     assert "(list.md)" in a.index() and a.read("gone") is None
     assert [item.key for item in a.list() if item.own] == ["list"]
     (found,) = a.conflicts()
-    assert found.key == "list" and a.read("list", conflict=found.files[0]).data == b"one\ntwo\nTHREE\n"
+    assert found.key == "list" and a.read("list", alternative=found.files[0]).data == b"one\ntwo\nTHREE\n"
     with a.replica.transaction():
         a.replica.store.checkpoint(folders=True)
         collect(a.replica.store, (), dry_run=False)
@@ -197,7 +197,7 @@ def test_promote_is_a_persons_word(lab: Lab) -> None:
     with pytest.raises(NotFoundError):
         a.approve("nothing")
     with pytest.raises(NotFoundError, match="has no pending text"):
-        a.approve("role", copy="role.conflict-00000000.md")
+        a.approve("role", alternative="role.conflict-00000000.md")
 
 
 def test_foreign_text_is_foreign_on_all_own_devices(lab: Lab) -> None:

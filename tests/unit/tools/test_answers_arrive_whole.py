@@ -172,7 +172,7 @@ def test_a_long_conflict_is_settled_once_each_text_was_read_to_its_end(lab: Lab)
         start = 0
         while True:
             page = arrives_whole(
-                model("read_memory", key="tone", start=start, **({"copy": copy} if copy else {}))
+                model("read_memory", key="tone", start=start, **({"alternative": copy} if copy else {}))
             )
             if not (start := page.structured["next"]):
                 break

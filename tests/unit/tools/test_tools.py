@@ -255,7 +255,7 @@ def test_a_conflict_is_shown_and_settled_with_what_was_shown(lab: Lab) -> None:
     assert {one["body"].split("\n")[0] for one in shown.structured["texts"]} == {"two", "three"}
     copy = next(one["copy"] for one in shown.structured["texts"] if one["copy"])
     assert copy in model("read_memory", key="tone").text
-    assert model("read_memory", key="tone", copy=copy).structured["seen"] == ""
+    assert model("read_memory", key="tone", alternative=copy).structured["seen"] == ""
     assert "pass either body" in model.refused("resolve_conflict", key="tone", seen=shown.structured["seen"])
     b.write("tone", "four\n\nsame")
     lab.settle(a, b)

@@ -92,7 +92,7 @@ def test_ours_of_mode_ipfs_with_its_conflicts(cloud: SimCloud, tmp_path: Path) -
         assert memory.files() == b.files()
         (copy,) = memory.conflicts()[0].files
         assert (copy,) == b.conflicts()[0].files
-        assert memory.read("tone", conflict=copy).data == b.read("tone", conflict=copy).data
+        assert memory.read("tone", alternative=copy).data == b.read("tone", alternative=copy).data
         assert [event["type"] for event in memory.timeline.read()] == ["said"]
     # By the device's name, too.
     with opened(cloud, ipns_name(b.replica.device.sign_public)) as memory:

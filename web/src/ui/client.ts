@@ -68,7 +68,7 @@ export type Clash = {
   readonly text: string | null
   readonly copies: readonly Copy[]
 }
-export type Choice = { readonly keep: true } | { readonly take: string } | { readonly text: string }
+export type Choice = { readonly keep: true } | { readonly alternative: string } | { readonly text: string }
 export type Context = { readonly text: string; readonly tokens: number; readonly shown: readonly string[]; readonly skipped: readonly string[]; readonly listed: number; readonly leftOut: number; readonly secrets: readonly string[] }
 export type Scope = { readonly name: string; readonly title: string; readonly memories: number }
 /** `heard`: when this device first saw the latest version that the member published, if known. */

@@ -51,7 +51,7 @@ export class ConflictsView extends View {
     const since = own !== null && own.seen !== clash.seen
     const sides = [
       { by: clash.by, title: clash.forgotten ? 'Forgotten' : 'Shown now', text: clash.text, choice: { keep: true } as Choice, words: clash.forgotten ? 'Keep it deleted' : 'Keep this' },
-      ...clash.copies.map(copy => ({ by: copy.by, title: 'Alternative', text: copy.text, choice: { take: copy.file } as Choice, words: 'Take this' }))
+      ...clash.copies.map(copy => ({ by: copy.by, title: 'Alternative', text: copy.text, choice: { alternative: copy.file } as Choice, words: 'Take this' }))
     ]
     return html`<article class="clash"><h3 dir="auto">${clash.key}${clash.scope ? html` <span class="faint">in ${clash.scope}</span>` : nothing}</h3>
       <div class="sides">${sides.map(side => html`<section class="side"><header><strong>${side.title}</strong> <span class="faint" dir="auto">${side.by ? `by ${side.by}` : ''}</span></header>

@@ -164,7 +164,7 @@ export class LocalClient implements MemoryClient {
   }
 
   async resolve(clash: Clash, choice: Choice): Promise<void> {
-    const text = 'keep' in choice ? null : 'text' in choice ? choice.text : (clash.copies.find(one => one.file === choice.take)?.text ?? null)
+    const text = 'keep' in choice ? null : 'text' in choice ? choice.text : (clash.copies.find(one => one.file === choice.alternative)?.text ?? null)
     if (text === null && !('keep' in choice)) throw gone(clash.key)
     const now = (await this.conflicts()).find(one => one.key === clash.key && one.scope === clash.scope)
     if (now?.seen !== clash.seen) throw changed(clash.key)
