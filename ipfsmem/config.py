@@ -234,7 +234,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings file. Each field except tables has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
     home: Annotated[str, _says("folder of the vaults; default: the system's data folder")] | None = None
-    namespace: Annotated[str, _says("vault to use; default: default")] | None = None
+    vault: Annotated[str, _says("vault to use; default: default")] | None = None
     provider: Annotated[str, _says("provider of a new vault: a folder or a kind with its address")] | None = (
         None
     )
@@ -264,7 +264,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
-        return f"Settings(home={self.home!r}, namespace={self.namespace!r}, provider={self.provider!r}, label={self.label!r})"
+        return f"Settings(home={self.home!r}, vault={self.vault!r}, provider={self.provider!r}, label={self.label!r})"
 
     @property
     def compresses(self) -> bool:
@@ -331,7 +331,7 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
 
 #: The type of each setting. Only the tables that a file has are converted: each takes msgspec half a millisecond.
 _TYPES: Final[dict[str, Any]] = {
-    **dict.fromkeys(("home", "namespace", "provider", "label"), str),
+    **dict.fromkeys(("home", "vault", "provider", "label"), str),
     "compress": str | bool,
     "providers": dict[str, dict[str, Any]],
     "embeddings": EmbeddingSettings,
@@ -349,7 +349,7 @@ _TYPES: Final[dict[str, Any]] = {
 }
 #: The environment variable of each setting that is no table of the file.
 VARIABLES: Final = {
-    name: f"IPFSMEM_{name.upper()}" for name in ("home", "namespace", "provider", "label", "compress")
+    name: f"IPFSMEM_{name.upper()}" for name in ("home", "vault", "provider", "label", "compress")
 }
 
 
@@ -359,6 +359,11 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     Raises ConfigError naming the file.
     """
     env = os.environ if environment is None else environment
+    if env.get("IPFSMEM_NAMESPACE"):  # ignored, another vault than the user named would be opened
+        raise ConfigError(
+            "IPFSMEM_NAMESPACE was renamed to IPFSMEM_VAULT",
+            hint="Set IPFSMEM_VAULT instead, and unset IPFSMEM_NAMESPACE.",
+        )
     named = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
         file = settings_file(env)
@@ -418,6 +423,8 @@ def read_settings(text: str) -> Settings:
     import tomllib
 
     given = tomllib.loads(text)
+    if "namespace" in given:
+        raise ValueError("the setting `namespace` was renamed: write `vault` instead")
     try:
         return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in given.items()})
     except (KeyError, msgspec.ValidationError):  # said with its place

@@ -123,7 +123,7 @@ def which_memory(namespace: str, home: Path) -> tuple[str, ...]:
     """Return --vault and --home, if a program without this shell's environment variables would find another vault."""
     plain = configuration.settings({})
     words: tuple[str, ...] = ()
-    if namespace != (plain.namespace or configuration.DEFAULT_NAMESPACE):
+    if namespace != (plain.vault or configuration.DEFAULT_NAMESPACE):
         words += ("--vault", namespace)
     usual = configuration.home(None, plain)
     if os.environ.get("XDG_DATA_HOME") or Path(os.path.abspath(home)) != usual:  # noqa: PTH100

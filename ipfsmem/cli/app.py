@@ -425,7 +425,7 @@ def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--version", is_flag=True, help="Print the version.")
-@click.option("--vault", metavar="NAME", help="Vault to use (IPFSMEM_NAMESPACE; default: default).")
+@click.option("--vault", metavar="NAME", help="Vault to use (IPFSMEM_VAULT; default: default).")
 @click.option("-n", "--namespace", metavar="NAME", hidden=True)  # the earlier name of --vault
 @click.option("--home", metavar="DIR", help="Folder of this device's vaults (IPFSMEM_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -25,7 +25,7 @@ _OPTIONS: Final = {
 #: The event, the program, the namespace and the home of a hook call.
 HookCall = tuple[str, str, str, Path]
 #: With one of these, there are settings to read.
-_SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS")
+_SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS", "IPFSMEM_NAMESPACE")
 
 
 def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> HookCall | None:
@@ -47,8 +47,8 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
             from ipfsmem.config import settings
 
             known = settings(environment)
-            namespace, home = namespace or known.namespace, home or known.home
-        namespace = namespace or environment.get("IPFSMEM_NAMESPACE") or DEFAULT_NAMESPACE
+            namespace, home = namespace or known.vault, home or known.home
+        namespace = namespace or environment.get("IPFSMEM_VAULT") or DEFAULT_NAMESPACE
         home = home or environment.get("IPFSMEM_HOME")
         place = expanded(home) if home else platform_folder("data")
     except Exception:

@@ -82,16 +82,16 @@ def test_command_written_by_connect_parses_on_the_command_line(
 ) -> None:
     """Flag, then settings with the environment above them, then the usual."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "IPFSMEM_CONFIG", "IPFSMEM_NAMESPACE", "IPFSMEM_HOME"):
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "IPFSMEM_CONFIG", "IPFSMEM_VAULT", "IPFSMEM_HOME"):
         monkeypatch.delenv(name, raising=False)
     file = tmp_path / "some.toml"
-    file.write_text('namespace = "work"\nhome = "~/there"\n')
+    file.write_text('vault = "work"\nhome = "~/there"\n')
     named = ["--program", "codex", "--namespace", "given", "--home", str(tmp_path / "here")]
     for environment in (
         {},
-        {"IPFSMEM_NAMESPACE": "other", "IPFSMEM_HOME": "~/other"},
+        {"IPFSMEM_VAULT": "other", "IPFSMEM_HOME": "~/other"},
         {"IPFSMEM_CONFIG": str(file)},
-        {"IPFSMEM_CONFIG": str(file), "IPFSMEM_NAMESPACE": "other"},
+        {"IPFSMEM_CONFIG": str(file), "IPFSMEM_VAULT": "other"},
         {"IPFSMEM_CONFIG": str(file), "IPFSMEM_HOME": str(tmp_path / "other")},
     ):
         for words in (named, named[:4], named[4:], []):
@@ -104,7 +104,7 @@ def test_command_written_by_connect_parses_on_the_command_line(
                 assert call == ("prompt", given.get("--program", ""), meant.namespace, meant.home)
 
 
-@pytest.mark.parametrize("said", ["namespace = 3", None])
+@pytest.mark.parametrize("said", ["vault = 3", None])
 def test_unusable_settings_are_reported_by_the_command_line(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None
 ) -> None:
@@ -114,6 +114,13 @@ def test_unusable_settings_are_reported_by_the_command_line(
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
     done = cli("hook", "stop", "--program", "codex", stdin=b"{}")
     assert (done.code, done.out) == (0, "") and str(file) in done.err
+
+
+def test_old_variable_of_the_vault_is_reported(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPFSMEM_NAMESPACE", "other")
+    assert plain_call(["hook", "stop", "--program", "codex"]) is None
+    done = cli("hook", "stop", "--program", "codex", stdin=b"{}")
+    assert (done.code, done.out) == (0, "") and "renamed to IPFSMEM_VAULT" in done.err
 
 
 def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:

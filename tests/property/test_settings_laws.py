@@ -53,7 +53,7 @@ def test_settings_of_any_file_are_those_of_the_whole_file(said: dict[str, Any]) 
 
 
 def test_every_setting_is_read_as_what_it_is() -> None:
-    plain = {"home", "namespace", "provider", "label", "compress"}
+    plain = {"home", "vault", "provider", "label", "compress"}
     expected = {name: kind for name, kind in get_type_hints(Settings).items() if name not in plain}
     known = {name: kind for name, kind in config._TYPES.items() if name not in plain}
     assert config._TYPES.keys() == set(Settings.__struct_fields__)

@@ -16,7 +16,7 @@ from ipfsmem.testing import SimProvider
 from tests.unit.published.test_plain_layout import WALLET
 
 FILE = """
-namespace = "alex"
+vault = "alex"
 
 [providers.pinata]
 pinata_jwt = "s3cret-token"
@@ -36,7 +36,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_each_kind_has_its_own_table(file: Path) -> None:
     known = config.settings()
-    assert known.namespace == "alex"
+    assert known.vault == "alex"
     assert known.of_provider("pinata") == known.of_provider("pinata:x") == {"pinata_jwt": "s3cret-token"}
     for folder in ("/media/stick", "./stick", "directory:/media/stick", "stick"):
         assert known.of_provider(folder) == {"create": True}

@@ -99,7 +99,7 @@ def is_command(call: str) -> bool:
 
 def is_there(call: str, cell: str) -> bool:
     """Whether what a row calls exists: a command, a setting, a variable, a route, a tool, or something of Python."""
-    if call in all_settings() or call in VARIABLES.values() or call in ("IPFSMEM_HOME", "IPFSMEM_NAMESPACE"):
+    if call in all_settings() or call in VARIABLES.values() or call in ("IPFSMEM_HOME", "IPFSMEM_VAULT"):
         return True
     if re.match("(GET|POST|PUT|DELETE) ", call):
         return call in routes() or call == "GET /api/memory/kg"

@@ -95,9 +95,9 @@ def test_one_value_is_written_and_every_other_byte_stays(file: Path) -> None:
     assert "weights = { words = 3.0, best = 1.0 }   # tuned" in file.read_text()
     set_setting("sessions.compact", "off")
     assert "resume = 30 # twelve\ncompact = false\n[recall]" in file.read_text()
-    set_setting("namespace", "alex")
+    set_setting("vault", "alex")
     assert file.read_text().startswith('# mine\nlabel = "desk"   # the grey one\nprovider = ')
-    assert 'abc"\nnamespace = "alex"\n\n[sessions]' in file.read_text()
+    assert 'abc"\nvault = "alex"\n\n[sessions]' in file.read_text()
     set_setting("dream.hours", "12.5")
     assert file.read_text().endswith('"s3cret-token"\n\n[dream]\nhours = 12.5\n')
 
@@ -105,8 +105,8 @@ def test_one_value_is_written_and_every_other_byte_stays(file: Path) -> None:
 def test_a_value_taken_out_leaves_the_default_and_no_empty_table(file: Path) -> None:
     """An empty `[embeddings]` would still say that a model is asked."""
     set_setting("embeddings.provider", "ollama")
-    set_setting("namespace", "alex")
-    for name in ("embeddings.provider", "namespace"):
+    set_setting("vault", "alex")
+    for name in ("embeddings.provider", "vault"):
         set_setting(name, None)
     assert file.read_text() == FILE
     assert config.settings({"IPFSMEM_CONFIG": str(file)}).embeddings is None
@@ -158,6 +158,14 @@ def test_a_file_that_is_damaged_missing_or_read_only_is_left_alone(file: Path) -
     with pytest.raises(ConfigError, match="there is no settings file"):
         set_setting("sessions.resume", "4")
     assert not file.exists()
+
+
+def test_old_name_of_the_vault_is_refused_with_the_new_one(file: Path) -> None:
+    with pytest.raises(ConfigError, match="renamed to IPFSMEM_VAULT"):
+        config.settings({"IPFSMEM_NAMESPACE": "work"})
+    file.write_text('namespace = "work"\n')
+    with pytest.raises(ConfigError, match="write `vault` instead"):
+        config.settings()
 
 
 def test_the_usual_file_is_made_and_a_link_stays_a_link(
