@@ -424,7 +424,7 @@ def read_settings(text: str) -> Settings:
 
     given = tomllib.loads(text)
     if "namespace" in given:
-        raise ValueError("the setting `namespace` was renamed: write `vault` instead")
+        raise ValueError("the setting namespace was renamed to vault")
     try:
         return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in given.items()})
     except (KeyError, msgspec.ValidationError):  # said with its place

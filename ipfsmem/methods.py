@@ -1784,7 +1784,7 @@ class MemberMethods:
 
         return list_.run(self._view(), {})
 
-    async def revoke(self, member: str, *, stands: bool = True, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+    async def revoke(self, member: str, *, cascade: bool = False, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
         """Revoke a member, and encrypt new texts with a new key.
 
         A revoked device keeps the texts that it has, and cannot read new ones. Versions of other devices are merged
@@ -1792,8 +1792,7 @@ class MemberMethods:
 
         Args:
             member: An id of the member; all ids of its device are revoked.
-            stands: Keep what a recovery phrase or wallet did: members that it added stay, and those that it revoked
-                stay revoked.
+            cascade: Also undo what this member added and revoked, if it is a recovery phrase or another wallet.
             progress: Called with the activity, the amount done, and the total (0: unknown).
 
         Raises:
@@ -1803,7 +1802,7 @@ class MemberMethods:
         """
         from ipfsmem.operations.members import revoke
 
-        return await revoke.run(self._view(), {"member": member, "stands": stands, "progress": progress})
+        return await revoke.run(self._view(), {"member": member, "cascade": cascade, "progress": progress})
 
     async def rename(self, member: str, label: str, *, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
         """Change the label of a device, wallet or recovery phrase, on every device.

@@ -75,7 +75,7 @@ def _by(ring: Ring | None, one: Removal) -> str:
     if one.lasting:
         return f"by {who}, permanently"
     return f"by {who}; if that was not you: " + "; ".join(
-        f"ipfsmem member revoke {by} --nothing-stands" for by in one.by
+        f"ipfsmem member revoke {by} --cascade" for by in one.by
     )
 
 
@@ -114,7 +114,7 @@ def _of_member(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Ask
             # Revoked phrases are not members, and their statements may still be cancelled; a person may also permanently
             # remove, with the wallet, members removed by phrases.
             removed = memory.members.removed() if op is revoke else []
-            wanted = [one for one in removed if not asked["stands"] or not one.lasting]
+            wanted = [one for one in removed if asked["cascade"] or not one.lasting]
             asked["member"] = find_member(memory, member, wanted)
             given = {name: asked[name] for name in op.names if name in asked}
             report: SyncReport = await op.run(memory.members._view(), {**given, "progress": meter}, "cli")
@@ -136,23 +136,15 @@ revoke_command = operation_command(
     "revoke",
     revoke,
     _show_report,
-    ask=lambda context, asked: asked.update(stands=not asked["nothing_stands"]),
     opens=_opened,
     run=_of_member(revoke),
     end=_end,
-    options=[
-        click.Option(
-            ["--nothing-stands"],
-            is_flag=True,
-            help="Also undo what DEVICE added and revoked, if it is a recovery phrase or another wallet.",
-        )
-    ],
     shared=_shared,
     notes="""\
 DEVICE is a label or an id from `ipfsmem member list`.
 
 DEVICE can also be a recovery phrase or another wallet. The devices that it added then stay members,
-and the devices that it revoked stay revoked; both are listed. --nothing-stands does the opposite:
+and the devices that it revoked stay revoked; both are listed. --cascade does the opposite:
 the devices that it added are revoked, and those that it revoked are members again. A revoked device
 can be revoked again, permanently.""",
 )

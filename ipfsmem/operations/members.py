@@ -17,7 +17,7 @@ from ipfsmem.errors import (
     SignatureError,
     UsageError,
 )
-from ipfsmem.operation import Cli, Except, Items, OnProgress, View, operation
+from ipfsmem.operation import Cli, Items, OnProgress, View, operation
 from ipfsmem.sync.removals import Removal
 
 if TYPE_CHECKING:
@@ -132,13 +132,13 @@ async def revoke(
         Cli(metavar="DEVICE"),
     ],
     *,
-    stands: Annotated[
+    cascade: Annotated[
         bool,
         Meta(
-            description="Keep what a recovery phrase or wallet did: members that it added stay, and those that it revoked stay revoked."
+            description="Also undo what this member added and revoked, if it is a recovery phrase or another wallet."
         ),
-        Except(("cli",)),
-    ] = True,
+        Cli(help="Also undo what DEVICE added and revoked, if it is a recovery phrase or another wallet."),
+    ] = False,
     progress: OnProgress = None,
 ) -> SyncReport:
     """Revoke a member, and encrypt new texts with a new key.
@@ -172,7 +172,7 @@ async def revoke(
         at = next_hlc(frame.hlc, replica.world.now())
         family = ring.view.ids_of(ring.view.family_of(member))
         labels = [p.label for one in family if (p := ring.view.members.get(one))]
-        grown = operations.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands)
+        grown = operations.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, cascade=cascade)
         replica.set_ring(grown)
         # It is in this command's own report; other devices say it at their next sync.
         target = grown.view.family_of(member)

@@ -150,7 +150,7 @@ class Ring:
             raise LimitError(
                 f"the key ring would pass its limits: 1 MiB in all, 512 KiB of statements by admins and devices, {MAX_IDS} ids, "
                 f"{MAX_CLAIMS} removals by admins",
-                hint="Revoke the member that fills it, with all its statements (ipfsmem member revoke ID --nothing-stands), or move to a new "
+                hint="Revoke the member that fills it, with all its statements (ipfsmem member revoke ID --cascade), or move to a new "
                 "vault.",
             )
 

@@ -245,13 +245,13 @@ def revoke(
     counters: Mapping[str, int],
     ek: bytes | None,
     box: BoxSeal = box_seal,
-    stands: bool = True,
+    cascade: bool = False,
 ) -> Ring:
     """Remove the family of `member` and rotate to `ek` for those who stay.
 
     `counters`: the joined state's ctx (device id -> counter); values up to there stay accepted. Join and publish in the same
-    step. `ek` is None only in a plain vault. An admin's enrolments and revokes stand unless `stands` is False: then none do,
-    even if an earlier revoke let some stand. For a member removed by an admin, this makes the removal a root's, for good.
+    step. `ek` is None only in a plain vault. An admin's enrolments and revokes stay valid; with `cascade`
+    none do, even if an earlier revoke kept some. For a member removed by an admin, this makes the removal a root's, for good.
     """
     view = ring.view
     target = view.family_of(member)
@@ -260,8 +260,8 @@ def revoke(
         raise UsageError("a revoke requires a new epoch key in a sealed vault, and none in a plain one")
     grown = ring
     before = _revokes_by(ring, signer.public.hex(), target)
-    if not before or (not stands and all(one.keep for one in before)):
-        keep = _what_stands(ring, target) if stands else ()
+    if not before or (cascade and all(one.keep for one in before)):
+        keep = _what_stands(ring, target) if not cascade else ()
         grown = ring.add([_revoke(ring, signer, target, at, counters, keep=keep)])
     return grown if ek is None else rotate(grown, signer, ek, box=box)
 

@@ -423,7 +423,7 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
         by = sorted({label_and_id(ring, view.members[others[name].family].by) for name in left})
         search.run.notices.say(
             "names-left",
-            f"{len(left)} devices that {' and '.join(by)} added were not searched for published versions: there are too many. If you do not know them, revoke the member that added them, and them with it: ipfsmem member revoke ID --nothing-stands",
+            f"{len(left)} devices that {' and '.join(by)} added were not searched for published versions: there are too many. If you do not know them, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade",
         )
     return [*(name for name in dict.fromkeys(known) if name not in asked), *waiting[:room]]
 

@@ -113,7 +113,7 @@ def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, l
     which = found[0].id if len(found) == 1 else "ID"
     return (
         f"{said}. If that was not you, restore the removed members and revoke everything else it did: ipfsmem member revoke {by} "
-        f"--nothing-stands. If it was, make the removal permanent, even if that member is revoked later: ipfsmem member revoke {which}"
+        f"--cascade. If it was, make the removal permanent, even if that member is revoked later: ipfsmem member revoke {which}"
     )
 
 

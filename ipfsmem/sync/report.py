@@ -24,7 +24,7 @@ from ipfsmem.sync.changes import Changes, combine_changes
 UNLOCK: Final = "ipfsmem member admit --wallet FILE, or with --mnemonic or --words"
 
 #: Advice when texts were left out for want of room.
-CROWDED: Final = "If you do not know those devices, revoke the member that added them, and them with it: ipfsmem member revoke ID --nothing-stands"
+CROWDED: Final = "If you do not know those devices, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade"
 
 #: Kinds of notices repeated by each sync while their reason lasts: those of an earlier sync are left out.
 _SAID_ANEW: Final = frozenset(

@@ -41,7 +41,7 @@ def words_of_revoked(replica: Replica) -> str:
     ring = replica.ring
     admins = ring.view.revoked_by.get(ring.view.family_of(replica.device.id)) if ring is not None else None
     if admins:
-        undo = "; ".join(f"ipfsmem member revoke {one} --nothing-stands" for one in sorted(admins))
+        undo = "; ".join(f"ipfsmem member revoke {one} --cascade" for one in sorted(admins))
         return (
             f"this device ({replica.device.id}) was removed by {' and '.join(whose_word(ring, one) for one in sorted(admins))}: "
             f"other devices ignore its writes, and it cannot read their new ones.{waits} If that was a mistake, restore it with the wallet, here or on any device: {undo}. Otherwise: {way_back(replica)}"
@@ -81,4 +81,4 @@ def words_of_what_stands(admitted: Mapping[str, str], removed: Mapping[str, str]
         )
     if removed:
         sentences.append(f"still removed, by it: {called(removed)}")
-    return f"{'. '.join(sentences)}. To revoke everything it did: ipfsmem member revoke {revoked} --nothing-stands"
+    return f"{'. '.join(sentences)}. To revoke everything it did: ipfsmem member revoke {revoked} --cascade"

@@ -267,7 +267,7 @@ def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: 
     told = " ".join(said.out.split() + said.err.split())
     assert f"still members, added by it: {found['label']} ({found['id']})" in told
     assert found["id"] in [m["id"] for m in sealed.ok("member", "list", "--json").json["members"]]
-    (hint,) = re.findall(r"ipfsmem (member revoke [0-9a-f]{16} --nothing-stands)", told)
+    (hint,) = re.findall(r"ipfsmem (member revoke [0-9a-f]{16} --cascade)", told)
     gone = sealed.ok(*hint.split(), key=KEY)
     assert f"out with it, for it alone let them in: {found['label']}" in " ".join(gone.out.split())
     assert found["id"] not in [m["id"] for m in sealed.ok("member", "list", "--json").json["members"]]
@@ -286,6 +286,6 @@ def test_device_labelled_like_the_id_of_revoked_words_is_not_revoked(sealed: Cli
         device(label).ok("recover", "--unprotected-keys", "--label", label, stdin=said)
     sealed.ok("sync")
     sealed.ok("member", "revoke", words["id"], key=KEY)
-    sealed.ok("member", "revoke", words["id"], "--nothing-stands", key=KEY)
+    sealed.ok("member", "revoke", words["id"], "--cascade", key=KEY)
     labels = [member["label"] for member in sealed.ok("member", "list", "--json").json["members"]]
     assert words["id"] not in labels and "another" not in labels

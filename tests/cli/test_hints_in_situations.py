@@ -178,10 +178,10 @@ def test_hint_of_a_full_key_ring_frees_room(sealed_place: Place) -> None:
         room = ring.room().others + 50
     place.patch.setattr("ipfsmem.ring.keyring.MAX_OTHERS", room)
     hinted(
-        "Revoke the member that fills it, with all its statements (ipfsmem member revoke ID --nothing-stands), or move to a new vault.",
+        "Revoke the member that fills it, with all its statements (ipfsmem member revoke ID --cascade), or move to a new vault.",
         phone.fails(11, "member", "rotate", "--words", stdin=words).err,
     )
-    place.ok(f"member revoke {number} --nothing-stands KEY")
+    place.ok(f"member revoke {number} --cascade KEY")
     newer, _ = new_words(place)
     place.cli.ok("member", "rotate", "--words", stdin=newer)
 

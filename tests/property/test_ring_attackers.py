@@ -168,11 +168,11 @@ class Vale:
         if ring.view.sealing is not None and ring.view.may_write(owner.id):
             self.publish(ring)
 
-    def revoke(self, ring: Ring, by: Party, target: str, *, stands: bool = True) -> Ring:
+    def revoke(self, ring: Ring, by: Party, target: str, *, cascade: bool = False) -> Ring:
         number = self.fresh()
         self.revoked.add(ring.view.family_of(target))
         more = {"at": hlc(number), "counters": {}, "ek": ek(number), "box": fixed_box}
-        return revoke(ring, by.signer, target, stands=stands, **more)  # type: ignore[arg-type]
+        return revoke(ring, by.signer, target, cascade=cascade, **more)  # type: ignore[arg-type]
 
     def read(self, who: int, data: bytes) -> Ring:
         """What a device does with a keyring.json that a head shows it."""
@@ -435,7 +435,7 @@ class Vale:
             return
         revoked = set(self.revoked)
         ring = rotate(ring, ROOT.signer, ek(self.fresh()), box=fixed_box)
-        ring = self.revoke(ring, ROOT, finder.id, stands=False)
+        ring = self.revoke(ring, ROOT, finder.id, cascade=True)
         known = {one.body.id for one in ring.statements if isinstance(one.body, Member)}
         for member in (self.enrolled.keys() & known) - revoked:
             assert member in ring.view.members and member not in ring.view.asked

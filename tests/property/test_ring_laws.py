@@ -187,7 +187,7 @@ class Village:
                     counters={},
                     ek=ek(self.count),
                     box=fixed_box,
-                    stands=what == "revoke",
+                    cascade=what != "revoke",
                 )
             elif what == "unlock":
                 ring = give_key(ring, owner.signer, ek(self.fresh()), box=fixed_box)

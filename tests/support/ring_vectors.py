@@ -84,7 +84,7 @@ def rings() -> dict[str, Ring]:
         gone, ROOT, ADMIN, 9, 8
     )
     made["or revoked with nothing of it standing: the guest is back, what it let in is not"] = revoke(
-        gone, ROOT.signer, ADMIN.id, at=hlc(9), counters={}, ek=ek(8), box=fixed_box, stands=False
+        gone, ROOT.signer, ADMIN.id, at=hlc(9), counters={}, ek=ek(8), box=fixed_box, cascade=True
     )
     made["or the guest revoked by the wallet too: then it is for good"] = _revoke(gone, ROOT, GUEST, 9, 8)
     made["plain memory: wallet, recovery words, laptop"] = create(

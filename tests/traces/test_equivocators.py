@@ -93,9 +93,9 @@ def _show_each_another(
     assert {"honest a", "honest b"} - all_texts(a) and {"honest a", "honest b"} - all_texts(b)
 
 
-def _revoke(a: Memory, member: str, *, stands: bool = True) -> None:
+def _revoke(a: Memory, member: str, *, cascade: bool = False) -> None:
     a.unlock(ROOT)
-    asyncio.run(a.members.revoke(member, stands=stands))
+    asyncio.run(a.members.revoke(member, cascade=cascade))
     a.lock()
 
 
@@ -228,7 +228,7 @@ def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: boo
         puppet.state(puppet.segment(), "", loc=puppet.nowhere())
     lab.sync(a)
     lab.sync(b)
-    _revoke(a, made.id, stands=False)
+    _revoke(a, made.id, cascade=True)
     met = _met(lab, a, b)
     assert "honest text of h" in met and "by_h" in events(a)
     if crowd:
@@ -255,7 +255,7 @@ def test_missing_segment_is_requested_and_awaited_before_it_is_left_out(lab: Lab
         assert not any(dot.startswith(h.device) for dot in a.replica.store.entry("m/of_h"))
         assert a.replica.store.entry(segment) and h.device in a.replica.store.frame.ctx
         raise RuntimeError("nothing of this is kept")
-    _revoke(a, made.id, stands=False)
+    _revoke(a, made.id, cascade=True)
     for name in "ab":
         lab.provider(name).faults.drop = set()
     assert "honest text of h" in _met(lab, a, b) and events(a) == ["by_h"]

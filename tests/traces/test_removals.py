@@ -92,9 +92,9 @@ def test_removal_by_stolen_words_is_reverted_by_one_command_on_new_device(lab: L
     assert n.restored is not None
     said = says(n.restored, "removed")
     assert b.device in said and c.device in said
-    assert f"ipfsmem member revoke {made.id} --nothing-stands" in said
+    assert f"ipfsmem member revoke {made.id} --cascade" in said
     assert any(made.id in notice for notice in n.status().notices)
-    report = unlocked(n, lambda n: n.members.revoke(made.id, stands=False))
+    report = unlocked(n, lambda n: n.members.revoke(made.id, cascade=True))
     assert b.device in says(report, "back") and c.device in says(report, "back")
     for one in (b, c):
         assert is_in(lab, one, n) and is_in(lab, one, a)
@@ -105,7 +105,7 @@ def test_removal_by_stolen_words_is_reverted_by_one_command_on_new_device(lab: L
 
 def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab) -> None:
     """The words were lost with the next bag. What a person did with them holds, on every device, whatever is done with the
-    wallet then; only `--nothing-stands` ends it, and not when the person has named the laptop too."""
+    wallet then; only `--cascade` ends it, and not when the person has named the laptop too."""
     a, laptop, c = three(lab)
     made, words = new_words(a)
     lab.settle(a, laptop, c)
@@ -126,7 +126,7 @@ def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab)
     report = unlocked(n, lambda n: n.members.revoke(laptop.device))
     assert laptop.device in says(report, "revoked")
     lab.settle(a, c, d, n)
-    report = unlocked(a, lambda a: a.members.revoke(made.id, stands=False))
+    report = unlocked(a, lambda a: a.members.revoke(made.id, cascade=True))
     assert "back" not in kinds(report) and d.device in says(report, "fell")
     assert not is_in(lab, laptop, a) and not is_in(lab, laptop, n)
     assert not is_in(lab, d, a)
@@ -141,7 +141,7 @@ def test_a_removal_that_was_let_stand_is_ended_later(lab: Lab) -> None:
     unlocked(a, lambda a: a.members.revoke(made.id))
     unlocked(a, lambda a: a.members.rotate())
     assert not is_in(lab, b, a)
-    assert b.device in says(unlocked(c, lambda c: c.members.revoke(made.id, stands=False)), "back")
+    assert b.device in says(unlocked(c, lambda c: c.members.revoke(made.id, cascade=True)), "back")
     assert is_in(lab, b, a) and is_in(lab, b, c)
 
 
@@ -151,8 +151,8 @@ def test_removed_device_with_the_wallet_reverts_its_removal(lab: Lab) -> None:
     lab.settle(a, b, c)
     removes(lab, "m", words, a, b, c)
     lab.sync(b)
-    assert f"ipfsmem member revoke {made.id} --nothing-stands" in says(lab.sync(b), "revoked")
-    report = unlocked(b, lambda b: b.members.revoke(made.id, stands=False))
+    assert f"ipfsmem member revoke {made.id} --cascade" in says(lab.sync(b), "revoked")
+    report = unlocked(b, lambda b: b.members.revoke(made.id, cascade=True))
     assert not report.blocked and a.device in says(report, "back")
     assert is_in(lab, a, b) and is_in(lab, c, b) and is_in(lab, a, c)
 
@@ -168,9 +168,9 @@ def test_two_pairs_of_found_words(lab: Lab, first: int) -> None:
     said = says(lab.sync(a), "removed")
     assert all(made.id in said for made, _ in found)
     one, other = found[first][0], found[1 - first][0]
-    unlocked(a, lambda a: a.members.revoke(one.id, stands=False))
+    unlocked(a, lambda a: a.members.revoke(one.id, cascade=True))
     assert not is_in(lab, b, a)
-    unlocked(a, lambda a: a.members.revoke(other.id, stands=False))
+    unlocked(a, lambda a: a.members.revoke(other.id, cascade=True))
     assert is_in(lab, b, a) and is_in(lab, c, a)
 
 

@@ -164,7 +164,7 @@ def test_old_name_of_the_vault_is_refused_with_the_new_one(file: Path) -> None:
     with pytest.raises(ConfigError, match="renamed to IPFSMEM_VAULT"):
         config.settings({"IPFSMEM_NAMESPACE": "work"})
     file.write_text('namespace = "work"\n')
-    with pytest.raises(ConfigError, match="write `vault` instead"):
+    with pytest.raises(ConfigError, match="renamed to vault"):
         config.settings()
 
 

@@ -44,9 +44,9 @@ def _epochs(ring: Ring) -> list[Epoch]:
     return [st.body for st in ring.statements if isinstance(st.body, Epoch)]
 
 
-def _ended(ring: Ring, who: Party, n: int, *, by: Party = ROOT, stands: bool = False) -> Ring:
+def _ended(ring: Ring, who: Party, n: int, *, by: Party = ROOT, cascade: bool = True) -> Ring:
     return revoke(
-        ring, by.signer, who.id, at=hlc(n), counters={}, ek=ek(1000 + n), box=fixed_box, stands=stands
+        ring, by.signer, who.id, at=hlc(n), counters={}, ek=ek(1000 + n), box=fixed_box, cascade=cascade
     )
 
 
@@ -171,7 +171,7 @@ def test_revoke_keeping_nothing_replaces_one_that_kept_many_statements() -> None
             counters={words.id: 9},
             ek=ek(3000 + n),
             box=fixed_box,
-            stands=False,
+            cascade=True,
         )
         assert ring.view.cutoffs[words.id] == listed.view.cutoffs[words.id] == 3
         assert ring.join(listed) == ring == listed.join(ring)
@@ -188,7 +188,7 @@ def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
     assert len(theirs.slots) == 3 and (own.ek, own.old, own.not_) == (theirs.ek, theirs.old, theirs.not_)
     names = ring.view.names
     # By default the phone stays and has the new key at once; what served it still rests on its admin, and follows it.
-    gone = _ended(ring, ADMIN, 5, stands=True)
+    gone = _ended(ring, ADMIN, 5, cascade=False)
     assert PHONE.opens(gone.serialise()) == gone and not members_without_key(gone.view)
     assert {epoch.of for epoch in _epochs(gone)} == {(), (ADMIN.id,)} and gone.view.names > names
     # Another root lets nothing of it stand: the phone is out, and no statement serves it any more.

@@ -108,7 +108,7 @@ def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> 
     lab.sync(a)
     assert "by B" in all_texts(a)
     a.unlock(ROOT)
-    asyncio.run(a.members.revoke(made.id, stands=False))
+    asyncio.run(a.members.revoke(made.id, cascade=True))
     ring = a.replica.ring
     puppet_ids = {member_id(Signer25519(seed).public) for seed in puppets}
     assert ring is not None and not puppet_ids & ring.view.members.keys()
@@ -174,7 +174,7 @@ def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab
     assert "by B" in all_texts(fresh)
     ring = fresh.replica.ring
     assert ring is not None and fresh.device in ring.view.members
-    asyncio.run(fresh.members.revoke(made.id, stands=False))
+    asyncio.run(fresh.members.revoke(made.id, cascade=True))
     lab.settle(b)
     ring = b.replica.ring
     assert ring is not None and len(ring.view.members) == 5
@@ -353,7 +353,7 @@ def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
     assert len(stays) == 10 and honest.keys() < stays.keys()
     lab.settle(a, b)
     a.unlock(ROOT)
-    asyncio.run(a.members.revoke(made.id, stands=False))
+    asyncio.run(a.members.revoke(made.id, cascade=True))
     a.lock()
     lab.settle(a, b)
     assert "honest" in all_texts(a) & all_texts(b) & all_texts(lab.restore("fresh"))
@@ -398,7 +398,7 @@ def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
     assert "by B" in all_texts(a)
 
 
-def test_revoke_by_stolen_words_ends_with_them_if_nothing_stands(lab: Lab) -> None:
+def test_revoke_by_stolen_words_ends_with_them_if_cascading(lab: Lab) -> None:
     """A revoke syncs first, unlocked: the very step that took the words away made their revoke of an honest device a root's, for
     ever."""
     a, b, m = lab.three()
@@ -409,7 +409,7 @@ def test_revoke_by_stolen_words_ends_with_them_if_nothing_stands(lab: Lab) -> No
     lab.sync(a)
     assert a.replica.ring is not None and device in a.replica.ring.view.out
     a.unlock(ROOT)
-    asyncio.run(a.members.revoke(made.id, stands=False))
+    asyncio.run(a.members.revoke(made.id, cascade=True))
     assert a.replica.ring is not None and device in a.replica.ring.view.members
     a.lock()
     lab.settle(a, b)
