@@ -1,4 +1,4 @@
-"""What all answers of a memory have in common."""
+"""The base class of all answers of operations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one operation of a memory answers."""
+    """The answer of one operation."""
 
-    #: Fields that are said once and never shown by `repr`, which lands in logs.
+    #: Secret fields, which `repr` hides because it may be logged.
     SAID_ONCE: ClassVar[tuple[str, ...]] = ()
 
     def __repr__(self) -> str:

@@ -325,7 +325,7 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     memory_dir: str | None = None
     #: Mode `ipfs`: somebody has agreed that everything in it is public for good.
     public: bool = False
-    #: What stays when superseded roots are collected once a day, with a sync; None: they are collected by `gc` only.
+    #: Versions to keep when a daily sync deletes superseded ones; None: only `vault compact` deletes.
     collect: RetentionRule | None = None
 
 

@@ -1,5 +1,6 @@
-"""The signals by which somebody ends a program, and a program that ends by them as by Ctrl-C: what it has begun is put in order,
-nothing half-made stays behind. What a program that goes on does with them is its own matter.
+"""Signals that end a program, handled like Ctrl-C: open work is cleaned up before the process ends.
+
+A server that continues after a signal installs handlers of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Final
 
-#: Seconds within which a signal that comes again is the same one: `timeout` sends its signal twice.
+#: Seconds within which a repeated signal is ignored: `timeout` sends its signal twice.
 _AGAIN: Final = 1.0
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """Ctrl-C, what `kill` and a service manager send, and the terminal that was closed, where nobody said that the program shall
-    outlive it (`nohup`)."""
+    """Return SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`."""
     found = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         found.append(signal.SIGHUP)
@@ -28,7 +28,7 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
 @contextlib.contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt, with the number of the signal, where one would end this process at once."""
+    """Raise KeyboardInterrupt with the number of a signal that would otherwise end this process immediately."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -38,7 +38,7 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
         if not first:
             first.append(time.monotonic())
             raise KeyboardInterrupt(number)
-        if time.monotonic() - first[0] > _AGAIN:  # putting in order takes too long for whoever sends it
+        if time.monotonic() - first[0] > _AGAIN:  # the clean-up takes too long for the sender
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

@@ -1,7 +1,4 @@
-"""Making a file durable, replacing and removing it, where macOS or Windows needs something else than Linux.
-
-What is written where, and what an error means, is the caller's to say. Nothing here opens a file.
-"""
+"""Differences of macOS and Windows in flushing, replacing and removing files. Opens no file."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ except ImportError:  # Windows
     _fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
-#: Whether a file that some program has open can be neither replaced nor removed.
+#: Whether this system refuses to replace or remove a file that is open.
 _HELD_OPEN: bool = os.name == "nt"
-#: For so many seconds a file that is held open is tried again: readers, sync programs and virus scanners let go within that.
+#: Seconds of retries for a file that is open elsewhere: readers, sync programs and virus scanners close it within that.
 PATIENCE: Final = 2.0
 
 
 def flush_to_disk(fd: int) -> None:
-    """Wait until the bytes of an open file are on the disk. On macOS `fsync` leaves them in the drive's own memory."""
+    """Wait until the bytes of an open file are on the disk. On macOS `fsync` leaves them in the drive's cache."""
     full = getattr(_fcntl, "F_FULLFSYNC", None)
     if full is not None and _fcntl is not None:
         try:
@@ -35,9 +32,9 @@ def flush_to_disk(fd: int) -> None:
 
 
 def retry_while_held_open(act: Callable[[], T]) -> T:
-    """The result of `act`, which replaces or removes a file. On Windows it is tried again while some program has the file open.
+    """Return the result of `act`, which replaces or removes a file; on Windows, retry while another program has it open.
 
-    Raises what the last try raised.
+    Raises the error of the last attempt.
     """
     give_up, pause = time.monotonic() + PATIENCE, 0.01
     while True:

@@ -1,6 +1,4 @@
-"""The memory that a long-running server holds open: opened when it is first needed, so that a locked one does not keep the server
-from starting, and looked at for changes that others made.
-"""
+"""The vault that a long-running server holds open: opened on first use, so that a server starts while it is locked."""
 
 from __future__ import annotations
 
@@ -12,33 +10,33 @@ from ipfsmem.errors import PassphraseError
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: What a change of the memory changes: the number of another process's commit, and the clock of the own state.
+#: Changes with every write: the database version (other processes) and the clock of the state (this one).
 Mark = tuple[int, str]
 
 
 class Holder:
-    """One memory, open or waiting to be unlocked."""
+    """One vault, open or waiting to be unlocked."""
 
     def __init__(self, open_memory: Callable[[], Memory]) -> None:
         self._open_memory = open_memory
         self._memory: Memory | None = None
 
     def memory(self) -> Memory:
-        """The memory, open. Raises PassphraseError while it is locked, and what opening it raises."""
+        """Return the open vault. Raises PassphraseError while it is locked, and the errors of opening it."""
         self.let_go_when_locked()
         self._let_go_when_replaced()
         if self._memory is None:
             self._memory = self._open_memory()
-        elif self._memory._open.locked:  # a sync in another thread is cut off at this moment
+        elif self._memory._open.locked:  # a sync in another thread is being cancelled
             self._memory._open.refuse_closed("the memory")
         return self._memory
 
     def another(self) -> Memory:
-        """The same memory opened once more, for long work beside what is asked meanwhile; who takes it closes it."""
+        """Open the vault a second time, for long work concurrent with requests; the caller closes it."""
         return self._open_memory()
 
     def let_go_when_locked(self) -> None:
-        """Drop the keys of a memory that was locked since; it is opened anew once it is unlocked again."""
+        """Drop the keys of a vault that was locked since; it is opened again after an unlock."""
         if self._memory is None:
             return
         opened = self._memory._open
@@ -48,19 +46,19 @@ class Holder:
             self.close()
 
     def _let_go_when_replaced(self) -> None:
-        """Close a memory whose files were put back from a backup, moved or deleted; it is opened anew where it was."""
+        """Close a vault whose files were restored from a backup, moved or deleted; the next use opens the current files."""
         if self._memory is not None and self._memory.replica.db.replaced():
             self.close()
 
     def memory_if_unlocked(self) -> Memory | None:
-        """The memory, open; None while it is locked."""
+        """Return the open vault; None while it is locked."""
         try:
             return self.memory()
         except PassphraseError:
             return None
 
     def mark(self) -> Mark | None:
-        """A value that differs from the last one whenever something may have changed, in this process or another; None while locked."""
+        """Return a value that changes with every possible change of the vault, by this or another process; None while locked."""
         memory = self.memory_if_unlocked()
         if memory is None:
             return None

@@ -1,7 +1,6 @@
-"""Work for a caller with an event loop: done in a thread, and never left behind half done.
+"""Run blocking work in a thread for callers with an event loop, always to its end.
 
-A thread cannot be stopped. So a call that is cancelled ends when its work has ended, and what follows it finds all of it or, where
-it was not begun or was taken back, nothing.
+A thread cannot be stopped, so a cancelled call waits until its work has ended or was undone.
 """
 
 from __future__ import annotations
@@ -16,8 +15,11 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
-    """What `work` returns, done in a thread. Cancelled, however often, it waits for the end of the work, gives what was made to
-    `undo` and raises CancelledError then; what the work raised by then is lost."""
+    """Run `work` in a thread and return its result.
+
+    A cancelled call waits for the end of the work, passes its result to `undo` and then raises CancelledError; an error of the
+    work is dropped.
+    """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)
@@ -25,7 +27,7 @@ async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = No
         while not task.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
-        # The error is asked for, so that the loop does not report it as nobody's.
+        # Retrieve the error, so that the loop does not report it as never retrieved.
         if not task.cancelled() and task.exception() is None and undo is not None:
             undo(task.result())
         raise

@@ -1,5 +1,6 @@
-"""Patterns that are compiled when they are first used. A short command loads a hundred and uses a few; compiling them all took a tenth
-of its time.
+"""Regular expressions that are compiled on first use.
+
+A short command loads a hundred and uses a few; compiling all of them took a tenth of its time.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ class _Lazy(Generic[AnyStr]):
             raise AttributeError(name)
         text = self._pattern() if callable(self._pattern) else self._pattern
         made = re.compile(text, self._flags)
-        # The methods of the compiled one are found as attributes from now on.
+        # From now on the methods of the compiled pattern are attributes of this object.
         vars(self).update({method: getattr(made, method) for method in _METHODS})
         return getattr(made, name)
 
 
 def lazy_pattern(pattern: AnyStr | Callable[[], AnyStr], flags: int = 0) -> re.Pattern[AnyStr]:
-    """What `re.compile` gives, as far as its methods go; one that is wrong is said by its first use. `pattern`: the text of it, or what
-    makes that."""
+    """Return an object with the methods of a compiled pattern; the first use raises re.error for an invalid one.
+
+    `pattern`: the expression, or a function that returns it.
+    """
     return cast("re.Pattern[AnyStr]", _Lazy(pattern, flags))

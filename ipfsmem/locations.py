@@ -1,5 +1,4 @@
-"""Where a memory lies on this device, by its name, without a look into any settings: what a hook needs of `config.py`, in a fraction
-of the time."""
+"""Paths of vaults on this device, by name, without reading settings: the part of `config.py` that a hook needs."""
 
 from __future__ import annotations
 
@@ -12,18 +11,18 @@ from ipfsmem.errors import ConfigError
 from ipfsmem.lazy_pattern import lazy_pattern
 
 DEFAULT_NAMESPACE: Final = "default"
-#: In the folder of a vault: held by the process that makes vectors.
+#: Lock file in the folder of a vault, held by the process that computes embeddings.
 VECTORS_LOCK: Final = "vectors.lock"
-#: The same for the background sync.
+#: Lock file of the background sync.
 BACKGROUND_LOCK: Final = "background.lock"
 _is_namespace = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
-#: Where Linux has settings and data: the variable of the XDG Base Directory Specification, and the folder of the home without it.
+#: The XDG variable of settings and data on Linux, and the default folder below the home.
 _XDG: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
 
 
 def platform_folder(kind: str) -> Path:
-    """Our folder where this system has settings ("config") or data. Raises RuntimeError where it names no home."""
+    """Return our folder for settings ("config") or data on this system. Raises RuntimeError if it names no home."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
         variable, usual = _XDG[kind]
         named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
@@ -31,7 +30,7 @@ def platform_folder(kind: str) -> Path:
             return Path(named) / "ipfsmem"
         if os.path.isabs(home):  # noqa: PTH117
             return Path(home) / usual / "ipfsmem"
-    import platformdirs  # 6 ms, for what no two systems but Linux have in common
+    import platformdirs  # 6 ms, needed on other systems only
 
     return Path(
         platformdirs.user_config_dir("ipfsmem") if kind == "config" else platformdirs.user_data_dir("ipfsmem")
@@ -39,7 +38,7 @@ def platform_folder(kind: str) -> Path:
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:
-    """A path with the home that `~` or `~NAME` at its beginning means. Raises ConfigError where the system names none."""
+    """Return a path with a leading `~` or `~NAME` expanded. Raises ConfigError if the system names no home."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -47,7 +46,7 @@ def expanded(path: str | os.PathLike[str]) -> Path:
 
 
 def no_home(why: str = "") -> ConfigError:
-    """The error of a system that names no home."""
+    """Return the error for a system that names no home folder."""
     return ConfigError(
         f"{why}the system names no home folder for this user",
         hint="Set HOME to an absolute path, or pass --home DIR (in Python: home=).",
@@ -55,12 +54,12 @@ def no_home(why: str = "") -> ConfigError:
 
 
 def is_namespace(name: str) -> bool:
-    """Whether this can be the name of a memory on this device."""
+    """Tell whether a text is a valid vault name."""
     return bool(_is_namespace(name))
 
 
 def namespace_folder(home: Path, namespace: str) -> Path:
-    """The directory of one memory. Raises ConfigError for a name that cannot be one."""
+    """Return the directory of one vault. Raises ConfigError for an invalid name."""
     if not _is_namespace(namespace):
         raise ConfigError(
             f"{namespace!r} is not a valid vault name",

@@ -1,7 +1,7 @@
-"""Who may ask a server that only this machine shall reach: by address, by the name it is asked under, and by token.
+"""Access checks of servers on the loopback address: address, host name and token.
 
-Pure functions on text, for each of our servers. A page in the user's browser reaches 127.0.0.1 through any name that leads there,
-so a request counts only under a name that is expected.
+Pure functions on text. A page in the user's browser can reach 127.0.0.1 by any name that resolves to it, so only expected
+host names are accepted.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-#: Host names under which a server on this machine is asked.
+#: Accepted host names of a server on this machine.
 LOCAL_HOSTS: Final = frozenset(("127.0.0.1", "localhost", "[::1]"))
 
 
 def host_of(header: str) -> str:
-    """The host of a Host header, lower case, without a port."""
+    """Return the host of a Host header, in lower case, without the port."""
     host = header.strip().lower()
     if host.startswith("["):
         address, _, port = host.partition("]")
@@ -26,7 +26,7 @@ def host_of(header: str) -> str:
 
 
 def has_bearer(header: str, token: str) -> bool:
-    """Whether an Authorization header is `Bearer <token>`. Never with an empty token."""
+    """Tell whether an Authorization header is `Bearer <token>`; False for an empty token."""
     kind, _, value = header.partition(" ")
     return (
         token != ""
@@ -38,7 +38,7 @@ def has_bearer(header: str, token: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a server bound to `address` is reached from this machine only."""
+    """Tell whether a server bound to `address` is reachable from this machine only."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -53,8 +53,10 @@ def refusal(
     *,
     same_origin: bool = False,
 ) -> tuple[int, str] | None:
-    """Status and words for a request that is not answered, from the values of its headers; None for one that is. `same_origin`:
-    a page of this machine counts only when it came from the very server that it asks, and not from another port."""
+    """Return the status and message for a refused request, from its header values; None for an accepted one.
+
+    `same_origin`: accept a page of this machine only if this server itself served it, not a server on another port.
+    """
     if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS:
         return 421, "this server is not known under that name"
     own = f"http://{hosts[0].strip().lower()}"

@@ -1,7 +1,7 @@
-"""One value of a TOML text set, or taken out, and every other byte as it was: comments, order, space. Pure functions.
+"""Set or remove one value of a TOML text without touching any other byte. Pure functions.
 
-Each way to do it is tried on lines, and the outcome read again as TOML: it says what the text said before with that one value, or it is not
-taken. So a line that only looks like the one that is meant, in a text of several lines, is never changed.
+Each candidate edit is parsed again, and used only if the result differs by exactly that value. So a matching line inside a
+multi-line string is never changed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ _TABLE: Final = re.compile(r"[ \t]*\[([^\[\]#]+)\][ \t]*(?:#.*)?")
 
 
 def with_value(text: str, path: Sequence[str], value: str | float | bool) -> str:
-    """The text with a value at a path of names. Raises FormatError where it is no TOML, or written in a way that only its writer can
-    change."""
+    """Return the text with a value at a path of names. Raises FormatError if it is not TOML, or if no edit of one line is possible."""
     said = _toml(text)
     return _first(
         path, _with(said, path, value), _put(text, path, literal(value), _at(said, path[:-1]), value)
@@ -29,8 +28,10 @@ def with_value(text: str, path: Sequence[str], value: str | float | bool) -> str
 
 
 def without_value(text: str, path: Sequence[str]) -> str:
-    """The text without the value at a path, and without its table where it was the last in it; the same text where there is none. Raises
-    FormatError as `with_value` does."""
+    """Return the text without the value at a path, and without tables that this leaves empty; unchanged if it has no such value.
+
+    Raises FormatError as `with_value` does.
+    """
     said = _toml(text)
     table = _at(said, path[:-1])
     if not isinstance(table, dict) or path[-1] not in table:
@@ -45,7 +46,7 @@ def without_value(text: str, path: Sequence[str]) -> str:
 
 
 def _pruned(said: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """What a text says, without the value at a path and the tables on the way that have nothing else."""
+    """Return the parsed text without the value at a path, and without tables that this leaves empty."""
     wanted = copy.deepcopy(said)
     for deep in range(len(path), 0, -1):
         table, name = _at(wanted, path[: deep - 1]), path[deep - 1]
@@ -55,7 +56,7 @@ def _pruned(said: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
 
 
 def literal(value: str | float | bool) -> str:
-    """A value as TOML has it."""
+    """Return a value in TOML syntax."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
@@ -64,7 +65,7 @@ def literal(value: str | float | bool) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their ends. In TOML a line ends with LF; a value may have what `str.splitlines` takes for an end too."""
+    """Return the lines with their ends. A TOML line ends with LF only; `str.splitlines` also splits at characters inside values."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -77,7 +78,7 @@ def _put(text: str, path: Sequence[str], new: str, table: Any, value: Any) -> It
     if len(path) > 2 and isinstance(table, dict):
         yield from _put(text, path[:-1], _inline({**table, path[-1]: value}), None, None)
     yield from _added(lines, path[:-1], f"{path[-1]} = {new}")
-    if len(path) > 2 and table is None:  # a small table of a table stands on one line
+    if len(path) > 2 and table is None:  # write a small nested table inline
         yield from _added(lines, path[:-2], f"{path[-2]} = {_inline({path[-1]: value})}")
 
 
@@ -105,7 +106,7 @@ def _without_line(text: str, table: Sequence[str]) -> Iterator[str]:
 
 
 def _replaced(line: str, name: str, new: str) -> Iterator[str]:
-    """A line with another value behind its name, and what stands behind the value as it was."""
+    """Yield the line with a new value after its name, keeping a trailing comment."""
     found = re.match(rf"([ \t]*{re.escape(name)}[ \t]*=[ \t]*)(.*?)([ \t]*\r?\n?)\Z", line, re.S)
     if found is None:
         return
@@ -121,7 +122,7 @@ def _replaced(line: str, name: str, new: str) -> Iterator[str]:
 
 
 def _added(lines: list[str], table: Sequence[str], line: str) -> Iterator[str]:
-    """A new line at the end of a table, or with that table at the end of the text."""
+    """Yield texts with a new line at the end of a table, or with a new table at the end of the text."""
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     headers = [number for number, each in enumerate(lines) if each.lstrip().startswith("[")]
     for begins in [n for n in headers if _is_table(lines[n], table)] if table else [-1]:
@@ -139,7 +140,7 @@ def _added(lines: list[str], table: Sequence[str], line: str) -> Iterator[str]:
 
 
 def _behind_first_comments(lines: list[str], stop: int) -> int:
-    """The last line of what a file says of itself at its beginning, before an empty line; -1: there is nothing."""
+    """Return the number of the last line of a leading comment that an empty line follows; -1 without one."""
     last = -1
     for number in range(stop):
         if not lines[number].lstrip().startswith("#"):
@@ -154,7 +155,7 @@ def _is_table(line: str, table: Sequence[str]) -> bool:
 
 
 def _names(path: Sequence[str]) -> Iterator[str]:
-    """What a value may be called on its line: its name in its table, or with the tables before it."""
+    """Yield the names that a value may have on its line: bare, and qualified by its tables."""
     for first in range(len(path) - 1, -1, -1):
         yield ".".join(path[first:])
 
@@ -168,7 +169,7 @@ def _inline(table: dict[str, Any]) -> str:
 
 
 def _first(path: Sequence[str], wanted: dict[str, Any], tries: Iterator[str]) -> str:
-    """The first of some texts that says what is wanted; what is empty on the way counts as not there."""
+    """Return the first candidate that parses to `wanted`, ignoring empty tables. Raises FormatError if none does."""
     empty = _at(wanted, path) is None
     for edited in tries:
         try:
@@ -177,7 +178,7 @@ def _first(path: Sequence[str], wanted: dict[str, Any], tries: Iterator[str]) ->
             continue
         if (_pruned(found, path) if empty and _at(found, path) is None else found) == wanted:
             return edited
-    raise FormatError(f"{'.'.join(path)} is written there in a way that only a person can change")
+    raise FormatError(f"{'.'.join(path)} cannot be edited automatically in this form")
 
 
 def _toml(text: str) -> dict[str, Any]:

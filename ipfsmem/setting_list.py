@@ -1,6 +1,6 @@
-"""Every setting by its name, with its default, unit, what it takes and what it is for, out of the types that the settings file is read by.
+"""Every setting by name, with default, unit, range and description, derived from the types of the settings file.
 
-So there is one description of the settings, and none that is read and not shown. Values only; nothing here reads a file.
+So each setting is described once, and none is read without being listed. Reads no file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ipfsmem.errors import UsageError
 from ipfsmem.recall.ranking import WEIGHTS
 
 Value = str | int | float | bool
-#: Words for yes and no.
+#: Accepted words for booleans.
 _SWITCH: Final = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
-#: Variables that say a part of a table.
+#: Environment variables of settings inside tables.
 _OF_TABLES: Final = {"embeddings.provider": "IPFSMEM_EMBEDDINGS"}
 
 
 class Described(NamedTuple):
-    """A setting. `default` None: nothing is said then. `choices` are its only values, when there are any."""
+    """A setting. `default` None: unset. `choices`: its only values, if any."""
 
     name: str
     kind: type
@@ -39,12 +39,12 @@ class Described(NamedTuple):
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that goes before the file."""
+        """Return the environment variable that overrides the file."""
         return VARIABLES.get(self.name) or _OF_TABLES.get(self.name)
 
     @property
     def takes(self) -> str:
-        """What it takes, for a sentence."""
+        """Describe the accepted values, as a noun phrase."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.kind is bool:
@@ -57,7 +57,7 @@ class Described(NamedTuple):
         return f"{what} {f'of {self.least:g} or more' if self.most is None else f'from {self.least:g} to {self.most:,.12g}'}"
 
     def value(self, text: str) -> Value:
-        """The value that a text of a person names. Raises UsageError."""
+        """Parse the text of a user. Raises UsageError."""
         found: Value | None = None
         if self.kind is bool:
             found = _SWITCH.get(text.lower())
@@ -82,7 +82,7 @@ class Described(NamedTuple):
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether it can be written: a command line may hold bytes that are no text."""
+    """Tell whether a text can be encoded: arguments of a command line may contain other bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -92,12 +92,12 @@ def _is_unicode(text: str) -> bool:
 
 @cache
 def all_settings() -> Mapping[str, Described]:
-    """Every setting by its name, in the order of the file. Those of providers have names of their own and stand in no list."""
+    """Return every setting by name, in the order of the file, without the settings of providers."""
     return {one.name: one for one in _described(Settings, "")}
 
 
 def setting(name: str) -> Described:
-    """A setting by its name. Raises UsageError, with the name that was probably meant."""
+    """Return a setting by name. Raises UsageError, with the most similar name."""
     known = all_settings()
     found = known.get(name)
     if found is not None:
@@ -135,7 +135,7 @@ def _one(name: str, annotated: Any, default: Any) -> Described:
     choices: tuple[str, ...] = ()
     if get_origin(kind) is Literal:
         choices, kind = get_args(kind), str
-    elif get_origin(kind) in (UnionType, Union):  # a switch that may be said in words
+    elif get_origin(kind) in (UnionType, Union):  # a boolean that may also be a word
         kind = bool
     unit = (said.extra or {}).get("unit", "")
     return Described(name, kind, default, unit, said.description or "", said.ge, said.le, choices)

@@ -1,4 +1,4 @@
-"""Groups of methods on a whole memory, such as `memory.members`: the declared operations, and methods for programs alone."""
+"""Groups of methods on a whole vault, such as `memory.members`: the declared operations, and methods for programs alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Providers(ProviderMethods, MemoryProviders):
 
 
 class Maintenance(MaintenanceMethods, MemoryMaintenance):
-    """What an open memory needs now and then."""
+    """Occasional maintenance of an open vault."""
 
     def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
         super().__init__(opened)

@@ -1,4 +1,4 @@
-"""Words that depend on a number or on a moment, for texts that people read; and moments as people say them."""
+"""Numbers and times in texts for people, and times as people write them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ if TYPE_CHECKING:
 
 _BACK: Final = lazy_pattern(r"(\d{1,6})([smhdw])", re.ASCII)
 _DAY: Final = 86_400_000
-#: Behind the last day of the calendar, ms.
+#: The end of the calendar, in ms since 1970.
 FOREVER: Final = 253_402_300_800_000
-#: The first of the calendar, the year 1.
+#: The start of the calendar, year 1, in ms since 1970.
 ALWAYS: Final = -62_135_596_800_000
 _MILLISECONDS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": _DAY, "w": 7 * _DAY}
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
-    """`1 memory`, `2 memories`; `many` where that is neither `-s` nor `-ies`."""
+    """Return `1 memory` or `2 memories`. `many`: the plural, unless it ends in `-s` or `-ies`."""
     if many is None:
         many = one[:-1] + "ies" if one.endswith("y") else one + "s"
     return f"{number:,} {one if number == 1 else many}"
 
 
 def moment(ms: int | None, zone: tzinfo | None = None) -> str:
-    """Milliseconds since 1970 as date and time in `zone`, None: UTC; empty for None. Whoever may write can date a text later than dates
-    go."""
+    """Return milliseconds since 1970 as date and time in `zone` (None: UTC); "" for None. Writers may set dates beyond the calendar."""
     from datetime import UTC, datetime
 
     if ms is None:
@@ -43,7 +42,7 @@ def moment(ms: int | None, zone: tzinfo | None = None) -> str:
 
 
 def local_moment(ms: int | None) -> str:
-    """The same in the time zone of this machine (`TZ`)."""
+    """Return the same in the time zone of this machine (`TZ`)."""
     from datetime import datetime
 
     try:
@@ -53,7 +52,7 @@ def local_moment(ms: int | None) -> str:
 
 
 def local_iso(ts: str) -> str:
-    """An instant in ISO 8601, UTC where it names no offset, in the time zone of this machine with its offset; any other text as it is."""
+    """Convert an ISO 8601 time (without an offset: UTC) to this machine's time zone with its offset; return other texts unchanged."""
     from datetime import UTC, datetime
 
     try:
@@ -65,8 +64,10 @@ def local_iso(ts: str) -> str:
 
 
 def moment_of(said: str, now: int, zone: tzinfo | None = None) -> int:
-    """Milliseconds since 1970 of a day, a moment (RFC 3339), `today` or `yesterday`, or a time back from `now`, as `24h` or `7d`. Days
-    begin, and a moment without an offset is meant, in `zone`; None: that of this machine (`TZ`). Raises UsageError."""
+    """Return milliseconds since 1970 of a day, a time (RFC 3339), `today`, `yesterday`, or a time before `now` such as `24h` or `7d`.
+
+    Days, and times without an offset, are in `zone`; None: that of this machine (`TZ`). Raises UsageError.
+    """
     from datetime import datetime, timedelta
 
     text = said.strip().lower()
@@ -86,7 +87,7 @@ def moment_of(said: str, now: int, zone: tzinfo | None = None) -> int:
 
 
 def _ms(found: datetime, zone: tzinfo | None) -> int:
-    """A moment, in `zone` where it names no offset; what a change of clocks leaves out is the moment of that change."""
+    """Return a time in ms, in `zone` if it has no offset. A time that a clock change skips is the time of that change."""
     from datetime import UTC
 
     try:
@@ -102,7 +103,7 @@ def _floored(found: datetime) -> int:
 
 
 def local_day(ms: int, zone: tzinfo | None = None) -> date | None:
-    """The day of a moment in `zone`, None: that of this machine (`TZ`); None beyond the calendar."""
+    """Return the day of a time in `zone` (None: that of this machine); None beyond the calendar."""
     from datetime import datetime
 
     try:
@@ -112,7 +113,7 @@ def local_day(ms: int, zone: tzinfo | None = None) -> date | None:
 
 
 def day_of(said: str, now: int, zone: tzinfo | None = None) -> str:
-    """The day, as `2026-04-14`, of a moment as people say one (`moment_of`) in `zone`. Raises UsageError."""
+    """Return the day, such as `2026-04-14`, of a time that `moment_of` accepts. Raises UsageError."""
     day = local_day(moment_of(said, now, zone), zone)
     if day is None:
         raise UsageError(f"{said[:40]!a} is out of range")
@@ -120,7 +121,7 @@ def day_of(said: str, now: int, zone: tzinfo | None = None) -> str:
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of an IANA name, as `America/Los_Angeles`. Raises UsageError."""
+    """Return the time zone of an IANA name, such as `America/Los_Angeles`. Raises UsageError."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -132,19 +133,19 @@ def zone_of(name: str) -> tzinfo:
 
 
 class LocalDays(msgspec.Struct, frozen=True):
-    """Days of a time zone, the first and the last included. `utc`: the UTC days that they touch."""
+    """Days of a time zone, first and last included. `utc`: the first and last UTC day that they overlap."""
 
     utc: tuple[str, str]
     begin: int
     end: int
 
     def holds(self, ms: int) -> bool:
-        """Whether a moment is in one of these days."""
+        """Tell whether a time is in one of these days."""
         return self.begin <= ms < self.end
 
 
 def local_days(first: str, last: str, zone: tzinfo | None = None) -> LocalDays:
-    """The days from `first` to `last` (`2026-04-14`) in `zone`, None: that of this machine. Raises UsageError."""
+    """Return the days from `first` to `last` (`2026-04-14`) in `zone` (None: that of this machine). Raises UsageError."""
     from datetime import UTC, date, timedelta
 
     begin = moment_of(first, 0, zone)

@@ -1,4 +1,4 @@
-"""Changes of one memory, by any process, as numbered events for listeners: found by comparing states, and kept for a while so
+"""Changes of one vault, by any process, as numbered events for listeners: found by comparing states, and kept for a while so
 that a listener continues after a lost connection.
 
 An event names the data to read again, and has no text of it. Independent of HTTP.

@@ -20,7 +20,7 @@ from ipfsmem.operations import INDEX, load
 
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
-#: What the route of an operation is about, unless a scope.
+#: The subject of a route, unless it is a scope.
 _ABOUT: Final[Mapping[str, Literal["caller", "whole"]]] = {"memory": "whole", "scopes": "caller"}
 #: The type of content and the end of the file name of each format of a document.
 _FORMATS: Final = {

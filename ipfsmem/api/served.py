@@ -1,4 +1,4 @@
-"""One memory behind the HTTP API: used by one thread at a time, watched for changes, synced meanwhile, and closed when it is
+"""One vault behind the HTTP API: used by one thread at a time, watched for changes, synced meanwhile, and closed when it is
 locked.
 
 Requests are only work on a memory here.

@@ -1,4 +1,4 @@
-"""Fair access to a memory: one call at a time, with tokens in turn, so that many calls of one do not delay the others.
+"""Fair access to a vault: one call at a time, with tokens in turn, so that many calls of one do not delay the others.
 
 Callers are only texts here; the only waits are for turns.
 """

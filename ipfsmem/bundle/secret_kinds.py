@@ -656,7 +656,7 @@ SPOKEN_NAMES: Final = (
       for gap in ("", " ", "-") for name in ("key", "secret", "token")),
     "token", "secret", "key", "pin", "pin code", *TOKEN_NAMES,
 )  # fmt: skip
-#: What follows the name in a sentence that states a password or token: a few words, a verb or a sign, and the
+#: The words after the name in a sentence that states a password or token: a few words, a verb or a sign, and the
 #: `spoken` word, or a quoted `phrase`.
 SENTENCE: Final = (
     r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：\]]{0,40}?"

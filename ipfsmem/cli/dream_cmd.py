@@ -1,4 +1,4 @@
-"""`ipfsmem dream`: a look through all memories that tidies up, shows what it would do before, and takes it back after."""
+"""`ipfsmem dream`: propose changes that tidy up memories, apply them, and undo them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ipfsmem.operations.dreams import (
 )
 from ipfsmem.wording import count
 
-#: What is said of each kind of finding.
+#: The message of each kind of finding.
 _KINDS = {
     "broken-link": "has a broken link",
     "stale-line": "a line of its index has a broken link",
@@ -114,7 +114,7 @@ run_command = operation_command(
 
 
 def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
-    """What dreams came to. `none`: what is said where it was not time for one; "" where one was asked for in any case."""
+    """Print the results of dreams. `none`: the message if no dream was due; "" if one was requested."""
     if none and not done:
         click.echo(none)
     for one in done:
@@ -291,7 +291,7 @@ def _print_outcome(outcome: Outcome, told: str) -> None:
 
 
 def _print_found(found: Proposed) -> None:
-    """What a person has to judge."""
+    """Print the findings that a person decides on."""
     if not found.found:
         return
     click.echo(f"For you to review: {len(found.found):,}")

@@ -1,4 +1,4 @@
-"""`ipfsmem init`: a vault on this device, new or restored by the wallet that has one."""
+"""`ipfsmem init`: create a vault on this device, or restore the one of a wallet."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The options of `ipfsmem init`, and its questions on a terminal for missing ones: who may read the vault, its provider, its
-owner.
+"""The options of `ipfsmem init`, and its questions on a terminal for missing ones.
 
 Only questions and answers: nothing is created, opened or tested here, so that Ctrl-C at any of them leaves nothing behind.
 Never used without a terminal.
@@ -110,7 +109,7 @@ def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
 
 
 def _offers() -> list[StorageOffer]:
-    """Return the storage of this computer; nothing where the home or the current folder is missing."""
+    """Return the storage that this computer offers; empty without a home or current folder."""
     try:
         home, folder = Path.home(), Path.cwd()
     except (OSError, RuntimeError):

@@ -1,4 +1,4 @@
-"""`ipfsmem key phrase`: a new recovery phrase, if the old one is lost or was never seen."""
+"""`ipfsmem key phrase`: create a new recovery phrase."""
 
 from __future__ import annotations
 

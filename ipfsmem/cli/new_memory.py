@@ -1,5 +1,4 @@
-"""Shared code of `init` and `recover`: the options for a vault that is not on this device yet, the search for it at the
-provider, and the messages after it was restored."""
+"""Shared code of `init` and `recover`: options, the search at the provider, and messages after a restore."""
 
 from __future__ import annotations
 

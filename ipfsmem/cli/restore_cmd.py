@@ -1,4 +1,4 @@
-"""`ipfsmem restore KEY`: an older text of a memory, written again."""
+"""`ipfsmem restore KEY`: write an earlier text of a memory again."""
 
 from __future__ import annotations
 

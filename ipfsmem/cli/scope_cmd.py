@@ -1,4 +1,4 @@
-"""`ipfsmem scope`: the named parts of a memory, one for each project, agent or person that it serves."""
+"""`ipfsmem scope`: the named parts of a vault, such as one per project or agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage for a vault that this computer has already: folders that a program syncs, drives and network shares, a git host with an
+"""Storage on this computer that a vault can use: folders that a program syncs, drives and network shares, a git host with an
 account, a bucket.
 
 Reads settings of other programs and the table of mounts, runs no program and sends nothing. It does not look into the shares and
@@ -64,7 +64,7 @@ _REMOTE = re.compile(
 class StorageOffer(NamedTuple):
     """One place for a vault."""
 
-    #: What a person reads.
+    #: The text shown to the user.
     text: str
     #: The spec of the provider; with `asks`, "{}" stands for the answer.
     spec: str
@@ -75,7 +75,7 @@ class StorageOffer(NamedTuple):
 
 
 class Computer(NamedTuple):
-    """What offers are made from."""
+    """The properties of this computer from which offers are derived."""
 
     home: Path
     #: The folder in which the command runs.

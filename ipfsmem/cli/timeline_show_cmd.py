@@ -1,4 +1,4 @@
-"""`ipfsmem timeline show`: what happened, in order."""
+"""`ipfsmem timeline show`: the events of a scope, in order."""
 
 from __future__ import annotations
 

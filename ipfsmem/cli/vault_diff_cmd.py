@@ -1,4 +1,4 @@
-"""`ipfsmem vault diff`: what changed, memory by memory, line by line."""
+"""`ipfsmem vault diff`: the differences of two versions, by memory and line."""
 
 from __future__ import annotations
 

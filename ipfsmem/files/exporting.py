@@ -50,7 +50,7 @@ SESSIONS_HINT = (
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """What does not go along, by name."""
+    """Names of the items that an export omits."""
 
     #: Conflict copies, and texts hidden by a forget: their file names.
     copies: tuple[str, ...] = ()

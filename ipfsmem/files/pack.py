@@ -36,7 +36,7 @@ _CHANGING = "Try again when nothing else changes the folder."
 
 
 class Packed(NamedTuple):
-    """What was packed: the root, the files and folders read, the bytes of the files, the length of the CAR (or 0)."""
+    """The result of packing: the root, the files and folders read, the bytes of the files, the length of the CAR (or 0)."""
 
     root: CID
     files: int

@@ -30,7 +30,7 @@ _MAX_STEPS = 64
 _SECTION = lazy_pattern(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _VARIABLE = lazy_pattern(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
 _ID = lazy_pattern(r"[0-9a-f]{32}")
-#: What `give_id` writes, and `take_id_away` removes, byte for byte.
+#: The exact bytes that `give_id` writes and `take_id_away` removes.
 _WRITTEN = "[ipfsmem]\n\tproject = {}\n"
 
 

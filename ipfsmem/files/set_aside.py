@@ -183,7 +183,7 @@ class SetAside:
                 self._problems[file] = f"{file} was edited by hand, and that could not be kept: {error}"
             return False
         try:
-            # What its writer had read is unknown: the row is of this scan, or of one after the crash.
+            # The text that its writer had read is unknown: the row is of this scan, or of one after the crash.
             self._take(file, None, data)
         except IpfsmemError as error:
             self._say_late(file, error)

@@ -125,7 +125,7 @@ def _first(cid: CID, data: bytes, asked: GatewayRequest) -> _Step:
     if cid.codec == DAG_PB:
         _, message = _decoded(data)
         if message is None or message.type not in (TYPE_FILE, TYPE_RAW):
-            return _Step(cid, "entity")  # a range of anything but a file is all of it
+            return _Step(cid, "entity")  # only files have ranges: send the whole entity
         size = (
             message.filesize if message.filesize is not None else len(message.data) + sum(message.blocksizes)
         )

@@ -1,4 +1,4 @@
-"""Makes `prepared.json`, from which the server answers before it has imported its tools: `python -m ipfsmem.mcp.preparing`."""
+"""Generate `prepared.json`, from which the server answers before it has imported its tools: `python -m ipfsmem.mcp.preparing`."""
 
 from __future__ import annotations
 

@@ -433,11 +433,11 @@ def _embedders(kind: str) -> Callable[[Mapping[str, Any]], Embedder]:
     return cast("Callable[[Mapping[str, Any]], Embedder]", found)
 
 
-#: What is shown in place of a secret in an address.
+#: Replaces a secret in a displayed address.
 HIDDEN: Final = "..."
 #: Between the URLs of a list.
 _NEXT_URL: Final = lazy_pattern(r",(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
-#: What a URL begins with behind its scheme: a host; the name of one.
+#: The start of a URL after its scheme: a host; a host name.
 _HOST: Final = lazy_pattern(r"(\[[0-9A-Za-z:.%~_-]*\]?|[^/?#:\[]*)(:[0-9]*)?([/?#]|$)")
 _NAME: Final = lazy_pattern(r"[^/?#@:,]+(/|$)")
 _QUERY: Final = lazy_pattern(r"[?#](?s:.*)")

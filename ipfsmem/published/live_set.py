@@ -16,7 +16,7 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.database import Database
 
 _TOP, _STRUCTURE, _OBJECTS, _PLAIN, _INNER = range(5)
-#: What a name leads to: at the top, in the plain folder, and next to the plain commit.
+#: Targets of a name: at the top, in the plain folder, and next to the plain commit.
 _BELOW = {
     _TOP: {"o": _OBJECTS, "memory": _PLAIN},
     _PLAIN: {".ipfsmem": _INNER},

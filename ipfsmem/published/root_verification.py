@@ -51,7 +51,7 @@ def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     below: dict[str, list[str]] = {digest: [] for digest in by_digest}
     held: set[str] = set()
     for digest, head in by_digest.items():
-        # What a head left out may have come from its parents.
+        # Values omitted by a head may come from its parents.
         for before in () if head.lacking else head.commit.commit.prev:
             if before in by_digest and _covers(head, by_digest[before]):
                 held.add(before)

@@ -1,4 +1,4 @@
-"""Words that say nothing alone, in languages whose words the index keeps all: articles, pronouns, prepositions, forms of "be" and
+"""Function words of the languages for which the index keeps every word: articles, pronouns, prepositions, forms of "be" and
 "have". Without accents and case, as `terms.split` returns words.
 
 Ranking needs no such list: common words have little weight. A hook counts the words of a prompt that a text has. Some of these

@@ -1,4 +1,4 @@
-"""The worth of a memory file, independent of a question, from its header and the time since its last change or use."""
+"""The priority of a memory file, independent of a question, from its header and the time since its last change or use."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class CandidateLimits(msgspec.Struct, frozen=True):
 
 
 class QueryFeatures(msgspec.Struct, frozen=True):
-    """What a question asks for besides its words."""
+    """Features of a question besides its words."""
 
     today: int
     dated: set[int]

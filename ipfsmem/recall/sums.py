@@ -1,4 +1,4 @@
-"""The sums of the shares of a question's terms: for all entries at once within bounds, exactly on request.
+"""Score sums over a question's terms: for all entries at once within bounds, exactly on request.
 
 The share of each term is rounded to a few bits, packed with sixteen bits per entry in one big integer: adding two takes the time
 of a loop over a hundredth of the entries. The bounds rule out entries that cannot be among the best, the exact sums decide among

@@ -31,7 +31,7 @@ _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
 class Admission(msgspec.Struct, frozen=True, order=True):
-    """Who admitted a family. `rank`: see `Authority.rank_of`; `admins`: sorted, space-separated ids of the
+    """The admission of a family. `rank`: see `Authority.rank_of`; `admins`: sorted, space-separated ids of the
     admitting admins, "" when a root did."""
 
     rank: int

@@ -1,4 +1,4 @@
-"""Drop rules: which statements a ring keeps, and who may make them (format section 4, "What a ring drops").
+"""Retention rules: which statements a ring keeps, and who may make them (format section 4, "What a ring drops").
 
 A ring keeps every statement that is or may become valid. It drops those that are by strangers, ended by a
 root's revoke, or superseded by a later epoch for everyone, so that they cannot fill it. A drop is final, and
@@ -21,7 +21,7 @@ MAX_SUCCESSORS: Final = 8
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """Who may state what: the root keys and the keys that a root enrolled as admin (hex), the ids of both,
+    """Rights to make statements: the root keys and the keys that a root enrolled as admin (hex), the ids of both,
     and for each id that roots revoked the hashes of its statements that all of these revokes let stand."""
 
     roots: tuple[str, ...]

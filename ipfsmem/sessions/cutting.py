@@ -1,4 +1,4 @@
-"""Where a conversation may be cut: never between a tool's call and its answer, and for a model at the beginning of a turn."""
+"""Points at which a conversation may be cut: never between a tool's call and its answer, and for a model at the beginning of a turn."""
 
 from __future__ import annotations
 

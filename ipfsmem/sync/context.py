@@ -25,7 +25,7 @@ class Sending:
     """Record of what one sync sent, and who did not accept it."""
 
     def __init__(self) -> None:
-        #: What each provider accepted, by name: not requested again before it is read.
+        #: Blocks that each provider accepted, by provider: not requested again before they are read.
         self.taken: dict[str, set[CID]] = {}
         #: Providers that did not accept a root: no name that leads to it is put there.
         self.without: set[str] = set()

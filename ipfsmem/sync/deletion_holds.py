@@ -1,4 +1,4 @@
-"""Guards: the root before a mass delete is kept until the user confirms the delete (format section 7).
+"""Deletion holds: the root before a mass delete is kept until the user confirms the delete (format section 7).
 
 The device that joined the delete records the guard, and pins the root under the vault's guard name at
 providers that keep several names per root, so that other devices' collections spare it. Otherwise only this

@@ -143,7 +143,7 @@ async def _in_full(run: SyncContext, company: Company, layout: Layout, early: _D
     except ProviderError as error:
         if early is None or early.failure is not None:
             raise
-        # What the others accepted stands, and the report names the rest.
+        # Uploads that other providers accepted stay valid, and the report names the rest.
         early.run.notices.failed("not every provider was reached", error)
         return early
     done.report.after(early.report if early is not None else None)

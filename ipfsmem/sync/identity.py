@@ -135,7 +135,7 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
 
 
 class MovedValues(msgspec.Struct, frozen=True):
-    """What remains after values of an old id were moved: the `whole` changes that joining the other copy's
+    """The state after values of an old id were moved: the `whole` changes that joining the other copy's
     head must bring, then timeline `lines` to append. `before`: the entries as they were."""
 
     lines: list[Line]

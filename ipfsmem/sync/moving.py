@@ -26,7 +26,7 @@ _READ_AT_ONCE = 2_000
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """What is at the new provider: roots, and the blocks and bytes just sent for them.
+    """The data at the new provider: roots, and the blocks and bytes just sent for them.
 
     `incomplete`: roots with a block that is neither here nor at any old provider; `down`: why one of these could not be called.
     `forwarding_at`: old providers that now have a forwarding record for the devices that still use them; `no_forwarding_at`: those

@@ -50,7 +50,7 @@ _OFTEN = 2
 _FORGET_MS = 30 * DAY_MS
 
 
-#: What may be resent: nothing, missing blocks within bounds, or at the user's request, which includes blocks
+#: Allowed uploads: nothing, missing blocks within bounds, or at the user's request, which includes blocks
 #: lost twice.
 Resend = Literal["nothing", "within bounds", "by hand"]
 

@@ -51,7 +51,7 @@ class Damaged(msgspec.Struct, frozen=True):
 
 
 class Salvageable(msgspec.Struct, frozen=True):
-    """What a salvage would do.
+    """The preview of a salvage.
 
     `changes` are proved; `loose` would be written only when picked by name; `unread` are values (entry name,
     dot) with unavailable text; `lost`: number of unreadable parts of the damaged heads.

@@ -66,7 +66,7 @@ def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What reached a provider: blocks, their bytes, its root, and its pin handle.
+    """The result of sending to a provider: blocks, their bytes, its root, and its pin handle.
 
     `new` were sent; `reused` were not, since it already reported having them.
     """

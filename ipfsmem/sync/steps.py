@@ -90,7 +90,7 @@ class UnreadRoots:
 
 
 class DiscoveredHeads(msgspec.Struct, frozen=True):
-    """What is at a vault's providers, as far as readable and verified."""
+    """The readable and verified versions at a vault's providers."""
 
     #: Verified heads by root.
     heads: Mapping[CID, Head] = {}
@@ -108,7 +108,7 @@ class DiscoveredHeads(msgspec.Struct, frozen=True):
     refused: frozenset[CID] = frozenset()
     #: Roots that an earlier sync could not join whole, and that an outage hides now.
     later: frozenset[CID] = frozenset()
-    #: What could not be read because a provider was down.
+    #: Roots that could not be read because a provider was down.
     outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
     #: Whether all pin lists were read.
     lists_read: bool = False
@@ -126,7 +126,7 @@ class DiscoveredHeads(msgspec.Struct, frozen=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """What was found, and which of its heads another copy of a device made."""
+    """The discovered heads, and those that another copy of a device made."""
 
     found: DiscoveredHeads
     #: Verified heads made by another copy of their device: their numbers go back while their clock advances.
@@ -148,7 +148,7 @@ class Joined(msgspec.Struct, frozen=True):
     refused: frozenset[CID] = frozenset()
     #: Roots of names with missing parts that no earlier sync joined: they may hold something new.
     lost: frozenset[CID] = frozenset()
-    #: What could not be read because a provider was down; and providers that did not list their roots.
+    #: Roots that could not be read because a provider was down, and providers that did not list their roots.
     outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
     silent: frozenset[str] = frozenset()
     #: Memories added, changed and removed, and the number of changed entries per scope.

@@ -1,4 +1,4 @@
-"""The tools of the life of a memory: facts with their history, sessions, ways in the graph, dreams, usage.
+"""Further tools: facts with their history, sessions, ways in the graph, dreams, usage.
 
 They are offered to who asks for them. What stands there is replaced only with the `seen` of an answer, or the id of a proposal that was
 shown whole; but `add_fact` may put a fact in the place of one that says less, which its history keeps. What is taken away here can be brought back. What is out of sight on a device is for the person alone.
@@ -72,7 +72,7 @@ def _add_fact(desk: ToolContext, made: Remembered, given: JSON) -> RenderedAnswe
     was = f"\n\n{NOTICE}\n\n{quote(body)}" if body else ""
     fact = _cut_to(made.fact, body) if there_now else made.fact
     seen = f"\nseen: {fact.seen}" if fact.seen else ""
-    # What is hidden on this device is for the person alone.
+    # Memories hidden on this device are for the person alone.
     shown = replace(made, fact=fact, was=body if made.was else "", hidden=())
     return RenderedAnswer(said + was + seen, shown)
 
@@ -194,7 +194,7 @@ def _read_session(desk: ToolContext, found: SessionMessages | None, given: JSON)
     notice = NOTICE if all_own else f"{NOTICE} {CANDIDATE}"
     more = found.before + len(found.messages) - len(shown)
     before = f"({count(more, 'message')} before these)\n" if more else ""
-    # Who saw a part of a session has not seen it.
+    # A caller that saw a part of a session has not seen the whole.
     part = replace(found, before=more, messages=tuple(shown), summary=summary, seen="")
     return RenderedAnswer(f"{notice}\n\n{told}{before}" + "\n".join(fenced), part)
 
@@ -260,7 +260,7 @@ def _show_dream(desk: ToolContext, given: JSON) -> ToolResult:
 
 
 def _proposal(there: Memory, found: Proposed) -> ToolResult:
-    """What was proposed, with its id where all of it is shown."""
+    """Return the proposal, with its id if it is shown whole."""
     left, parts = _PROPOSAL, list[str]()
     steps: list[dict[str, Any]] = []
     for step in found.steps:

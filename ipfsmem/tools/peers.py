@@ -1,4 +1,4 @@
-"""The tools that agents of other programs know, over the same memory: facts with a category, facts of a session, values by key.
+"""The tools of other programs' agents, over the same vault: facts with a category, facts of a session, values by key.
 
 Shapes are those of Infraware (`save_memory`, `save_session_context`) and LibreFang (`memory_store`, `memory_recall`,
 `memory_list`), each with `scope` in addition. They write ordinary memories. Unlike in the original, a value that this session

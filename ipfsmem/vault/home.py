@@ -1,4 +1,4 @@
-"""The home: the folder of vaults on this device, with their clock and randomness."""
+"""The home folder: the folder of vaults on this device, with their clock and randomness."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_fast_commands_import_few_modules(tmp_path: Path, arguments: list[str]) 
     assert done.stdout.splitlines()[-1] == "HEAVY"
 
 
-def test_a_wrong_name_gets_the_right_one(bare: Cli) -> None:
+def test_unknown_command_suggests_a_similar_one(bare: Cli) -> None:
     assert "did you mean 'read'?" in bare.fails(2, "reed").err
     bare.fails(2, "xyzzy")
 

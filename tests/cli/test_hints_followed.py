@@ -710,7 +710,7 @@ ELSEWHERE = {
     "Try again when it is done. When no git runs, remove that file.": "tests/unit/files/test_repositories.py::test_an_id_waits_for_git",
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the vault again. Use another wallet, or make the vault without a wallet and keep its recovery phrase.": "tests/unit/wallet/test_message.py::test_sign_twice",
     "Leave `ttl` out, or delete the item when its time is over.": "tests/unit/adapters/test_langgraph_store.py::test_time_to_live_is_refused",
-    "Install it with: pip install 'ipfsmem[VALUE]'": "tests/unit/adapters/test_memory_tool.py::test_without_the_package_the_extra_is_named",
+    "Install it with: pip install 'ipfsmem[VALUE]'": "tests/unit/adapters/test_memory_tool.py::test_missing_package_error_names_the_extra",
     "Pass the whole id.": "tests/cli/test_cli_revoke.py::test_revoke_by_label_like_an_id_prefix_does_not_match_the_id",
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_admin_cannot_date_an_enrolment_beyond_the_change_of_a_root",
     "Open it again (in Python: Memory.load).": "tests/unit/test_wrong_calls.py::test_a_closed_memory_is_opened_again_as_its_hint_says",

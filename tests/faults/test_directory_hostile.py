@@ -130,7 +130,7 @@ def test_a_link_in_place_of_a_folder_leads_nowhere(tmp_path: Path, place: str) -
 
 
 @pytest.mark.parametrize("place", ["packs", "pins", "names"])
-def test_a_link_that_appears_between_two_steps(
+def test_link_created_between_two_steps_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """The folder is swapped for a link while a file in it is being made: that file appears where it was begun."""

@@ -169,7 +169,7 @@ def test_imported_messages_are_all_shown_before_they_are_approved(tmp_path: Path
         assert not other.sessions.told("talk").pending
 
 
-def test_a_damaged_session_is_named_beside_the_others_and_forgotten(
+def test_damaged_session_is_shown_and_can_be_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.toml"

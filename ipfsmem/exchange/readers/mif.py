@@ -1,7 +1,7 @@
 """MIF 2.0, the Memory Interchange Format of shodh: a JSON document with `mif_version` and `memories`.
 
-Data of a memory besides its text (entities, relations to others, not embeddings) is kept as its further data. The document's
-knowledge graph is counted and skipped.
+Other data of a memory (entities and relations, not embeddings) goes to its `extra`. The document's knowledge graph is
+counted and skipped.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Final
 
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 
-#: Credentials in an address, in whatever a program or a server says.
+#: Credentials in an address, in messages of programs and servers.
 _SECRET: Final = re.compile(r"(?<=//)[^/\s@]*@")
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
 _LINE_MAX: Final = 200
@@ -20,7 +20,7 @@ OTHER_HINT: Final = (
 )
 OLD_HINT: Final = "Install git 2.32 or newer."
 RULES_HINT: Final = "Exempt the branch from the rules, or name another one: git:ADDRESS#branch."
-#: Words of a message in lower case, whether the failure is permanent, what we say, and the next step.
+#: Phrases of a message in lower case, whether the failure is permanent, our message, and the next step.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
     (
         ("host key verification failed",),
@@ -49,8 +49,8 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
     (
         ("out of memory", "cannot allocate memory", "over limit"),
         False,
-        "what the host sent needs more memory than git may use",
-        "Free memory on this device. If there is enough, look who else writes to this repository.",
+        "the data of the host needs more memory than git may use",
+        "Free memory on this device. If there is enough, check who else writes to this repository.",
     ),
     (
         ("marked as read only", "deploy key", "is read-only", "read only", "not allowed to push", "write access to repository not granted"),
@@ -119,7 +119,7 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
     (("unknown option", "unknown switch"), True, "the git program is too old", OLD_HINT),
 )  # fmt: skip
 
-#: What git says of its own repository when that is damaged.
+#: Phrases of git's messages about a damaged repository.
 _LOCAL: Final = (
     "loose object", "object file", "is corrupt", "bad object", "unable to read ", "missing blob", "missing tree",
     "missing commit", "unable to parse", "invalid object", "bad tree object", "failed to read object", "packfile", "pack has",
@@ -127,7 +127,7 @@ _LOCAL: Final = (
     "inflate: data stream error", "unknown repository extension", "bad signature", "no such ref", "reference broken", "bad ref",
     "bad shallow line",
 )  # fmt: skip
-#: What git says when this device is in the way, and not the repository: nothing is deleted for it.
+#: Phrases of git's messages about this device, such as a full disk: they never lead to a deletion.
 _DEVICE: Final = (
     "no space left", "disk quota", "permission denied", "read-only file system", "too many open files", "resource temporarily",
     "cannot fork", "out of memory", "cannot allocate", "over limit", "input/output error", ": not found", "unable to create thread",
@@ -161,8 +161,8 @@ def is_of_device(said: str) -> bool:
 
 
 def local_failure(stderr: str) -> str:
-    """Return what a command that spoke to a host said of objects or files, or "". They are on this device, or in a repository at a
-    path or behind ssh, whose messages look the same."""
+    """Return the message of a command about objects or files, or "". They are on this device, or in a repository at a path or behind
+    ssh, whose messages look the same."""
     own = [line for line in stderr.splitlines() if not line.lower().startswith("remote:")]
     found = [line for line in own if any(word in line.lower() for word in _LOCAL)]
     return last_line(([line for line in own if is_of_device(line)] or found)[0]) if found else ""

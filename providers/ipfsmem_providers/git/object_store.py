@@ -37,7 +37,7 @@ _HEADS_MAX: Final = 256 * 1024 * 1024
 
 
 class BranchChanges:
-    """What one commit puts and removes: paths below the root."""
+    """The changes of one commit: paths below the root."""
 
     def __init__(self) -> None:
         self.puts: dict[str, bytes | TreeEntry] = {}
@@ -56,7 +56,7 @@ class BranchChanges:
         return sorted((gone & there) - self.puts.keys())
 
 
-#: What a pack has: the object id of its file, and that of the note of its damaged blocks, or "".
+#: The data of a pack: the object id of its file, and that of the note of its damaged blocks, or "".
 PackState = tuple[str, str]
 
 

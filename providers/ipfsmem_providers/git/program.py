@@ -415,7 +415,7 @@ def _inherited() -> dict[str, str]:
 
 
 class _Kept:
-    """What a program writes to one pipe: at most `most` bytes, of which the `last` are kept."""
+    """The output of a program on one pipe: at most `most` bytes, of which the `last` are kept."""
 
     def __init__(self, most: int, *, last: int | None = None) -> None:
         self._most, self._last = most, last

@@ -89,7 +89,7 @@ def _at(raw: msgspec.Raw, path: Iterable[str]) -> Any:
 
 
 class Unread(msgspec.Struct):
-    """What one listing omitted, or showed in unreadable form."""
+    """Entries that one listing omitted or garbled."""
 
     entries: list[str] = []  #: ids or beginnings of the entries
     hidden: int = 0  #: entries counted but not shown

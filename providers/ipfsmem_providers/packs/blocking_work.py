@@ -69,7 +69,7 @@ class _ThreadWork(Generic[T]):
         self.cancelled = False
         #: Whether the loop gave this work up, because it made no progress.
         self._abandoned = False
-        #: What the thread waits for in the loop, and the same for the loop while it may be cancelled.
+        #: The event in the loop that the thread waits for, and the same for the loop while it may be cancelled.
         self._in_loop: Future[Any] | None = None
         self._task: asyncio.Task[Any] | None = None
         self.result: T

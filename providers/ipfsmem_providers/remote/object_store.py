@@ -30,7 +30,7 @@ V = TypeVar("V")
 
 #: The folders inside a shared folder.
 STORE_NAMES: Final = ("packs", "pins", "names")
-#: What unfinished files begin with, as in a shared folder.
+#: The prefix of unfinished files, as in a shared folder.
 TEMPORARY: Final = ".new-"
 #: A file of up to this many bytes is read whole into memory; a larger one part by part.
 WHOLE_MAX: Final = 24 * 1024 * 1024

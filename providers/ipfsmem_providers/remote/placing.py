@@ -23,7 +23,7 @@ _TIDY_SECONDS: Final = 10.0
 
 
 class PathEntry(NamedTuple):
-    """What has a path."""
+    """The state of a path."""
 
     is_folder: bool  #: or whatever else is not a file
     size: int | None  #: bytes

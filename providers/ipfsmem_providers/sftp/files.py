@@ -88,11 +88,11 @@ class SftpFiles(PlacedFiles):
         #: When the host was last heard on this connection.
         self._heard = 0.0
         self._connecting = PerLoop(asyncio.Lock)
-        #: When and why the last attempt to connect failed: who waited for it fails as well.
+        #: Time and reason of the last failed connection; calls that waited for it fail too.
         self._failure: tuple[float, ProviderError] | None = None
         #: Unfinished files of lost connections.
         self._leftovers: list[str] = []
-        #: Folders of a vault that were seen: one that is gone then is not an empty one.
+        #: Known folders of a vault: a missing one was removed, and is not merely empty.
         self._seen: set[str] = set()
 
     # -- RemoteFiles ---------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class SftpFiles(PlacedFiles):
                             raise ProviderRefused(f"{self.where} sent a list of files that is too large")
                         has_itself = has_itself or name == b"."
                         self._add(files, others, name, found)
-        if not has_itself:  # some servers leave out what they may not look at, and so do others with this one
+        if not has_itself:  # some servers omit unreadable entries, this one included
             reply = await self._one(channel, packets.STAT, packets.text(f"{self._path(folder)}/."))
             if reply.kind == packets.STATUS and packets.status(reply)[0] in _ABSENT:
                 # This server has no such name, or the folder went away while it was listed.
@@ -157,7 +157,7 @@ class SftpFiles(PlacedFiles):
         try:
             text = name.decode()
         except UnicodeDecodeError:
-            return  # of no use here
+            return  # not needed
         if text in ("", ".", "..") or "/" in text or "\0" in text:
             return
         if found.size is None or not found.is_file:
@@ -288,12 +288,14 @@ class SftpFiles(PlacedFiles):
                 flushes = []
             replies = await self._all(channel, chain(writes, flushes), len(data))
             if flushes and packets.status(replies[-1])[0] == packets.UNSUPPORTED:
-                replies.pop()  # the disk there cannot
+                replies.pop()  # the server's disk does not support it
             for reply in replies:
                 self._done(reply, what, path)
         for closing in closings:  # some servers learn only now that a disk is full
             self._done(await self._reply(channel, closing, len(data)), what, path)
-        found = self._found(await self._stat(channel, temporary), path)  # others know the size only now
+        found = self._found(
+            await self._stat(channel, temporary), path
+        )  # some servers report the size only now
         if found is None or found.size != len(data):
             size = found.size if found is not None else None
             raise ProviderUnavailable(f"{self.where} stored {size or 0} of {len(data)} bytes of {path}")
@@ -315,7 +317,7 @@ class SftpFiles(PlacedFiles):
         await self._run(lambda channel: self._flush(channel, self._path(folder)))
 
     async def _flush(self, channel: Channel, folder: str) -> None:
-        """Flush a folder, if the server opens it like a file and does that."""
+        """Flush a folder, if the server supports that."""
         if _FSYNC not in self._extensions or self._lost_flushes >= _LOST_FLUSHES:
             return
         try:
@@ -453,7 +455,7 @@ class SftpFiles(PlacedFiles):
         await self._flush(channel, self._at.path)
 
     async def _made(self, channel: Channel, path: str) -> None:
-        """Create a folder that may be there."""
+        """Create a folder unless it exists."""
         reply = await self._one(channel, packets.MKDIR, packets.making(path))
         if packets.status(reply)[0] != packets.OK and not await self._is_folder(channel, path):
             self._done(reply, f"create {path}", path)
@@ -583,7 +585,7 @@ class SftpFiles(PlacedFiles):
                     self._heard = self.monotonic()
         finally:
             waiting.cancel()
-        if began - self._heard > _IDLE_SECONDS:  # this machine slept, or changed its network
+        if began - self._heard > _IDLE_SECONDS:  # the machine was asleep or changed networks
             channel.kill()
             raise ConnectionLost(f"{self.where}: the idle connection does not answer", hint="Sync again.")
         raise self._silent(channel, patience)
@@ -645,7 +647,7 @@ class SftpFiles(PlacedFiles):
                 task.cancel()
                 await asyncio.wait([task])
             if not task.cancelled():
-                task.exception()  # nobody else asks for it
+                task.exception()  # mark the error as retrieved
             del task  # its error holds this frame, and so the provider
 
     async def _connected(self) -> Channel:
@@ -690,7 +692,7 @@ class SftpFiles(PlacedFiles):
 
 
 class _Failed(ProviderUnavailable):
-    """The server says that it failed, not why."""
+    """The server reported a failure without a reason."""
 
 
 class _NotConnected(ProviderUnavailable):

@@ -28,14 +28,14 @@ class BadPacket(Exception):
 
 
 class Reply(NamedTuple):
-    """What a server answers to one request: the type of the packet, and all behind its number."""
+    """The reply to one request: the type of the packet, and the bytes after its number."""
 
     kind: int
     body: bytes
 
 
 class Attributes(NamedTuple):
-    """What a server tells of a file; None where it does not."""
+    """Attributes of a file; None for those that the server omits."""
 
     size: int | None
     modified: int | None  #: seconds since 1970 UTC

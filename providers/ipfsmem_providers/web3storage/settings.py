@@ -30,7 +30,7 @@ _SHARD_LEAST: Final = 4096
 
 
 def service_url(rest: str, settings: Mapping[str, Any]) -> str:
-    """Return the URL of the service. ConfigError for a bad one, or that of a service that ended."""
+    """Return the URL of the service. Raises ConfigError for an invalid URL, or the URL of a service that was shut down."""
     token = setting(settings, "WEB3_STORAGE_TOKEN")
     try:
         url = URL(rest)

@@ -41,7 +41,7 @@ _MOMENT: Final = 15.0
 
 
 class IndexKind(enum.Enum):
-    """What an index describes: one small shard, large shards, or small ones that were merged and serve older roots.
+    """The subject of an index: one small shard, large shards, or small ones that were merged and serve older roots.
 
     The mark of a small shard's index names the shard. The mark of a merged index names that index, since the
     indexes it replaces are listed next to it: gateways know those, and they are removed with it.

@@ -45,7 +45,7 @@ _PROPFIND: Final = (
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 #: Statuses of a server or proxy that does not know WebDAV at this address.
 _NO_DAV: Final = frozenset((405, 501))
-#: What a server answers that renamed something.
+#: Statuses of a successful rename.
 _MOVED: Final = frozenset((201, 204))
 _BAD_GATEWAY: Final = 502
 _LOCKED: Final = 423

@@ -322,7 +322,7 @@ def _instant() -> Any:
     return datetime(2026, 11, 23, tzinfo=UTC)
 
 
-def test_without_the_package_the_extra_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph.store.base", None)
     monkeypatch.delitem(sys.modules, "ipfsmem.adapters.langgraph_store", raising=False)
     with pytest.raises(UsageError, match="needs the extra langgraph"):

@@ -620,7 +620,7 @@ def test_a_long_list_is_cut_and_says_so(memory: Memory, monkeypatch: pytest.Monk
     assert said.count("\n") == 12 and "There may be more" in said
 
 
-def test_without_the_package_the_extra_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic.tools", None)
     monkeypatch.delitem(sys.modules, "ipfsmem.adapters.anthropic_tool", raising=False)
     with pytest.raises(UsageError, match="needs the extra anthropic") as caught:

@@ -100,7 +100,7 @@ def test_a_memory_that_cannot_be_opened_says_so_to_the_model(package: ModuleType
     assert answers[0][1] == "failed" and "is closed" in answers[0][2]
 
 
-def test_without_the_package_the_extra_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     with pytest.raises(UsageError, match="needs the extra pydantic-ai"):
         toolset(memory)

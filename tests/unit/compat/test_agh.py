@@ -78,7 +78,7 @@ def test_an_overwritten_or_deleted_file_stays_in_the_history() -> None:
         assert memory.facts.restore("review-style").text == "New text."
 
 
-def test_a_file_in_both_scopes_asks_for_one() -> None:
+def test_file_in_both_scopes_is_ambiguous() -> None:
     with Memory.load("alex", "none") as memory:
         for scope in ("global", "workspace"):
             said(memory, "memory_write", **STYLE, scope=scope)

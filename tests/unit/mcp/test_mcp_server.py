@@ -268,8 +268,8 @@ def test_prompts(memory: Memory, era: str) -> None:
     play(work)
 
 
-def test_changes_are_told_to_who_subscribed(memory: Memory) -> None:
-    """Also those that are made beside the server, in both eras of the protocol."""
+def test_subscribers_are_notified_of_changes(memory: Memory) -> None:
+    """Changes of other processes too, in both versions of the protocol."""
     from ipfsmem.mcp.running import watch
 
     memory.write("role", "one")

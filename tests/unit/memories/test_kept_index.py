@@ -742,7 +742,7 @@ def test_recall_after_session_start_finds_changes_of_another_process(tmp_path: P
 def test_session_start_lists_equal_priorities_newest_first_in_both_ways(
     tmp_path: Path,
 ) -> None:
-    """Of several headers that are worth the same, in the order in which they were written, also of those written since."""
+    """Memories of equal priority keep the order of writing, also those written after the index was stored."""
     heads = [{}, {"decay": "30d"}, {"decay": "never"}, {"confidence": "1"}]
     with Memory.load("alex", "local", home=tmp_path) as memory:
         for n in range(60):

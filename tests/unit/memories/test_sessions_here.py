@@ -185,7 +185,7 @@ def test_scope_forgotten_elsewhere_takes_its_local_sessions_along(tmp_path: Path
     assert b.scope("work").sessions.known() == []
 
 
-def test_every_export_names_the_sessions_that_are_kept_here_only(tmp_path: Path) -> None:
+def test_export_names_omitted_local_sessions(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.write("tone", "Brief.")
         work = memory.scope("work")

@@ -44,7 +44,7 @@ def test_same_signature_and_same_signer(monkeypatch: pytest.MonkeyPatch, i: int)
     ("r", "s"), [(5, 1), (ORDER - 1, ORDER // 2), (1, ORDER // 2), (2, 3), (4, 4), (9, 9)]
 )
 @pytest.mark.parametrize("parity", [0, 1])
-def test_same_verdict_where_there_may_be_no_key(
+def test_recovery_without_a_key_has_the_same_verdict(
     monkeypatch: pytest.MonkeyPatch, parity: int, r: int, s: int
 ) -> None:
     _both(monkeypatch, recover_account, parity, r, s, sha256(b"text").digest())
