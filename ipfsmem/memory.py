@@ -263,7 +263,7 @@ class Memory(MemoryMethods):
 
     @property
     def unlisted(self) -> str:
-        """Why the wallet's vault `default` on this device does not list the vault that was just created or brought back;
+        """Why the wallet's vault `default` on this device does not list the vault that was just created or restored;
         empty if it does, or need not."""
         return self._origin.unlisted
 

@@ -699,7 +699,7 @@ class SessionMethods:
         Args:
             query: A question or a few words.
             limit: Maximum number of results.
-            tz: Time zone of days in the question, such as America/Los_Angeles; that of the machine without one.
+            tz: Time zone of days in the question, such as America/Los_Angeles; default: that of the machine.
 
         Raises:
             UsageError: the question is empty, or the time zone is unknown.

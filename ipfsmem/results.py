@@ -703,7 +703,7 @@ class Forked(Answer, frozen=True, kw_only=True):
 
 
 class Begun(Answer, frozen=True, kw_only=True):
-    """A vault that was created, or with `restored` brought back.
+    """A vault that was created or, with `restored`, restored.
 
     `recovery_words`: the recovery phrase, returned only once; `keystore`: file of a wallet that was created.
     """
@@ -771,7 +771,7 @@ class Begun(Answer, frozen=True, kw_only=True):
 
 
 class Recovered(Answer, frozen=True, kw_only=True):
-    """A vault that was brought back, the sync, further vaults of its wallet, and warnings for its owner."""
+    """A vault that was restored, the sync, further vaults of its wallet, and warnings for its owner."""
 
     status: Status
     sync: SyncReport | None

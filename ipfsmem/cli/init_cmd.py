@@ -96,7 +96,7 @@ _MADE = "the vault is created, on this device only until ipfsmem sync"
 )
 @acting_as("cli")
 def command(context: CommandContext, request: InitRequest) -> None:
-    """Create a vault on this device, or bring back the vault that the wallet already has.
+    """Create a vault on this device, or restore the vault that the wallet already has.
 
     If the provider has a vault of the wallet, `init` brings that one back. If the provider cannot be
     opened or reached, nothing is created. If it is uncertain whether the wallet has a vault there,

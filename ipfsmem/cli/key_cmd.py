@@ -69,7 +69,7 @@ def passphrase_command(
 )
 def vaults_command(context: CommandContext, add: str | None, key_number: int | None) -> None:
     """List the further vaults of this vault's wallet. The vault `default` stores their names, encrypted, so
-    that you find them after bringing back that one. Each needs one more signature: `ipfsmem recover
+    that you find them after you restore it. Each needs one more signature: `ipfsmem recover
     --vault NAME --wallet FILE`.
     """
     if key_number is not None and add is None:

@@ -133,9 +133,7 @@ def _mend_one(words: list[str]) -> None:
         show_default=False,
     ).strip()
     if not answer:
-        raise PassphraseError(
-            "the recovery phrase has a wrong checksum, and nothing was brought back", hint=""
-        )
+        raise PassphraseError("the recovery phrase has a wrong checksum, and nothing was restored", hint="")
     if answer.lower() == "show":
         click.echo(sheet(words), err=True)
     elif answer.isdigit() and 1 <= int(answer) <= WORD_COUNT:

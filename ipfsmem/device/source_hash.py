@@ -1,4 +1,4 @@
-"""A hash of the source code of modules, stored next to their cached results.
+"""A hash of the source code of modules, stored with their cached results.
 
 When an update changes that code, the hash differs and the results are computed again, without a version number to maintain.
 """

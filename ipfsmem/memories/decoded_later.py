@@ -1,4 +1,4 @@
-"""A table stored in MessagePack, each entry decoded on first access: a question needs ten of ten thousand."""
+"""A table stored in MessagePack, each entry decoded on first access: a recall needs ten of ten thousand."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def readable_file(data: bytes) -> MemoryFile:
 
 
 def place_of(scope: str, key: str) -> str:
-    """Return a memory in a person's words: `key`, or `scope/key`."""
+    """Return the displayed name of a memory: `key`, or `scope/key`."""
     return f"{scope}/{key}" if scope else key
 
 

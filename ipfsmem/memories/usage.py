@@ -1,4 +1,4 @@
-"""Usage and cost of models: events of the timeline, added up.
+"""Usage and cost of models: totals of timeline events.
 
 An event of the type `usage` has agent, provider, model, tokens in and out, and the cost in millionths of a US dollar. Any writer
 of events may write these, so sums are records, not a bill.

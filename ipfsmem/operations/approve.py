@@ -1,4 +1,4 @@
-"""The operation `approve`: a person's word that texts of others are their own from now on."""
+"""The operation `approve`: release pending texts of others to agents."""
 
 from __future__ import annotations
 

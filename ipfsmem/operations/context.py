@@ -1,4 +1,4 @@
-"""The operation `context`: what a model is given at the start of a session, or before a prompt."""
+"""The operation `context`: the text for a model at the start of a session, or before a prompt."""
 
 from __future__ import annotations
 

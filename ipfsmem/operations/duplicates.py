@@ -1,4 +1,4 @@
-"""The operation `duplicates`: memories that say nearly the same."""
+"""The operation `duplicates`: memories with nearly the same content."""
 
 from __future__ import annotations
 

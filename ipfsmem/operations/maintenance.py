@@ -1,4 +1,4 @@
-"""The operations on the files of this device: the index of recall, and the room that can be freed."""
+"""The operations on the files of this device: the index of recall, and reclaiming disk space."""
 
 from __future__ import annotations
 

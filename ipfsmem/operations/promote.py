@@ -1,4 +1,4 @@
-"""The operation `promote`: a person's own text goes from one scope to another."""
+"""The operation `promote`: move or copy a person's own text from one scope to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operation `resolve`: one text in place of all texts of a conflict."""
+"""The operation `resolve`: replace all texts of a conflict with one."""
 
 from __future__ import annotations
 

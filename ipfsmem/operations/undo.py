@@ -1,4 +1,4 @@
-"""The operation `undo`: take back the last change of this device."""
+"""The operation `undo`: undo the last change of this device."""
 
 from __future__ import annotations
 

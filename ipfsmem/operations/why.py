@@ -1,4 +1,4 @@
-"""The operation `why`: the rank of one memory for a question, and the reason."""
+"""The operation `why`: explain the rank of one memory for a question."""
 
 from __future__ import annotations
 

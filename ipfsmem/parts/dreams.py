@@ -1,4 +1,4 @@
-"""The running of a dream: one process at a time, with notes of how it went, until somebody aborts it; and whether one is due."""
+"""Run dreams: one process at a time, with recorded progress, until done or aborted; and decide whether one is due."""
 
 from __future__ import annotations
 

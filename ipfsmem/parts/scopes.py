@@ -1,4 +1,4 @@
-"""`memory.scopes`: the named parts of one vault, made, called something, found to be another, forgotten and brought back."""
+"""`memory.scopes`: the scopes of a vault: create, rename, redirect, forget and restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record what models were used for and what it cost."""
+"""Record uses of models and their cost."""
 
 from __future__ import annotations
 

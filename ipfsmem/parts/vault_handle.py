@@ -1,4 +1,4 @@
-"""What all parts of one open memory share: its replica, its texts, its working copies, and who is told of changes.
+"""Shared state of one open vault: its replica, memories, linked folders, and listeners for changes.
 
 Nothing here talks to a provider; that is `parts.syncing`.
 """

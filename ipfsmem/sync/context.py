@@ -64,7 +64,7 @@ class SyncContext:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
         self.notices = notices
-        #: The time-bounded ones of `providers`, as members of the run; None when each is waited for.
+        #: `providers` with a time limit each; None if the sync waits for every provider.
         self.company = company
         self.providers = providers
         self.not_opened = not_opened
@@ -88,7 +88,7 @@ class SyncContext:
         return ""
 
     def no_ring_error(self) -> NoVaultError:
-        """Return the error for a vault that was found, and of which this sync found nothing."""
+        """Return the error for a known vault of which this sync found no version."""
         doubt = "it was found there, and is not shown any more"
         return NoVaultError(
             f"no vault of this wallet or recovery phrase was read at {self.where}, but the search was incomplete: {doubt}",

@@ -1,7 +1,8 @@
 """Further tools: facts with their history, sessions, ways in the graph, dreams, usage.
 
-They are offered to who asks for them. What stands there is replaced only with the `seen` of an answer, or the id of a proposal that was
-shown whole; but `add_fact` may put a fact in the place of one that says less, which its history keeps. What is taken away here can be brought back. What is out of sight on a device is for the person alone.
+Offered on request only. A text is replaced only with the `seen` of an answer, or the id of a proposal that was shown whole;
+`add_fact` may replace a less complete fact, which stays in its history. Deletions can be undone. Hidden memories are not
+shown to models.
 """
 
 from __future__ import annotations

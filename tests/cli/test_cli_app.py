@@ -117,7 +117,7 @@ def test_errors_as_json_go_to_stderr(cli: Cli) -> None:
     assert cli("read", "--json").error["kind"] == "UsageError"
 
 
-def test_options_may_stand_before_the_command(cli: Cli, tmp_path: Path) -> None:
+def test_options_before_the_command_are_accepted(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "a", "--body", "x")
     assert [item["key"] for item in cli.ok("--json", "list").json["memories"]] == ["a"]
     cli.fails(4, "--home", str(tmp_path / "elsewhere"), "list")

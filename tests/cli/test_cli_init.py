@@ -748,7 +748,7 @@ def test_where_it_is_not_certain_a_new_memory_takes_a_word(
         assert device.ok("read", "role", "--body").out == "pilot\n"
 
 
-def test_a_public_memory_is_brought_back_as_one_only_when_that_is_said(
+def test_public_vault_is_restored_only_with_consent(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the command line: the error shows both kinds, and a restored public memory asks before it publishes."""

@@ -22,5 +22,5 @@ def show(db: Connection, marks: Iterable[bytes]) -> None:
 
 
 def rows(db: Connection) -> Iterator[tuple[bytes, bytes]]:
-    """Yield mark and row of all."""
+    """Yield mark and row of every hidden text."""
     yield from db.execute("SELECT mark, row FROM hidden")

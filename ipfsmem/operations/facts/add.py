@@ -1,4 +1,4 @@
-"""The operation `facts.add`: remember one sentence."""
+"""The operation `facts.add`: add one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations on facts share: the facts of a call, a kind, and the text that a caller was shown."""
+"""Shared code of the operations on facts: the facts of a call, a kind, and the text that a caller was shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations on the graph share: entities and relations as answers, the name of an entity, and the graph of a call."""
+"""Shared code of the operations on the graph: entities and relations as answers, the name of an entity, and the graph of a call."""
 
 from __future__ import annotations
 

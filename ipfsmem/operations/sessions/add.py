@@ -1,4 +1,4 @@
-"""The operation `sessions.add`: messages at the end of a session."""
+"""The operation `sessions.add`: append messages to a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operation `sessions.approve`: a person's word that the imported messages of a session are their own."""
+"""The operation `sessions.approve`: release the imported messages of a session to agents."""
 
 from __future__ import annotations
 

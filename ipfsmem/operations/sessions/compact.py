@@ -1,4 +1,4 @@
-"""The operation `sessions.compact`: a summary stands for the older messages when a session is resumed."""
+"""The operation `sessions.compact`: replace the older messages of a session with a summary when it is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operation `sessions.create`: begin a session, with a title or without one."""
+"""The operation `sessions.create`: create a session, with an optional title."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operation `sessions.info`: what one session is, without its messages."""
+"""The operation `sessions.info`: title, size and dates of a session, without its messages."""
 
 from __future__ import annotations
 

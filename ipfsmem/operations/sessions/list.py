@@ -1,4 +1,4 @@
-"""The operation `sessions.list`: the sessions with title, size and the beginning of what was said last."""
+"""The operation `sessions.list`: the sessions with title, size and the beginning of the last message."""
 
 from __future__ import annotations
 

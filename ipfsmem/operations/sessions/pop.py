@@ -1,4 +1,4 @@
-"""The operation `sessions.pop`: take the last message of a session away."""
+"""The operation `sessions.pop`: remove the last message of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operation `sessions.resume`: the messages with which an agent goes on."""
+"""The operation `sessions.resume`: the messages with which an agent continues."""
 
 from __future__ import annotations
 

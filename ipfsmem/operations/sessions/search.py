@@ -45,7 +45,7 @@ def search(
         Meta(
             min_length=1,
             max_length=64,
-            description="Time zone of days in the question, such as America/Los_Angeles; that of the machine without one.",
+            description="Time zone of days in the question, such as America/Los_Angeles; default: that of the machine.",
         ),
         Http(query=True),
         Except(("cli",)),

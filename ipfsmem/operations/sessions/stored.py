@@ -1,4 +1,4 @@
-"""What the operations on sessions share: the name of a session as an argument, and its messages."""
+"""Shared code of the operations on sessions: the name of a session as an argument, and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations on model usage share: the days as arguments, and the recorded uses."""
+"""Shared code of the operations on model usage: the days as arguments, and the recorded uses."""
 
 from __future__ import annotations
 

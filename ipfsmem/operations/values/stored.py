@@ -1,4 +1,4 @@
-"""What the operations on values share: a key, a level, the `seen` of a value, and the values of a call."""
+"""Shared code of the operations on values: a key, a level, the `seen` of a value, and the values of a call."""
 
 from __future__ import annotations
 
