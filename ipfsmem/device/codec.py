@@ -6,10 +6,9 @@ which key seals.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
@@ -20,7 +19,6 @@ from ipfsmem.errors import OpenError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, deflate_if_smaller
 
-T = TypeVar("T")
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -177,10 +175,12 @@ class SealedCodec:
         with one id: then both are tried.)"""
         return self._by_id.get(ek, [])
 
-    def _tried(self, ek: str, look: Callable[[Sealer], T]) -> T:
-        for sealer in self.sealers(ek):
-            with contextlib.suppress(OpenError):
-                return look(sealer)
+    def _opened(self, kind: int, context: str, ek: str, stored: bytes) -> bytes:
+        for sealer in self._by_id.get(ek, ()):
+            try:
+                return sealer.open(kind, context, stored)
+            except OpenError:
+                continue
         raise OpenError
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
@@ -216,7 +216,7 @@ class SealedCodec:
         if not ek:
             return self.open_row(stored)
         kind, context = body_kind(name)
-        return self._tried(ek, lambda sealer: sealer.open(kind, context, stored))
+        return self._opened(kind, context, ek, stored)
 
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """Seal a state node."""
@@ -228,7 +228,7 @@ class SealedCodec:
         """Open the JSON of a sealed state node."""
         if not ek:
             return self.open_row(stored)
-        return self._tried(ek, lambda sealer: sealer.open(STATE_NODE, prefix, stored))
+        return self._opened(STATE_NODE, prefix, ek, stored)
 
     def seal_row(self, row: bytes) -> bytes:
         """Seal a row under this device's own key, as rows never leave the device."""

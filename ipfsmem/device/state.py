@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import SEGMENT, SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import StateTree, TreeNode, empty_tree, name_digits, open_tree
-from ipfsmem.causal.value import DeviceCounter, Entry, Loc, Value, decode_entry, encode_entry
+from ipfsmem.causal.value import DeviceCounter, Entry, Loc, Value, decode_entry, encode_entry, hash32
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import DAMAGED_HINT, DatabaseDamagedError, blob, damaged, not_found_again
 from ipfsmem.device.database import Database
@@ -115,6 +115,8 @@ _ROW = 1_000
 #: after an import cost each process 50 ms.
 _LONG_ROWS = 512
 _LONG_BYTES = 512 * 1024
+#: Maximum bytes of a block that is read together with others.
+_NEAR = 64 * 1024
 _GONE = msgspec.Raw(b"null")
 _NO_VALUES: Mapping[str, bytes] = {}
 
@@ -432,25 +434,44 @@ class StateStore:
         """Return the body of a value, checked against its hash; None if it is not on this device."""
         if value.body is None or value.loc is None:
             return None
-        return self.open_located(name, value.loc, lambda body: sha256(body).hexdigest() == value.body)
+        return _if_right(self.open_located(name, value.loc), value)
+
+    def bodies(self, wanted: Iterable[Value]) -> Callable[[str, Value], bytes | None]:
+        """Return `body` for these values: their blocks are read now, in one statement, except for long ones."""
+        from ipfsmem.device.bulk import read_blocks  # a read of one memory does not need it
+
+        near = [value.loc.sha for value in wanted if value.loc is not None and value.loc.size <= _NEAR]
+        blocks = read_blocks(self.db, map(bytes.fromhex, near))
+
+        def body(name: str, value: Value) -> bytes | None:
+            if value.body is None or value.loc is None:
+                return None
+            stored = blocks.get(bytes.fromhex(value.loc.sha))
+            if stored is None:
+                return self.body(name, value)
+            return _if_right(self._opened(name, value.loc, stored), value)
+
+        return body
 
     def base(self, name: str, value: Value) -> bytes | None:
         """Return the first base of a value, checked against its hash; None if it has none, or it is not on this device."""
         if value.base is None or not value.b:
             return None
-        return self.open_located(name, value.base, lambda body: sha256(body).hexdigest()[:32] == value.b[0])
+        body = self.open_located(name, value.base)
+        return body if body is not None and hash32(sha256(body).hexdigest()) == value.b[0] else None
 
-    def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
-        """Return the object at a location if it is here and intact, and `right` accepts it; otherwise None."""
-        stored = self.db.block(bytes.fromhex(loc.sha))
+    def open_located(self, name: str, loc: Loc) -> bytes | None:
+        """Return the object at a location if it is here and intact, otherwise None. Its hash is not compared."""
+        return self._opened(name, loc, self.db.block(bytes.fromhex(loc.sha)))
+
+    def _opened(self, name: str, loc: Loc, stored: bytes | None) -> bytes | None:
         if stored is None or len(stored) != loc.size:
             self.db.check_order()
             return None
         try:
-            body = self.codec.open_body(name, loc.ek, stored)
+            return self.codec.open_body(name, loc.ek, stored)
         except (OpenError, FormatError):
             return None
-        return body if right(body) else None
 
     # -- changing ----------------------------------------------------------------------------------------------
 
@@ -632,6 +653,10 @@ def read_top(codec: Codec, state: bytes) -> bytes:
 def read_frame(codec: Codec, state: bytes) -> StateHeader:
     """Return the frame of a stored state. Raises ValueError, FormatError, OpenError."""
     return _state_decoder.decode(codec.open_row(state)).f
+
+
+def _if_right(body: bytes | None, value: Value) -> bytes | None:
+    return body if body is not None and sha256(body).hexdigest() == value.body else None
 
 
 def _holds_many(text: bytes) -> bool:

@@ -416,7 +416,7 @@ def seal_entry(replica: Replica, name: str, entry: Entry) -> tuple[Entry, list[t
         changed = {}
         for field, loc in (("loc", value.loc), ("base", value.base)):
             here = loc is None or loc.ek in names
-            body = None if here or loc is None else replica.store.open_located(name, loc, lambda _: True)
+            body = None if here or loc is None else replica.store.open_located(name, loc)
             if body is not None:
                 ek, stored = codec.seal_body(name, body)
                 digest = sha256(stored)

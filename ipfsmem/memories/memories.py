@@ -83,7 +83,7 @@ class EntryContext:
         self.store = store
         self.change = change
         self.key = key
-        self.name = store.name(key)
+        self.name = memory_entry(key, store.scope)
         #: What the state holds under its name, with the writes of this transaction.
         self.entry: Entry = change.entry(self.name)
         #: The same with the last own text, where others replaced all own ones.
@@ -223,7 +223,8 @@ class MemoryStore:
             # The usual case, for each memory that is read, written or found.
             ((dot, value),) = entry.items()
             if value.kind == LIVE and self.is_own(dot, value.author):
-                return view_of_one(key, dot, value, (body or self.replica.store.body)(self.name(key), value))
+                find = body or self.replica.store.body
+                return view_of_one(key, dot, value, find(memory_entry(key, self.scope), value))
         owned = [self.is_own(dot, value.author) for dot, value in entry.items()]
         if all(owned):
             return view_entry(key, entry, *self._bodies(key, entry, body), merge)
@@ -238,7 +239,7 @@ class MemoryStore:
 
     def entry(self, key: str, entry: Entry | None = None) -> Entry:
         """Return the siblings of a memory, with the last own text if others replaced all own ones (`with_retained_own`)."""
-        name = self.name(key)
+        name = memory_entry(key, self.scope)
         return with_retained_own(
             self.replica, name, self.replica.store.entry(name) if entry is None else entry
         )
@@ -294,7 +295,7 @@ class MemoryStore:
     def read(self, key: str) -> MemoryRecord | None:
         """Return one memory, None if there is none (or it is forgotten). Raises NotFoundError if not fetched."""
         with self.replica.reading():
-            entry = self.entry(check_key(key))
+            entry = self.replica.store.entry(self.checked_name(key))
             return None if self.forgotten() else self.reading_of(key, entry)
 
     def _reading(self, view: KeyView, entry: Entry, file: MemoryFile | None = None) -> MemoryRecord | None:
@@ -314,10 +315,13 @@ class MemoryStore:
             file=file,
         )
 
-    def reading_of(self, key: str, entry: Entry) -> MemoryRecord | None:
-        """Return the shown text of an entry, current or past (inside `reading`). Raises NotFoundError if not fetched."""
+    def reading_of(
+        self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None = None
+    ) -> MemoryRecord | None:
+        """Return the shown text of an entry, current or past (inside `reading`). `body` finds texts, as for `view`. Raises
+        NotFoundError if not fetched."""
         entry = self.entry(key, entry)
-        view = self.view(key, entry)
+        view = self._view_of(key, entry, body)
         if view.data is None and view.not_fetched:
             raise _not_fetched(self.replica, key, view.not_fetched)
         return self._reading(view, entry)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ipfsmem.bundle.timeline import event_line
+from ipfsmem.causal.value import Entry, Value
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.event_entries import KINDS, Kind, Moment
@@ -277,14 +278,21 @@ class _HitReader:
         self._why = explain
         self._joined = include_relations
         self._told: dict[str, EventSource | None] = {}
+        self._part_of = {part.scope: part for part in reversed(parts)}
+        #: The entries of the memories that `read` reads, and what finds their texts.
+        self._entries: dict[str, Entry] = {}
+        self._body: Callable[[str, Value], bytes | None] | None = None
 
     def hit(self, match: Match) -> Hit | None:
         """Return a memory with its text."""
         held = match.held
         assert held is not None
-        part = next(one for one in self.parts if one.scope == held.scope)
+        part = self._part_of[held.scope]
         try:
-            reading = part.reading_of(match.id, part.replica.store.entry(part.name(match.id)))
+            entry = self._entries.get(match.id)
+            if entry is None:
+                entry = part.replica.store.entry(part.name(match.id))
+            reading = part.reading_of(match.id, entry, self._body)
         except NotHereError:
             return None  # missing since the search
         if reading is None or (held.own and not reading.own):
@@ -311,8 +319,17 @@ class _HitReader:
         """Read all of these."""
         of = {one.id: one.moment for one in matches if one.moment is not None}
         self._read_moments(of)
+        store = self.parts[0].replica.store
+        entries = {
+            one.id: store.entry(self._part_of[one.held.scope].name(one.id))
+            for one in matches
+            if one.held is not None
+        }
+        self._entries = entries
+        self._body = store.bodies([value for entry in entries.values() for value in entry.values()])
         for one in matches:
             one.look()
+        self._entries, self._body = {}, None  # later the state may be another
 
     def _read_moments(self, moments: Mapping[str, Moment]) -> None:
         store = self.parts[0].replica.store

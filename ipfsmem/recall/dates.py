@@ -58,7 +58,7 @@ class Days(msgspec.Struct, frozen=True):
 def days_named(question: str, today: date) -> list[Days]:
     """Return the days that a question names. A day outside the calendar matches nothing."""
     text = question.lower()
-    if not any(name in text for name in _NEEDED) and not any(map(str.isdecimal, text)):
+    if not [name for name in _NEEDED if name in text] and not any(map(str.isdecimal, text)):
         return []  # as most questions, without compiling a pattern
     found = [Days(int(one[1]), int(one[2]), int(one[3]) if one[3] else None) for one in _iso.finditer(text)]
     text = _iso.sub(" ", text)

@@ -6,6 +6,7 @@ the rest, so the hits are those of the whole computation.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -504,6 +505,7 @@ def rank(
     """
     having = index.words.having
 
+    @functools.cache
     def having_it(term: str) -> int:
         there = having(term)
         return there if not there or only is None else len(only.intersection(index.words.row(term).numbers))

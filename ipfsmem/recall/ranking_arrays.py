@@ -22,7 +22,7 @@ from ipfsmem.recall.recipe import (
     QueryFeatures,
     RankingWeights,
     best_first,
-    hit_of,
+    hits_of,
     own_weight,
 )
 
@@ -76,7 +76,7 @@ class _Arrays:
         self.before, self.after = np.array(index.before, dtype=np.intp), np.array(index.after, dtype=np.intp)
         self.group_lengths = np.array(index.group_lengths)
         self.sizes, self.marks = np.array(sizes, dtype=np.intp), np.array(marks)
-        self.salience = np.clip(np.nan_to_num(np.array(salience)), 0.0, 1.0)  # NaN is 0, as in `hit_of`
+        self.salience = np.clip(np.nan_to_num(np.array(salience)), 0.0, 1.0)  # NaN is 0, as in `hits_of`
         self.against = np.array(index.words.against)
         #: The day of each last change, 0 for none.
         self.changed = np.array(days, dtype=np.int64)
@@ -399,11 +399,8 @@ class _ArrayRanking:
             [None] * len(numbers) if found[part] is None else found[part].tolist()
             for part in MatchFeatures.__struct_fields__
         ]
-        made = [
-            hit_of(known.index, number, MatchFeatures(*values), self.asked, self.weighed)
-            for number, *values in zip(numbers.tolist(), *rows, strict=True)
-        ]
-        return best_first(made, limit)
+        matches = zip(numbers.tolist(), map(MatchFeatures, *rows), strict=True)
+        return best_first(hits_of(known.index, matches, self.asked, self.weighed), limit)
 
 
 def _summed(rows: Sequence[_PostingArrays], size: int) -> Any:

@@ -6,13 +6,14 @@ Which entries are examined, and how the parts are computed, is in `ranking` and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from ipfsmem.errors import ConfigError
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index, too_long
-from ipfsmem.recall.priority import HALF_LIFE_DAYS, recency
+from ipfsmem.recall.priority import HALF_LIFE_DAYS
 
 #: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people
 #: and of people with agents, `file` on the set of `bench/retrieval_set.py`; salience and recency are chosen, not fitted.
@@ -44,6 +45,9 @@ ROUNDING: Final = 1e-9
 _DIGITS: Final = 10
 #: Parts with negative weights.
 _AGAINST = frozenset({"question", "long"})
+#: The weights of words and meaning together, of an entry of a group and of any other.
+Together = Literal["own", "alone"]
+_TOGETHER: Final[tuple[Together, ...]] = ("own", "alone")
 #: Former parts: settings that name them stay valid, without effect.
 _GONE = frozenset({"before", "length"})
 
@@ -120,37 +124,62 @@ def hit_of(
     index: Index, number: int, found: MatchFeatures, asked: QueryFeatures, weighed: RankingWeights
 ) -> Hit:
     """Return an entry with its score, from its parts."""
-    marks, weights = index.columns.marks[number], weighed.weights
-    is_grouped, has_meaning = bool(marks & GROUPED), found.meaning is not None
-    own = own_weight(weights, "own" if is_grouped else "alone", has_meaning)
-    dated = "date" if is_grouped else "day"
-    parts = {"words": own * found.words, "cover": found.cover, dated: float(number in asked.dated)}
-    if found.meaning is not None:
-        parts["meaning"] = own * found.meaning
-    if marks & MEMORY:
-        parts["file"] = 1.0
-        parts["header"] = found.header
-        parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
-        day = index.columns.days[number]
-        parts["recency"] = recency(asked.today - day, weighed.half_life) if day else 0.0
-    elif marks & GROUPED:
-        parts["beside"] = found.beside
-        parts["answer"] = found.answer
-        parts["best"] = found.best
-        parts["group"] = found.group
-        parts["by"] = float(found.header > 0)
-        parts["when"] = float(asked.when and bool(marks & TIME))
-        parts["number"] = float(asked.number and bool(marks & NUMBER))
-        parts["question"] = float(bool(marks & QUESTION))
-        parts["long"] = too_long(index.columns.sizes[number])
-    sums = {part: counts for part, value in parts.items() if (counts := weights[part] * value)}
-    return Hit(index.ids[number], sum(sums.values()), sums)
+    return hits_of(index, [(number, found)], asked, weighed)[0]
+
+
+def hits_of(
+    index: Index,
+    matches: Iterable[tuple[int, MatchFeatures]],
+    asked: QueryFeatures,
+    weighed: RankingWeights,
+) -> list[Hit]:
+    """Return some entries, by number, with their scores."""
+    columns, weights, hits = index.columns, weighed.weights, list[Hit]()
+    own_weights = {
+        (part, has_meaning): own_weight(weights, part, has_meaning)
+        for part in _TOGETHER
+        for has_meaning in (True, False)
+    }
+    for number, found in matches:
+        marks = columns.marks[number]
+        is_grouped = bool(marks & GROUPED)
+        own = own_weights["own" if is_grouped else "alone", found.meaning is not None]
+        dated = "date" if is_grouped else "day"
+        parts = {"words": own * found.words, "cover": found.cover, dated: float(number in asked.dated)}
+        if found.meaning is not None:
+            parts["meaning"] = own * found.meaning
+        if marks & MEMORY:
+            parts["file"] = 1.0
+            parts["header"] = found.header
+            parts["salience"] = min(1.0, max(0.0, columns.salience[number]))
+            day = columns.days[number]
+            # `recency`, without a call for each entry
+            parts["recency"] = 0.5 ** (max(0.0, asked.today - day) / weighed.half_life) if day else 0.0
+        elif is_grouped:
+            parts["beside"] = found.beside
+            parts["answer"] = found.answer
+            parts["best"] = found.best
+            parts["group"] = found.group
+            parts["by"] = float(found.header > 0)
+            parts["when"] = float(asked.when and bool(marks & TIME))
+            parts["number"] = float(asked.number and bool(marks & NUMBER))
+            parts["question"] = float(bool(marks & QUESTION))
+            parts["long"] = too_long(columns.sizes[number])
+        sums = {}
+        for part, value in parts.items():
+            if counts := weights[part] * value:
+                sums[part] = counts
+        hits.append(Hit(index.ids[number], sum(sums.values()), sums))
+    return hits
+
+
+_score = attrgetter("score")
 
 
 def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
     """Return the best `limit` hits, best first; ties by id. Sums of the same numbers in another order differ in their last
     digits, so each part and the sum are rounded: every implementation gives the same answer."""
-    found = sorted(hits, key=lambda hit: -hit.score)
+    found = sorted(hits, key=_score, reverse=True)
     if not found or limit <= 0:
         return []
     least = found[min(limit, len(found)) - 1].score - ROUNDING
@@ -158,11 +187,16 @@ def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
     for id, score, parts in found:
         if score < least:
             break
-        sums = {part: near for part, value in parts.items() if (near := round(value, _DIGITS))}
+        sums = {}
+        for part, value in parts.items():
+            if near := round(value, _DIGITS):
+                sums[part] = near
         rounded.append(Hit(id, round(sum(sums.values()), _DIGITS), sums))
-    return sorted(rounded, key=lambda hit: (-hit.score, hit.id))[:limit]
+    rounded.sort(key=attrgetter("id"))
+    rounded.sort(key=_score, reverse=True)  # keeps the order of equal scores
+    return rounded[:limit]
 
 
-def own_weight(weights: Mapping[str, float], together: Literal["own", "alone"], with_meaning: bool) -> float:
+def own_weight(weights: Mapping[str, float], together: Together, with_meaning: bool) -> float:
     """Return the factor for the weights of words and meaning of an entry, so that both together have the weight of that part."""
     return weights[together] / (weights["words"] + (weights["meaning"] if with_meaning else 0.0) or 1.0)

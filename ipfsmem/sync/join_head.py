@@ -238,10 +238,8 @@ def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:
 
 def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:
     def passes(loc: Loc, wanted: str) -> bool:
-        body = replica.store.open_located(
-            name, loc, lambda data: sha256(data).hexdigest()[: len(wanted)] == wanted
-        )
-        return body is not None
+        body = replica.store.open_located(name, loc)
+        return body is not None and sha256(body).hexdigest()[: len(wanted)] == wanted
 
     return passes
 
