@@ -72,12 +72,8 @@ class _Lazy:
     def __getattr__(self, name: str) -> Any:
         made = re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern())
         # From now on the compiled pattern's methods are found as attributes.
-        self.search, self.match, self.fullmatch, self.finditer = (
-            made.search,
-            made.match,
-            made.fullmatch,
-            made.finditer,
-        )
+        self.search, self.match, self.fullmatch = made.search, made.match, made.fullmatch
+        self.finditer, self.findall = made.finditer, made.findall
         return getattr(made, name)
 
 
@@ -145,9 +141,9 @@ def _add(spans: list[_Span], found: Iterable[_Span]) -> None:
 
 # -- recovery phrases --------------------------------------------------------------------------------------------
 
-_WORD = re.compile(r"[A-Za-z]+")
+_WORD = _Lazy(r"[A-Za-z]+")
 # Words of one phrase are this close: numbers, list marks, commas, line ends between them.
-_GAP = re.compile(r"[^A-Za-z]{1,8}")
+_GAP = _Lazy(r"[^A-Za-z]{1,8}")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 #: Letters in lower case, everything else a space.
 _AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
@@ -236,7 +232,7 @@ def _phrase_starts(numbers: list[int], size: int) -> set[int]:
 
 
 #: Invisible characters, and full-width forms of ASCII: a token with some of them is still copied and used.
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_INVISIBLE = _Lazy("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _FULL_WIDTH = range(0xFF01, 0xFF5F)
 _DISGUISED = _Lazy("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]")
 
@@ -335,10 +331,18 @@ _NEEDED: dict[str, tuple[str, ...]] = {
         "code", "comb", "cvv", "cvc", "puk", "tan", "код", "digo", "码", "锁", "コード", "番号"
     )
 }  # fmt: skip
-_HINTS: dict[str, tuple[int, ...]] = {
-    hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
-    for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
-}
+
+
+def _by_hint() -> dict[str, tuple[int, ...]]:
+    """Return the numbers of the shapes that have each hint."""
+    found: dict[str, list[int]] = {}
+    for number, (_, hints, _) in enumerate(SHAPES):
+        for hint in dict.fromkeys(map(str.lower, hints)):
+            found.setdefault(hint, []).append(number)
+    return {hint: tuple(found[hint]) for hint in sorted(found)}
+
+
+_HINTS: dict[str, tuple[int, ...]] = _by_hint()
 #: Shapes without hints, shortest required run first: its length, the rest as in `_LONG`, and their index.
 _BY_LENGTH = sorted((*_LONG[kind], number) for number, (kind, hints, _) in enumerate(SHAPES) if not hints)
 _TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%$:~"
@@ -430,7 +434,7 @@ def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int
 
 # -- what stands in a text at all -------------------------------------------------------------------------------
 
-_NOT_ASCII = re.compile("[^\x00-\x7f]")
+_NOT_ASCII = _Lazy("[^\x00-\x7f]")
 
 
 class _Sought:
@@ -440,6 +444,9 @@ class _Sought:
     """
 
     _MOST_WORDS, _LONGEST_WORD = 20_000, 24
+    #: Words in which each root is sought by itself. A pattern of all roots is faster, and takes longer to compile than a short text
+    #: to scan.
+    _ONE_BY_ONE = 400
 
     def __init__(self, hints: Iterable[str], stems: Iterable[str]) -> None:
         self._by_root: dict[bytes, list[str]] = {}
@@ -447,8 +454,9 @@ class _Sought:
         self._by_char: dict[str, list[str]] = {}
         parts = set(stems)
         for text in parts.union(hints):
-            root = max(re.findall("[a-z]+", text), key=len, default="").encode()
-            other = _NOT_ASCII.search(text)
+            is_plain = text.isascii() and text.isalpha() and text.islower()
+            root = (text if is_plain else max(re.findall("[a-z]+", text), key=len, default="")).encode()
+            other = None if text.isascii() else _NOT_ASCII.search(text)
             if other is not None or not root:
                 self._by_char.setdefault(other[0] if other else min(text.strip(":"), default=""), []).append(
                     text
@@ -459,6 +467,7 @@ class _Sought:
                 self._by_word.setdefault(root, []).append(text)
         self._ascii_chars = tuple(filter(str.isascii, self._by_char))
         self._root = _Lazy(lambda: _trie(sorted(map(bytes.decode, self._by_root))))
+        self._looked = 0
         self._dull: set[bytes] = set()
         self._telling: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
 
@@ -478,7 +487,8 @@ class _Sought:
     def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
         """Return those surely in a word of letters, and those of which a part is; cached."""
         found: set[str] = set()
-        if self._root.search(word.decode()):
+        self._looked += 1
+        if self._looked <= self._ONE_BY_ONE or self._root.search(word.decode()):
             found.update(text for root, texts in self._by_root.items() if root in word for text in texts)
         sure = frozenset(text for text in found if text.encode() in word)
         found.update(self._by_word.get(word, ()))
@@ -546,7 +556,7 @@ _FOR_WHAT = _Lazy(FOR_WHAT)
 _SAID_BEFORE = _Lazy(SAID_BEFORE)
 #: A password before its name in parentheses, also in the last cell of a row.
 _NAMED_AFTER = _Lazy(r"(?<![^\s\"'`(])(?P<word>[^\s\"'`|]{7,100})(?P<edge>[ \t|\"'`*]{1,8})\($")
-_SAYS = re.compile(" (?:as|is|ist|als|—) ")
+_SAYS = _Lazy(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 
 
@@ -768,17 +778,19 @@ _SOUGHT = _Sought(_HINTS, _STEMS)
 
 
 _ASSIGNED = _Lazy(
-    rf"(?i)(?P<end>{_trie(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
-    r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>[:：][*_]{0,3}[ \t]{0,4}\r?\n[ \t>*-]{0,12}(?=[^\s]{0,60}[0-9!#$%^&*+?=])|=>|:=|->|→|[:=>|：–—]|\((?=[\"'])"
-    r"|(?:[ ][\w:.-]{1,40}=\"[^\"\n]{0,100}\"){1,3}>|\{\s{0,20}(?:\w{1,20}[ ]{0,10}=[^\n]{0,80}\n\s{0,20}){0,3}default\s{0,8}=|(?<=[\"']),|(?<=[\"'])[ ]value[ ]?=|[ ]value=(?=[\"'])|\n[ ]{1,20}[\"']?value[\"']?:|</(?:key|name)>\s{0,20}<(?:string|value)>"
-    r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
-    r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
+    lambda: (
+        rf"(?i)(?P<end>{_trie(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
+        r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>[:：][*_]{0,3}[ \t]{0,4}\r?\n[ \t>*-]{0,12}(?=[^\s]{0,60}[0-9!#$%^&*+?=])|=>|:=|->|→|[:=>|：–—]|\((?=[\"'])"
+        r"|(?:[ ][\w:.-]{1,40}=\"[^\"\n]{0,100}\"){1,3}>|\{\s{0,20}(?:\w{1,20}[ ]{0,10}=[^\n]{0,80}\n\s{0,20}){0,3}default\s{0,8}=|(?<=[\"']),|(?<=[\"'])[ ]value[ ]?=|[ ]value=(?=[\"'])|\n[ ]{1,20}[\"']?value[\"']?:|</(?:key|name)>\s{0,20}<(?:string|value)>"
+        r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
+        r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
+    )
 )
 #: A shell variable, where `:?` and `:+` precede a message or another text and `:-` a default.
 _EXPANSION = _Lazy(r"\$\{\w*$")
 #: The words before a name, reversed.
 _BEFORE = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
-_CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_CASED_WORD = _Lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
 _STRONG_SIGNS = frozenset((":", "=", ":=", "=>", "", "："))
 #: Lower-case names with these endings need a word before them, since they are ordinary words.
@@ -946,7 +958,7 @@ def _has_placeholder_word(value: str) -> bool:
 
 
 _BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
-_PIECE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
+_PIECE = _Lazy(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 #: Letter sequences that no word has.
 _UNSPEAKABLE = _Lazy(r"(?i)^[^aeiouy]{5,}$|[bcdfghjklmnpqrtvwxz]{5,}|[jqvxz]{2}|(.)\1\1")
 _PART = "(?:[A-Za-z][a-z]*|[A-Z]+|v?[0-9]{1,4})"

@@ -158,3 +158,22 @@ def test_the_cost_grows_with_the_length_and_no_faster(part):
     small, large = (part * (size // len(part)) for size in (10_000, 80_000))
     most = 8 * 3 * max(cost(lambda: secrets.find_secrets(small)), 0.002)
     assert cost(lambda: secrets.find_secrets(large), most) < most
+
+
+def test_words_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = list(secrets._SOUGHT._by_root)
+    words = [
+        *roots,
+        *(b"x" + root + b"y" for root in roots),
+        *(root[:-1] for root in roots),
+        b"music",
+        b"tone",
+    ]
+    one_by_one, by_pattern = (secrets._Sought(secrets._HINTS, secrets._STEMS) for _ in range(2))
+    found = [one_by_one._in(word) for word in words[: one_by_one._ONE_BY_ONE]]
+    assert "search" not in vars(one_by_one._root)  # no pattern was compiled
+    monkeypatch.setattr(secrets._Sought, "_ONE_BY_ONE", 0)
+    assert [by_pattern._in(word) for word in words] == found + [
+        one_by_one._in(word) for word in words[len(found) :]
+    ]
+    assert "search" in vars(by_pattern._root) and any(sure or rest for sure, rest in found)
