@@ -60,10 +60,7 @@ def hidden_texts(replica: Replica) -> dict[Place, Hidden]:
 
 def known_hidden(replica: Replica) -> KnownHidden:
     """Return the cached hidden texts; the caller must not change them."""
-    known = replica.known_hidden
-    if known is None:
-        known = replica.known_hidden = KnownHidden(_read(replica))
-    return known
+    return replica.caches.of(KnownHidden, lambda: KnownHidden(_read(replica)))
 
 
 def _read(replica: Replica) -> Iterator[Hidden]:
@@ -86,19 +83,21 @@ def hide(replica: Replica, texts: Iterable[Hidden]) -> None:
     seal, new = replica.codec.seal_row, list(texts)
     rows = [(_mark(replica, (one.scope, one.key)), seal(_encode(one))) for one in new]
     hidden.hide(replica.db.connection, rows)
-    if replica.known_hidden is not None:  # if this transaction fails, it is read again
-        replica.known_hidden.update({(one.scope, one.key): one for one in new})
-        replica.known_hidden.changed += [(one.scope, one.key) for one in new]
+    known = replica.caches.find(KnownHidden)
+    if known is not None:  # if this transaction fails, it is read again
+        known.update({(one.scope, one.key): one for one in new})
+        known.changed += [(one.scope, one.key) for one in new]
 
 
 def show(replica: Replica, places: Iterable[Place]) -> None:
     """Show the texts of these memories again (inside a transaction)."""
     gone = list(places)
     hidden.show(replica.db.connection, [_mark(replica, place) for place in gone])
-    if replica.known_hidden is not None:
+    known = replica.caches.find(KnownHidden)
+    if known is not None:
         for place in gone:
-            replica.known_hidden.pop(place, None)
-        replica.known_hidden.changed += gone
+            known.pop(place, None)
+        known.changed += gone
 
 
 def _mark(replica: Replica, place: Place) -> bytes:

@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
 from ipfsmem.config import CONFIG_FILE, NamespaceConfig, parse_namespace, render_namespace
 from ipfsmem.device.atomic_files import make_directory, read_file, write_atomic
+from ipfsmem.device.caches import Caches
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row, place, seal_row
@@ -28,10 +29,6 @@ from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.wording import local_day
-
-if TYPE_CHECKING:
-    from ipfsmem.device.hidden import KnownHidden
-    from ipfsmem.device.writing import Writing
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -81,13 +78,11 @@ class Replica:
         #: owner.
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
-        #: The hidden texts, as `device/hidden.py` read them; None until then, and when they may have changed on the disk.
-        self.known_hidden: KnownHidden | None = None
-        #: Whether there are texts of others and own texts that they replaced (`device/texts_of_others.py`); None as `known_hidden`.
-        self.held_texts: tuple[bool, bool] | None = None
-        #: Checks the session of a part that a transaction is about to change; its result is called at the end
+        #: What was read of the disk and is remembered until another process commits, or a transaction here fails.
+        self.caches = Caches()
+        #: Checks the session of a part that a transaction, a `Writing`, is about to change; its result is called at the end
         #: (`memories/part_guard.py`).
-        self.watch_part: Callable[[Writing, str], Callable[[], None] | None] | None = None
+        self.watch_part: Callable[[Any, str], Callable[[], None] | None] | None = None
         #: Messages to the user about values that joins left out because of a limit, since this vault was opened.
         self.left_out: list[str] = []
         #: Messages about data that could not be read from the damaged database of which this is a copy.
@@ -173,7 +168,7 @@ class Replica:
 
     def _refresh(self) -> None:
         if self.store.outdated():
-            self.known_hidden = self.held_texts = None
+            self.caches.clear()
             self._load_secrets()
             self.store.refresh()
 

@@ -7,8 +7,8 @@ A scope begins with its first write, which creates its card; forgetting is recor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ipfsmem.causal.cards import (
     MAX_SCOPES,
@@ -20,13 +20,42 @@ from ipfsmem.causal.cards import (
     write_card,
 )
 from ipfsmem.causal.entries import card_entry, card_name, scope_of
-from ipfsmem.causal.value import Entry
+from ipfsmem.causal.value import Entry, Value
 from ipfsmem.device.state import StateStore
 from ipfsmem.errors import FormatError, LimitError, NotFoundError
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
-    from ipfsmem.device.writing import Writing
+
+
+class ScopeChange(Protocol):
+    """What a transaction of writes (`device.writing`) offers to the functions here, some of which it calls itself."""
+
+    @property
+    def live_scopes(self) -> set[str]:
+        """The scopes that are not forgotten."""
+        ...
+
+    @property
+    def own_scopes(self) -> set[str]:
+        """The live scopes on whose card this device wrote."""
+        ...
+
+    def entry(self, name: str) -> Entry:
+        """Return an entry with the changes so far."""
+        ...
+
+    def body(self, name: str, value: Value) -> bytes | None:
+        """Return the body of a value."""
+        ...
+
+    def put(self, name: str, body: bytes, replaces: Sequence[str]) -> str:
+        """Write a text; `replaces` are the dots that its writer was shown."""
+        ...
+
+    def write_alternative(self, name: str, body: bytes) -> str:
+        """Write a sibling of the existing values, with clock zero."""
+        ...
 
 
 def scope_forgotten(store: StateStore, scope: str) -> bool:
@@ -46,7 +75,7 @@ def read_card(store: StateStore, scope: str, entry: Entry) -> Card | None:
     return view_card(entry, fetch)
 
 
-def put_card(change: Writing, token: str, card: Card) -> None:
+def put_card(change: ScopeChange, token: str, card: Card) -> None:
     """Write the card of a scope. It replaces all siblings, except those that hold ids for which the new card has no room.
     Raises FormatError for a card that breaks a rule, LimitError if its ids do not fit at all."""
     name = card_entry(token)
@@ -71,7 +100,7 @@ def known_scopes(store: StateStore) -> dict[str, Entry]:
     return dict(sorted(found.items()))
 
 
-def open_scope(change: Writing, scope: str) -> None:
+def open_scope(change: ScopeChange, scope: str) -> None:
     """Prepare a scope for a write: it must not be forgotten, and it gets a card unless it has one.
 
     Raises NotFoundError for a forgotten scope, LimitError beyond the number that a device may make.
@@ -83,7 +112,7 @@ def open_scope(change: Writing, scope: str) -> None:
         change.write_alternative(name, write_card(Card(title=scope)))
 
 
-def check_writable(change: Writing, scope: str) -> None:
+def check_writable(change: ScopeChange, scope: str) -> None:
     """Refuse a forgotten scope (NotFoundError), and a new one beyond the number that a device may make (LimitError, format
     section 8)."""
     entry = change.entry(card_entry(scope))
@@ -96,7 +125,7 @@ def check_writable(change: Writing, scope: str) -> None:
         check_room(change, scope)
 
 
-def check_room(change: Writing, scope: str) -> None:
+def check_room(change: ScopeChange, scope: str) -> None:
     """Count a new scope, or refuse it if this device has reached its limit. Raises LimitError."""
     own = change.own_scopes
     if scope not in own and len(own) >= MAX_SCOPES:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from ipfsmem.causal.authorship import is_own, of_when_copied
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
@@ -19,6 +21,13 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateStore, locations
 from ipfsmem.device.tables import held_texts, meta
 from ipfsmem.errors import FormatError, OpenError
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """Whether there are texts of others, and own texts that they replaced."""
+
+    others: bool
+    own: bool
 
 
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
@@ -33,7 +42,7 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     ]
     if rows:
         held_texts.note_others(replica.db.connection, rows)
-        replica.held_texts = None
+        replica.caches.forget(_Known)
 
 
 def reassign_authors(replica: Replica) -> None:
@@ -46,7 +55,7 @@ def reassign_authors(replica: Replica) -> None:
         return
     if not set(known) <= set(strangers):
         held_texts.forget_others(replica.db.connection)
-        replica.held_texts = None
+        replica.caches.forget(_Known)
     note_others(replica, dict(replica.store.entries()))
     replica.db.set_meta(meta.STRANGERS, " ".join(strangers).encode())
 
@@ -55,7 +64,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
     """Keep the last own text of each memory that has only texts of others left, and drop it where there is an own text again or
     the memory is deleted (inside the transaction of the change). `before`, `after`: the changed entries."""
     run, mine = replica.db.connection, replica.is_mine
-    some = _are_there(replica)[1]
+    some = _are_there(replica).own
     for name, entry in after.items():
         own = [is_own(dot, value.author, mine) for dot, value in entry.items()]
         if (not some and all(own)) or memory_name(name) is None:
@@ -69,7 +78,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
             dot = last[0].dots[0]
             row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
             held_texts.keep(run, known, row)
-            replica.held_texts = None
+            replica.caches.forget(_Known)
             some = True
 
 
@@ -111,13 +120,16 @@ def author_of_text(replica: Replica, entry: Entry, body: str) -> str:
 
 def any_others(replica: Replica) -> bool:
     """Return whether this device has held texts of others; usually not, as most vaults belong to one person."""
-    return _are_there(replica)[0]
+    return _are_there(replica).others
 
 
-def _are_there(replica: Replica) -> tuple[bool, bool]:
-    if replica.held_texts is None:
-        replica.held_texts = held_texts.are_there(replica.db.connection)
-    return replica.held_texts
+def _are_there(replica: Replica) -> _Known:
+    return replica.caches.of(_Known, lambda: _Known(*held_texts.are_there(replica.db.connection)))
+
+
+def forget_known(replica: Replica) -> None:
+    """Have the tables read again: something else wrote into them."""
+    replica.caches.forget(_Known)
 
 
 def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ipfsmem.device.access_counts import Use
     from ipfsmem.device.hidden import Hidden
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.memories.search_index import SearchIndex
-    from ipfsmem.recall.priority import PriorityFactors
+    from ipfsmem.memories.search_index import FactText, SearchIndex
 
 #: The category that comes first, in the text and when there is no room for all.
 RESTRICTION: Final = "restriction"
@@ -44,14 +43,6 @@ class FactLine(msgspec.Struct, frozen=True):
     restriction: bool
     worth: float
     hlc: str
-
-
-class FactText(NamedTuple):
-    """The content of a memory as a fact."""
-
-    text: str
-    category: str
-    factors: PriorityFactors
 
 
 class FactsShown(msgspec.Struct, frozen=True):
@@ -248,4 +239,6 @@ def _fact(data: bytes, hlc: str) -> FactText | None:
     text = " ".join(clean_text(file.body).split())
     if not text or len(text) > MAX_FACT:
         return None
+    from ipfsmem.memories.search_index import FactText  # as `shown_of`
+
     return FactText(text, category_of(category), priority_factors(file, hlc_ms(hlc)))

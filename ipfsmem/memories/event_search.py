@@ -23,8 +23,8 @@ from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.event_entries import Group, Moment, place_of
 from ipfsmem.memories.memories import NotHereError
-from ipfsmem.memories.parts_read import PartsRead
-from ipfsmem.memories.sessions import ItemsAt, SessionPart, Sessions, entries_of_parts
+from ipfsmem.memories.parts_read import PartsRead, SessionPart
+from ipfsmem.memories.sessions import ItemsAt, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.compaction import PlacedItem as Item

@@ -65,6 +65,14 @@ _KNOWN = 0.9
 _NAME = 100
 
 
+class AddedFacts:
+    """How many facts were added to an open vault, and after many the words of those in each scope."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.words: dict[str, FactWords] = {}
+
+
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """One fact, procedure or episode."""
 
@@ -222,8 +230,9 @@ class Facts:
 
     def _words(self) -> list[FactWords]:
         """Return the words of all entries by scope, once enough were added that loading them pays off."""
-        known = self._memories.fact_words
-        if self._memories.facts_added[0] >= _MANY:
+        added = self._memories.caches.of(AddedFacts)
+        known = added.words
+        if added.number >= _MANY:
             from ipfsmem.memories.fact_words import FactWords  # not needed for adding a few
 
             for part in self._parts:
@@ -312,7 +321,7 @@ class Facts:
         data = render_memory(MemoryFile().with_fields(changes, text))
         with self._memories.changing("write", key) as change:
             reading = self._memories.write_in(change, key, data)
-        self._memories.facts_added[0] += 1
+        self._memories.caches.of(AddedFacts).number += 1
         fact = fact_of(reading)
         if fact is None or reading.data != data:
             raise NotFoundError(
@@ -449,7 +458,7 @@ class Facts:
         }[kind]
         if not most:
             return ()
-        words = self._memories.fact_words.get(self._memories.scope)
+        words = self._memories.caches.of(AddedFacts).words.get(self._memories.scope)
         with self._replica.reading():
             if words is not None:
                 words.refresh()

@@ -66,14 +66,17 @@ _pack = msgspec.msgpack.Encoder().encode
 
 def graph_of(memories: MemoryStore) -> GraphIndex:
     """Return the graph of a scope, shared by all callers of one open vault."""
-    return memories.graphs.setdefault(memories.scope, GraphIndex(memories))
+    return memories.caches.of(Graphs).setdefault(memories.scope, GraphIndex(memories))
 
 
-def keep_graphs(memories: MemoryStore) -> None:
-    """Store the current graphs for the next process. A graph that cannot be stored is made again there."""
-    for graph in memories.graphs.values():
-        with contextlib.suppress(IpfsmemError):
-            graph.keep()
+class Graphs(dict[str, "GraphIndex"]):
+    """The graphs in use, by scope."""
+
+    def keep(self) -> None:
+        """Store them for the next process. A graph that cannot be stored is made again there."""
+        for graph in self.values():
+            with contextlib.suppress(IpfsmemError):
+                graph.keep()
 
 
 class GraphIndex:

@@ -231,6 +231,10 @@ class Erased(NamedTuple):
     living: Living
 
 
+class ErasedVectors(dict[Path, Erased]):
+    """The entries when vectors were last erased, by file."""
+
+
 def erase_forgotten(memories: MemoryStore) -> None:
     """Erase the stored vectors of removed entries, of all models, also in files being written or left half written by a killed
     process: a writer checks the state again before it renames its file. Raises StorageError, LockedError."""
@@ -238,19 +242,20 @@ def erase_forgotten(memories: MemoryStore) -> None:
     begun = [] if replica.folder is None else [*replica.folder.glob(_BEGUN)]
     if replica.read_only or not (begun or vector_files(replica)):
         return
+    erased = memories.caches.of(ErasedVectors)
     with saving(replica):
         for path in begun:
             with contextlib.suppress(OSError):
                 path.unlink()
         for path in vector_files(replica):
-            known = memories.erased.pop(path, None)  # unknown if this fails
+            known = erased.pop(path, None)  # unknown if this fails
             living = known.living if known is not None else Living(memories)
             if known is not None and known.stamp == _stamp_of(path):
                 left = _erased_since(replica, path, living)
             else:
                 left = _erased_in(replica, path, living)
             if left:
-                memories.erased[path] = Erased(_stamp_of(path), living)
+                erased[path] = Erased(_stamp_of(path), living)
 
 
 def _erased_since(replica: Replica, path: Path, living: Living) -> bool:

@@ -32,6 +32,7 @@ from ipfsmem.causal.view import (
     view_entry,
     view_of_one,
 )
+from ipfsmem.device.caches import Caches
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.texts_of_others import entries_of_others, with_retained_own
@@ -50,18 +51,10 @@ from ipfsmem.memories.memory_records import (
 from ipfsmem.memories.overview import ScopeView, SummaryCache, head_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ipfsmem.bundle.index import IndexItem
     from ipfsmem.device.access_counts import AccessCounts
     from ipfsmem.device.state import StateMark
     from ipfsmem.device.writing import Writing
-    from ipfsmem.memories.fact_words import FactWords
-    from ipfsmem.memories.graph import GraphIndex
-    from ipfsmem.memories.kept_vectors import Erased
-    from ipfsmem.memories.meaning import Meaning
-    from ipfsmem.memories.search_index import SearchIndex
-    from ipfsmem.memories.sessions import PartKeys
     from ipfsmem.recall.ranking import RankingWeights
     from ipfsmem.sessions.compaction import Place
 
@@ -137,20 +130,10 @@ class MemoryStore:
         replica.watch_part = _watch_part
         #: Cache of what the memories of all scopes show.
         self.overview: SummaryCache = sibling.overview if sibling is not None else SummaryCache(replica)
-        #: The indexes of recall, by the scopes that are read; see `search_index`.
-        self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
-        #: The words of facts by scope, for adding many; see `fact_words`.
-        self.fact_words: dict[str, FactWords] = sibling.fact_words if sibling is not None else {}
-        #: How many facts were added here.
-        self.facts_added: list[int] = sibling.facts_added if sibling is not None else [0]
-        #: The graphs in use, by scope.
-        self.graphs: dict[str, GraphIndex] = sibling.graphs if sibling is not None else {}
-        #: The keys of the parts of sessions, once needed.
-        self.part_keys: list[PartKeys] = sibling.part_keys if sibling is not None else []
-        #: The entries when vectors were last erased, by file; see `kept_vectors`.
-        self.erased: dict[Path, Erased] = sibling.erased if sibling is not None else {}
-        #: Opens recall by meaning when needed; returns None if no model is named.
-        self.meaning: Callable[[], Meaning | None] = sibling.meaning if sibling is not None else lambda: None
+        #: What modules above remember of the memories of all scopes.
+        self.caches: Caches = sibling.caches if sibling is not None else Caches()
+        #: Opens recall by meaning when needed: returns a `Meaning`, which works on these memories; None if no model is named.
+        self.meaning: Callable[[], Any] = sibling.meaning if sibling is not None else lambda: None
         #: The weights of recall, read for each question; None: the defaults.
         self.weighed: Callable[[], RankingWeights] | None = sibling.weighed if sibling is not None else None
         #: Opens the table of uses when needed; None if nothing is counted.

@@ -1,15 +1,46 @@
-"""A cache of parts of sessions for the next question: the first and last line of each part, and the lines of those read last."""
+"""Parts of sessions, and a cache of them for the next question: the first and last line of each part, and the lines of those read last."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from ipfsmem.memories.sessions import SessionPart
+import msgspec
 
+#: No item.
+NO_ITEM = msgspec.Raw()
 #: Maximum bytes of the cached parts, and the overhead of a line or a part besides its text.
 _MOST, _BESIDE = 4_000_000, 200
+
+
+class PartLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a part: an item, a piece of one, or the removal of another device's item.
+
+    `at`: milliseconds since 1970 UTC, greater than in all that the writer knew; `n`: its number among those added together.
+    """
+
+    at: int
+    n: int = 0
+    item: msgspec.Raw = NO_ITEM
+    #: A piece of an item's JSON, its number from 0 and the number of pieces.
+    text: str | None = None
+    piece: tuple[int, int] | None = None
+    #: The `at`, device and `n` of a removed item.
+    gone: tuple[int, str, int] | None = None
+
+
+class SessionPart(msgspec.Struct):
+    """A part on this device, with the dots that were read."""
+
+    key: str
+    device: str
+    number: int
+    lines: list[PartLine]
+    dots: tuple[str, ...]
+    #: Lines of other programs, which are kept.
+    rest: list[bytes] = []
+    #: Whether its header names this session; otherwise nothing is written to it.
+    ours: bool = True
 
 
 class Ends(NamedTuple):
@@ -21,7 +52,7 @@ class Ends(NamedTuple):
 
 
 #: The session of a part, and its content; None if it is not a part.
-Found: TypeAlias = "tuple[str, SessionPart] | None"
+Found: TypeAlias = tuple[str, SessionPart] | None
 
 
 class _Read(NamedTuple):

@@ -15,7 +15,7 @@ from datetime import date
 from hashlib import blake2b
 from itertools import islice, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,7 +39,6 @@ from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:  # lists load no ranking
-    from ipfsmem.memories.context_facts import FactText
     from ipfsmem.memories.event_search import EventSource
     from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.recall.ranking import Document, Index
@@ -60,6 +59,14 @@ _MOST_TOLD = 1_000_000
 _TRIES = 2
 #: Bytes of the key of a memory's vector.
 VECTOR_ID = 16
+
+
+class FactText(NamedTuple):
+    """The content of a memory as a fact."""
+
+    text: str
+    category: str
+    factors: PriorityFactors
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -946,7 +953,7 @@ def index_at_hand(parts: Sequence[MemoryStore]) -> SearchIndex | None:
     """Return the index if it need not be made: it is held, or was stored by an earlier process. An index of everything has the
     same data of the memories as one of memories alone."""
     found = _at_hand(parts, words=False)
-    if found is None and _stack(parts, "all") in parts[0].indexes:
+    if found is None and _stack(parts, "all") in indexes_of(parts[0]):
         found = _at_hand(parts, "all")
     if found is None:
         made = SearchIndex()
@@ -961,7 +968,7 @@ def _at_hand(
     parts: Sequence[MemoryStore], kind: Kind = "memory", *, words: bool = True
 ) -> SearchIndex | None:
     """Return the index that is held, else the stored one; `words` False: without its words, until they are needed."""
-    found = parts[0].indexes.pop(_stack(parts, kind), None)
+    found = indexes_of(parts[0]).pop(_stack(parts, kind), None)
     if found is None or (words and found.lacks_words()):
         made = SearchIndex(kind)
         found = made if made.open(parts, words=words) else found
@@ -969,7 +976,7 @@ def _at_hand(
 
 
 def _held_last(parts: Sequence[MemoryStore], found: SearchIndex) -> SearchIndex:
-    held = parts[0].indexes
+    held = indexes_of(parts[0])
     if len(held) >= _STACKS:
         held.pop(next(iter(held)))
     held[_stack(parts, found.kind)] = found
@@ -1003,7 +1010,7 @@ def unlike_the_texts(parts: Sequence[MemoryStore]) -> list[str] | None:
 
 def rebuilt_index(parts: Sequence[MemoryStore]) -> SearchIndex:
     """Make the index of a stack of scopes from the texts; removes stored indexes."""
-    replica, indexes = parts[0].replica, parts[0].indexes
+    replica, indexes = parts[0].replica, indexes_of(parts[0])
     remove_images(replica, begun=False)  # another process may be making one too
     indexes.clear()
     found = SearchIndex()
@@ -1014,13 +1021,24 @@ def rebuilt_index(parts: Sequence[MemoryStore]) -> SearchIndex:
     return _held_last(parts, found)
 
 
-def keep_indexes(memories: MemoryStore) -> None:
-    """Store the current indexes for the next process, without anything forgotten since. An index that cannot be stored is made
-    again there."""
-    with contextlib.suppress(IpfsmemError):
-        for stack, index in memories.indexes.items():
-            scopes = stack.partition(_OF_KIND)[0].split("\n")
-            index.keep([memories.in_scope(scope) for scope in scopes])
+class SearchIndexes(dict[str, SearchIndex]):
+    """The indexes in use, by the scopes that are read."""
+
+    def __init__(self, memories: MemoryStore) -> None:
+        super().__init__()
+        self._memories = memories
+
+    def keep(self) -> None:
+        """Store them for the next process, without anything forgotten since. An index that cannot be stored is made again there."""
+        with contextlib.suppress(IpfsmemError):
+            for stack, index in self.items():
+                scopes = stack.partition(_OF_KIND)[0].split("\n")
+                index.keep([self._memories.in_scope(scope) for scope in scopes])
+
+
+def indexes_of(memories: MemoryStore) -> SearchIndexes:
+    """Return the indexes in use, shared by all callers of one open vault."""
+    return memories.caches.of(SearchIndexes, lambda: SearchIndexes(memories))
 
 
 def entry_id(name: str, text: bytes) -> bytes:

@@ -41,7 +41,7 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import MemoryStore, NotHereError
 from ipfsmem.memories.memory_records import token_hash
-from ipfsmem.memories.parts_read import Ends, PartsRead
+from ipfsmem.memories.parts_read import NO_ITEM, Ends, PartLine, PartsRead, SessionPart
 from ipfsmem.sessions.compaction import (
     MARK,
     Place,
@@ -64,7 +64,6 @@ MAX_ITEM = 32 * 1024 * 1024
 
 #: Maximum depth of a line, and of an item of pieces; every reader can read this deep, whatever its call stack.
 _MAX_NESTED = 512
-_NO_ITEM: Final = msgspec.Raw()
 #: Before each item of a device.
 _NOWHERE: Final = (-1, -1)
 _DEVICE = re.compile(r"[0-9a-f]{16}")
@@ -77,31 +76,15 @@ _PART = re.compile(f"session-.+-{NUMBERED}")
 _HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
 
 
-class PartLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a part: an item, a piece of one, or the removal of another device's item.
-
-    `at`: milliseconds since 1970 UTC, greater than in all that the writer knew; `n`: its number among those added together.
-    """
-
-    at: int
-    n: int = 0
-    item: msgspec.Raw = _NO_ITEM
-    #: A piece of an item's JSON, its number from 0 and the number of pieces.
-    text: str | None = None
-    piece: tuple[int, int] | None = None
-    #: The `at`, device and `n` of a removed item.
-    gone: tuple[int, str, int] | None = None
-
-
 class _WrittenLine(msgspec.Struct, frozen=True):
     """The fields of a line as another program may write them: `1.0` and `1e3` are integers, and a null field is absent."""
 
-    at: msgspec.Raw = _NO_ITEM
-    n: msgspec.Raw = _NO_ITEM
-    item: msgspec.Raw = _NO_ITEM
-    text: msgspec.Raw = _NO_ITEM
-    piece: msgspec.Raw = _NO_ITEM
-    gone: msgspec.Raw = _NO_ITEM
+    at: msgspec.Raw = NO_ITEM
+    n: msgspec.Raw = NO_ITEM
+    item: msgspec.Raw = NO_ITEM
+    text: msgspec.Raw = NO_ITEM
+    piece: msgspec.Raw = NO_ITEM
+    gone: msgspec.Raw = NO_ITEM
 
 
 class SessionFacts(msgspec.Struct, frozen=True):
@@ -114,20 +97,6 @@ class SessionFacts(msgspec.Struct, frozen=True):
     changed: int
     #: Whether it, or some of it, is kept on this device only.
     here: bool = False
-
-
-class SessionPart(msgspec.Struct):
-    """A part on this device, with the dots that were read."""
-
-    key: str
-    device: str
-    number: int
-    lines: list[PartLine]
-    dots: tuple[str, ...]
-    #: Lines of other programs, which are kept.
-    rest: list[bytes] = []
-    #: Whether its header names this session; otherwise nothing is written to it.
-    ours: bool = True
 
 
 #: Maximum characters of a title.
@@ -390,10 +359,8 @@ class Sessions:
         """Return the keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
         if self._memories.forgotten():
             return []
-        known = self._memories.part_keys
-        if not known:
-            known.append(PartKeys())
-        return sorted(known[0].of(self._replica.store, self._memories.scope, token))
+        known = self._memories.caches.of(PartKeys)
+        return sorted(known.of(self._replica.store, self._memories.scope, token))
 
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None

@@ -320,10 +320,7 @@ class VaultHandle:
                 self.replica.close()
             finally:
                 self.replica.forget_keys()
-                self.memories.indexes.clear()
-                self.memories.graphs.clear()
-                self.memories.part_keys.clear()
-                self.memories.erased.clear()
+                self.memories.caches.clear()
                 if self._meaning is not None:
                     self._meaning.drop()
                 if self._plugins is not None:
@@ -410,17 +407,9 @@ class VaultHandle:
                 return  # nothing is read or written there any more
             if files is not None:
                 files.close()
-            if self.memories.indexes:
-                from ipfsmem.memories.search_index import keep_indexes  # only a recall loads it
-
-                keep_indexes(self.memories)
-            if self.memories.graphs:
-                from ipfsmem.memories.graph import keep_graphs  # only who asked the graph loads it
-
-                keep_graphs(self.memories)
+            self.memories.caches.keep()
             if self._uses is not None:
                 self._uses.write()
         finally:
-            self.memories.indexes.clear()
-            self.memories.graphs.clear()
+            self.memories.caches.clear()
             self.replica.close()

@@ -63,6 +63,7 @@ from ipfsmem.device.tables import (
 from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.device.tables.working_copies import Copies
+from ipfsmem.device.texts_of_others import forget_known
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import (
     DamagedError,
@@ -522,7 +523,7 @@ class _Merging:
         for mark, row in held_texts.kept_rows(there):
             if held_texts.kept(db, mark) is None:
                 held_texts.keep(db, mark, row)
-        self._replica.held_texts = None
+        forget_known(self._replica)
         by = authors.everyone(db)
         authors.put(
             db, [(mark, " ".join(names)) for mark, names in authors.everyone(there).items() if mark not in by]

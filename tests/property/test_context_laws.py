@@ -13,6 +13,7 @@ from ipfsmem.device.writing import writing
 from ipfsmem.memories import sessions
 from ipfsmem.memories.context_talk import ContextLine, Said, Sought, least_bytes, shortened
 from ipfsmem.memories.event_search import Reader, read_again, read_groups
+from ipfsmem.memories.search_index import indexes_of
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from tests.support.device_lab import lab_in
@@ -146,9 +147,9 @@ def test_a_message_read_by_itself_is_the_one_in_its_whole_session(
         for device in (a, b):
             found = device.recall("waves", kind="all", limit=200)
             here = device._open.memories.in_scope("")
-            here.indexes.clear()  # and what was read with them
+            indexes_of(here).clear()  # and what was read with them
             assert device.recall("waves", kind="all", limit=200) == found
-            (index,) = (one for one in here.indexes.values() if one.kind == "all")
+            (index,) = (one for one in indexes_of(here).values() if one.kind == "all")
             groups = {one.group for one in index.moments.values()}
             with here.replica.reading():
                 whole = {one.id: one for _, there, _ in read_groups([here], sorted(groups)) for one in there}

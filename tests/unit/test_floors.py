@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 PACKAGE = Path(__file__).parents[2] / "ipfsmem"
 PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
@@ -161,6 +163,59 @@ def test_heavy_packages_are_imported_where_used() -> None:
         if at_once := found & (heavy - CLASSES_OF.get(path.stem, set())):
             wrong[str(path)] = at_once
     assert not wrong
+
+
+#: Rooms whose modules import each other in one direction only, also for their types.
+WITHOUT_CIRCLES = ("causal", "device", "memories", "recall")
+
+
+def module_name(path: Path) -> str:
+    return ".".join(("ipfsmem", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def outer_imports(tree: ast.Module, known: Collection[str]) -> set[str]:
+    """The modules of these that a file imports outside functions, also under TYPE_CHECKING."""
+    found: set[str] = set()
+    left: list[ast.AST] = [tree]
+    while left:
+        for node in ast.iter_child_nodes(left.pop()):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= names & set(known) or {node.module}
+            elif isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                left.append(node)
+    return found & set(known)
+
+
+def in_circles(arrows: Mapping[str, Collection[str]]) -> set[str]:
+    """The modules that are left when those which import none of the others are removed, again and again, and those which none imports."""
+    left = {name: set(arrows[name]) for name in arrows}
+    while True:
+        imported = {name for names in left.values() for name in names}
+        ends = {name for name, names in left.items() if not names or name not in imported}
+        if not ends:
+            return set(left)
+        left = {name: names - ends for name, names in left.items() if name not in ends}
+
+
+@pytest.mark.parametrize("room", WITHOUT_CIRCLES)
+def test_modules_of_a_room_import_each_other_in_no_circle(room: str) -> None:
+    paths = {module_name(path): path for path in MODULES if room_of(path) == room}
+    arrows = {
+        name: outer_imports(ast.parse(path.read_text("utf-8")), paths.keys()) - {name}
+        for name, path in paths.items()
+    }
+    assert any(arrows.values()) and not in_circles(arrows)
+
+
+def test_circles_of_types_are_found() -> None:
+    typed = ast.parse("if TYPE_CHECKING:\n    from a.two import Two\ndef f():\n    from a.three import g\n")
+    assert outer_imports(typed, ["a.two", "a.three"]) == {"a.two"}
+    arrows = {"a.one": {"a.two"}, "a.two": {"a.three"}, "a.three": {"a.two", "a.four"}, "a.four": set[str]()}
+    assert in_circles(arrows) == {"a.two", "a.three"}
+    assert not in_circles({**arrows, "a.three": {"a.four"}})
 
 
 def test_providers_know_the_contract_only() -> None:

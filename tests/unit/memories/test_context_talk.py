@@ -14,6 +14,7 @@ from ipfsmem.bundle.fence import NOTICE, unquote
 from ipfsmem.memories.context import ContextBlock
 from ipfsmem.memories.context_layouts import LAYOUTS, TOKEN_BYTES
 from ipfsmem.memories.context_talk import MOST_BYTES
+from ipfsmem.memories.search_index import indexes_of
 from ipfsmem.memory import Memory
 from tests.support.effort import cases
 
@@ -254,7 +255,7 @@ def test_hook_index_is_prepared_with_and_without_messages(
 
     def kinds() -> list[str]:
         memory.make_ready()
-        return [one.kind for one in memory._open.memories.indexes.values()]
+        return [one.kind for one in indexes_of(memory._open.memories).values()]
 
     assert kinds() == []
     memory.write("rotation", "The staging password rotates by hand.")

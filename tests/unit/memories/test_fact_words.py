@@ -16,6 +16,7 @@ from ipfsmem.facts.decision import share, stems, words_of
 from ipfsmem.graph import entity
 from ipfsmem.memories import fact_words, facts
 from ipfsmem.memories.fact_words import FactWords
+from ipfsmem.memories.facts import AddedFacts
 from ipfsmem.memory import Memory
 
 
@@ -55,7 +56,7 @@ def test_decisions_are_the_same_with_and_without_the_word_index(
         return [(one.action, one.conflict, one.was) for one in said if one is not None]
 
     by_index = decided("by_index", 0)
-    assert memory._open.memories.fact_words
+    assert memory._open.memories.caches.of(AddedFacts).words
     assert by_index == decided("by_recall", 1_000)
     assert by_index[:4] == [
         ("added", False, ""),
@@ -191,7 +192,7 @@ def test_a_look_that_fails_leaves_no_change_half_taken_in(
             raise StorageError("the disk does not answer")
         return readable(data)
 
-    (index,) = memory._open.memories.fact_words.values()
+    (index,) = memory._open.memories.caches.of(AddedFacts).words.values()
     with memory.replica.reading(), monkeypatch.context() as at_fault:
         at_fault.setattr(fact_words, "readable_file", fails_once)
         with pytest.raises(StorageError):

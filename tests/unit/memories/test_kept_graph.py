@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import StorageError
 from ipfsmem.memories import graph as graphs
-from ipfsmem.memories.graph import GraphIndex
+from ipfsmem.memories.graph import GraphIndex, Graphs, graph_of
 from ipfsmem.memory import Memory
 from ipfsmem.operations.graph.stored import graph_in
 from tests.support.device_lab import Lab, lab_in
@@ -173,9 +173,9 @@ def test_saved_graph_includes_a_text_fetched_later(lab: Lab) -> None:
             lambda self, name, of: None if name == place else body(self, name, of),
         )
         assert not b.graph.relations()
-        b._open.memories.graphs[""].keep()
+        graph_of(b._open.memories).keep()
     assert value.body is not None and [one.end for one in b.graph.relations()] == ["two"]
-    b._open.memories.graphs.clear()
+    b._open.memories.caches.of(Graphs).clear()
     b.__dict__.pop("graph")
     assert [one.end for one in b.graph.relations()] == ["two"]
 

@@ -22,6 +22,7 @@ from ipfsmem.device.state import StateStore
 from ipfsmem.errors import StorageError
 from ipfsmem.memories import context, search_index
 from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.search_index import indexes_of
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.recall.ranking import Document, Index
@@ -481,7 +482,7 @@ def test_saved_index_that_differs_from_the_texts_is_detected_and_rebuilt(tmp_pat
             memory.replica, recall_image.RecallImage(image.state, image.rest, index.image())
         )
         memory.replica.db.check_order()
-        memory._open.memories.indexes.clear()
+        indexes_of(memory._open.memories).clear()
         assert memory.recall("coffee").hits, "the wrong index was not used, so nothing is shown here"
         (finding,) = [one for one in memory.check() if one.code == "index"]
         assert finding.level == "error" and finding.text.endswith("1 text: k0"), finding

@@ -10,6 +10,7 @@ import pytest
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.event_entries import Group, Kind
 from ipfsmem.memories.event_search import read_again, read_groups
+from ipfsmem.memories.search_index import indexes_of
 from ipfsmem.memories.sessions import ItemsAt, Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.transcript import as_markdown
@@ -366,7 +367,7 @@ def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     memory.sessions.add("gold", [said("gold in the harbour")])
     texts(memory, "harbour waves", kind="message", limit=20)  # type: ignore[arg-type]
     assert texts(memory, "gold", kind="message") == ["gold in the harbour"]
-    (index,) = (one for one in memory._open.memories.indexes.values() if one.kind == "message")
+    (index,) = (one for one in indexes_of(memory._open.memories).values() if one.kind == "message")
 
     def kept() -> list[str]:
         with memory.replica.reading():
@@ -409,7 +410,7 @@ def test_cache_of_parts_is_bounded_and_holds_no_forgotten_one(
     memory.sessions.add("gold", [said("gold in the harbour")])
     texts(memory, "harbour waves", kind="message", limit=20)  # type: ignore[arg-type]
     assert texts(memory, "gold", kind="message") == ["gold in the harbour"]
-    (index,) = (one for one in memory._open.memories.indexes.values() if one.kind == "message")
+    (index,) = (one for one in indexes_of(memory._open.memories).values() if one.kind == "message")
 
     def kept() -> bytes:
         read = (one.found[1] for one in index.parts_read._parts.values() if one.found is not None)
@@ -428,7 +429,7 @@ def test_of_events_that_tell_much_beside_a_short_text_only_so_much_is_kept(
     for n in range(20):
         memory.note("sailed", text="harbour", to=f"{n} " + "waves " * 40)
     assert len(texts(memory, "harbour waves", kind="event", limit=20)) == 20  # type: ignore[arg-type]
-    (index,) = (one for one in memory._open.memories.indexes.values() if one.kind == "event")
+    (index,) = (one for one in indexes_of(memory._open.memories).values() if one.kind == "event")
     assert 1 <= len(index._told) <= 5
 
 

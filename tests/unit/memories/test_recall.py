@@ -19,6 +19,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories import recall as recalling
 from ipfsmem.memories.context import TOKEN_BYTES
 from ipfsmem.memories.query_words import query_words
+from ipfsmem.memories.search_index import indexes_of
 from ipfsmem.memory import Memory
 from ipfsmem.recall import ranking
 from ipfsmem.recall.priority import faded, priority
@@ -248,9 +249,9 @@ def test_the_index_follows_what_another_process_changes(tmp_path: Path) -> None:
 def test_recall_index_is_dropped_with_the_keys(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("a", "tea")
-    assert keys(memory, "tea") == ["a"] and memory._open.memories.indexes
+    assert keys(memory, "tea") == ["a"] and indexes_of(memory._open.memories)
     memory._open.drop_keys()
-    assert memory._open.memories.indexes == {}
+    assert indexes_of(memory._open.memories) == {}
 
 
 _WORDS = ("tea", "milk", "sugar", "rain")
@@ -527,7 +528,7 @@ def test_an_index_that_is_cut_leaves_out_what_is_worth_least(tmp_path: Path, sea
     assert memory.read("used") is not None
     lab.clock.advance(86_400)
     if not searched:
-        memory._open.memories.indexes.clear()
+        indexes_of(memory._open.memories).clear()
     block = memory.context(max_tokens=100_000)
     assert block.left_out > 40
     for key in ("rule", "told", "used", "k249"):

@@ -205,7 +205,7 @@ def test_vectors_are_erased_again_after_one_time_failed(
         erase_forgotten(memories)
         left = load_kept(memory.replica)
         assert left is not None and len(left.vectors) == 4
-        assert vectors_path(memory.replica, _MODEL) in memories.erased
+        assert vectors_path(memory.replica, _MODEL) in memories.caches.of(kept_vectors.ErasedVectors)
 
 
 @pytest.mark.parametrize("seed", range(4))
