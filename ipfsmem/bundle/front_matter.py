@@ -5,7 +5,6 @@ It is part of the body, and stays in place when a writer passes a body without o
 
 from __future__ import annotations
 
-import json
 import re
 from typing import NoReturn
 
@@ -14,16 +13,17 @@ from ipfsmem.lazy_pattern import lazy_pattern
 _END = r"(?:\r\n|\n|\r)"
 _OPEN = lazy_pattern(rf"(---|\+\+\+|;;;)[ \t]*(?:([A-Za-z]+)[ \t]*)?(?:#[^\r\n]*)?{_END}")
 _CLOSE = {
-    mark: re.compile(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
+    mark: lazy_pattern(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
     for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))
 }
 # The required first line between the marks, so that prose between two rules is not taken for a header.
 _FIRST = {
-    "---": re.compile(r"(?!-[ \t])[^ \t#:][^:]*:(?:[ \t]|\Z)|[%!&{<]"),
-    "+++": re.compile(r"\[|[^ \t=#]+[ \t]*="),
-    ";;;": re.compile(r"[{\"]"),
+    "---": lazy_pattern(r"(?!-[ \t])[^ \t#:][^:]*:(?:[ \t]|\Z)|[%!&{<]"),
+    "+++": lazy_pattern(r"\[|[^ \t=#]+[ \t]*="),
+    ";;;": lazy_pattern(r"[{\"]"),
 }
 _LINE = lazy_pattern(rf"[ \t]*([^\r\n]*){_END}")
+_REST = lazy_pattern(rf"[ \t]*{_END}")
 _BLANK = lazy_pattern(rf"(?:[ \t]*{_END})*")
 #: Maximum nesting of a JSON header that every reader can parse.
 _MAX_NESTED = 512
@@ -77,10 +77,12 @@ def _json_end(body: str) -> int | None:
             return None
     else:
         return None
-    line = re.compile(rf"[ \t]*{_END}").match(body, token.end())
+    line = _REST.match(body, token.end())
     # A body that is JSON, or JSON lines, has no header.
     if line is None or body[line.end() :].lstrip(" \t\r\n")[:1] in ("", "{", "["):
         return None
+    import json  # 2 ms that most writes do not need
+
     try:
         value = json.loads(body[: token.end()], parse_constant=_refuse)
     except (ValueError, RecursionError):

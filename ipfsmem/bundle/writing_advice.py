@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.secrets import find_secrets
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Minimum length of a useful description, and maximum length of a text about one subject, in characters.
 SHORTEST: Final = 12
@@ -15,7 +15,7 @@ LONGEST: Final = 12_000
 WEAK_DESCRIPTION: Final = (
     "The description is missing or too short: add one sentence that says when this memory is useful."
 )
-_DATE: Final = re.compile(
+_DATE: Final = lazy_pattern(
     r"(?<!\d)(?:19|20)\d\d[-_]?(?:0[1-9]|1[0-2])(?:[-_]?(?:0[1-9]|[12]\d|3[01]))?(?!\d)"
 )
 
