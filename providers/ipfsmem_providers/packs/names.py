@@ -41,6 +41,11 @@ class NameRecords:
         #: Files of names that were asked for, which are listed and hold no record that can be read.
         self.unread: set[str] = set()
 
+    def holds_record(self, file: str, data: bytes) -> bool:
+        """Tell whether bytes are those of a record with this file name; the signature is not checked."""
+        tag = file.removesuffix(self.ending).rpartition(self.separator)[2]
+        return len(tag) == self.tag_length and hashlib.sha256(data).hexdigest().startswith(tag)
+
     def put(self, name: str, offered: ipns_record.IpnsRecord) -> None:
         """Keep a record of a canonical name unless a greater one is there; then remove the lesser ones."""
         records = self._of(name)

@@ -346,6 +346,14 @@ def _parsed(data: bytes) -> _PinFile | None:
         return None
 
 
+def holds_pins(file: str, data: bytes) -> bool:
+    """Tell whether bytes are those of a pin or a list of pins with this file name."""
+    if is_list(file):
+        return hashlib.sha256(data).hexdigest() == _hash_named(file)
+    pin = _parsed(data) if is_single(file) and len(data) <= _PIN_MAX else None
+    return pin is not None and file == f"{pin.cid}.{tag_of(pin.name)}{SINGLE}"
+
+
 def _root_named(file: str) -> CID | None:
     """Return the root of a single pin by its file name, or by a sync program's variant of it."""
     base = file.rpartition("/")[2]

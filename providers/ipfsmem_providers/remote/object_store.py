@@ -12,13 +12,16 @@ import hashlib
 import io
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import BinaryIO, Final, TypeVar
 
+import msgspec
+
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat_of_thread, in_loop
+from ipfsmem_providers.packs.collection import DAY_MS
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
 from ipfsmem_providers.packs.pins import is_pin
 from ipfsmem_providers.packs.spans import cut, grouped, joined
@@ -45,6 +48,9 @@ _AHEAD: Final = 4 * 1024 * 1024
 #: Small files, read once for each version in a listing: bytes of each, and of all.
 _SMALL: Final = 64 * 1024
 _SMALL_TOTAL: Final = 8 * 1024 * 1024
+#: Maximum bytes of a file that is cached for later processes, and number of these in a folder.
+_CACHED: Final = 10 * 1024
+_CACHED_FILES: Final = 128
 
 
 class Snapshot:
@@ -66,6 +72,14 @@ class Snapshot:
         return bool(dropped)
 
 
+class CachedFile(msgspec.Struct, frozen=True):
+    """A small file that an earlier process read. `read`: when, in milliseconds since 1970 UTC."""
+
+    version: tuple[int | str | None, ...]
+    read: int
+    data: bytes
+
+
 class RemoteObjectStore:
     """One folder of a folder on another machine. Methods block; they are called in threads of BlockingWork."""
 
@@ -77,6 +91,8 @@ class RemoteObjectStore:
         #: The listing of this thread, which does one call of the provider, and whether it scans a pack.
         self._last = threading.local()
         self._small: dict[str, tuple[Hashable, bytes]] = {}
+        #: When small files were read, in milliseconds since 1970 UTC.
+        self._read_at: dict[str, int] = {}
         #: Files that are too large to be read whole, for which no time was left, or of another size than the server lists.
         self.unread: set[str] = set()
 
@@ -107,6 +123,30 @@ class RemoteObjectStore:
             self.files()
         listing: Listing = self._last.listing
         return listing
+
+    def load(
+        self, cached: Mapping[str, CachedFile], now: int, is_sound: Callable[[str, bytes], bool]
+    ) -> None:
+        """Take over small files of an earlier `dump`, of the last day: a listed file may be unreadable by now. A file is used
+        only while it is listed in the same version. `is_sound` tells whether bytes are those of a name."""
+        for name, file in cached.items():
+            if name not in self._small and 0 <= now - file.read < DAY_MS and is_sound(name, file.data):
+                self._small[name] = file.version, file.data
+                self._read_at[name] = file.read
+        for name, read in self._read_at.copy().items():
+            if not 0 <= now - read < DAY_MS:
+                self._small.pop(name, None)
+                self._read_at.pop(name, None)
+
+    def dump(self, now: int, is_sound: Callable[[str, bytes], bool]) -> dict[str, CachedFile]:
+        """Return the small files whose bytes are those of their names."""
+        found: dict[str, CachedFile] = {}
+        for name, (version, data) in sorted(self._small.copy().items()):
+            if isinstance(version, tuple) and len(data) <= _CACHED and is_sound(name, data):
+                found[name] = CachedFile(version, self._read_at.setdefault(name, now), data)
+                if len(found) == _CACHED_FILES:
+                    break
+        return found
 
     def refresh(self) -> bool:
         """Drop the snapshot."""
@@ -160,6 +200,7 @@ class RemoteObjectStore:
             if sum(len(data) for _, data in self._small.copy().values()) > _SMALL_TOTAL:
                 self._small.clear()
             self._small[name] = info.version, head.data
+            self._read_at.pop(name, None)
 
     def _check_size(self, name: str, size: int) -> None:
         """Raise unless it is the server that gave a file `size` bytes where it lists others: then it does so again, and knows

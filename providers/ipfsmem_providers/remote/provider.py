@@ -10,17 +10,20 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+import msgspec
+
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector, Roots
 from ipfsmem_providers.packs.index import Index
 from ipfsmem_providers.packs.names import NameRecords
-from ipfsmem_providers.packs.pins import PackPins
+from ipfsmem_providers.packs.pins import PackPins, holds_pins
 from ipfsmem_providers.packs.provider import PackedStore
 from ipfsmem_providers.packs.store import LEFTOVER_SECONDS, Inventory, Packs
 from ipfsmem_providers.remote.collection import RemoteCollector
 from ipfsmem_providers.remote.files import RemoteFiles
-from ipfsmem_providers.remote.object_store import STORE_NAMES, RemoteObjectStore, Snapshot
+from ipfsmem_providers.remote.object_store import STORE_NAMES, CachedFile, RemoteObjectStore, Snapshot
 
 T = TypeVar("T")
 #: A new pack of this many bytes is put, and another one begun.
@@ -87,6 +90,10 @@ class RemoteFolder(PackedStore):
             BlockingWork(remote.where, _REQUEST_SECONDS),
             clock,
         )
+        self._cached: dict[str, tuple[RemoteObjectStore, Callable[[str, bytes], bool]]] = {
+            "names": (names, self._names.holds_record),
+            "pins": (pins, holds_pins),
+        }
 
     @property
     def name(self) -> str:
@@ -94,14 +101,23 @@ class RemoteFolder(PackedStore):
         return self._remote.where
 
     def begin_snapshot(self, cache: bytes) -> None:
-        """See `Snapshots`."""
+        """See `Snapshots`. The cache has small files of pins and names."""
+        try:
+            cached = read_json(cache, type=dict[str, dict[str, CachedFile]]) if cache else {}
+        except msgspec.DecodeError:
+            cached = {}
+        for folder, (store, is_sound) in self._cached.items():
+            store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
         self._snapshot.begin()
         self._forget_unread()
 
     def end_snapshot(self) -> bytes:
-        """See `Snapshots`. There is no cache."""
+        """See `Snapshots`."""
         self._snapshot.drop()
-        return b""
+        now = self._clock() // 1_000_000
+        return msgspec.json.encode(
+            {folder: store.dump(now, is_sound) for folder, (store, is_sound) in self._cached.items()}
+        )
 
     async def collect(self) -> int:
         """See `PackedStore.collect`: large packs are read whole, for as long as that takes."""

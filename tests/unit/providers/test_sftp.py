@@ -548,7 +548,17 @@ def test_idle_sync_costs_little(at: SftpFolder) -> None:
             costs.append((channel.requests - before[0], channel.sent + channel.received - before[1]))
         assert costs[1][0] <= 3 * 4 and costs[1][1] < 4_000  # a list of each folder
         assert costs[0][1] < 15_000
+        provider.begin_snapshot(b"")
+        cache = provider.end_snapshot()
         await provider.close()
+        later = at.open()  # in another process
+        later.begin_snapshot(cache)
+        asked = (later.get_name(NAME), later.pins("n"), later.pins("m"), later.listing())
+        record, found, _, _ = await asyncio.gather(*asked)
+        assert record == RECORD and [pin.cid for pin in found] == [TREE.cid]
+        channel = later._remote._channel  # type: ignore[attr-defined]
+        assert channel is not None and channel.requests <= 3 * 4
+        await later.close()
 
     run(body())
 

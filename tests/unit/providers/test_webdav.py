@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from ipfsmem_providers.directory.files import FolderObjectStore
@@ -34,6 +35,7 @@ from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, Provider
 from ipfsmem.provider.contract import Provider, lasting_spec, told_of_pauses
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.testing import MockClock
 from tests.servers.dav import PASSWORD, DavServer
 from tests.servers.threaded import serve
 from tests.support.hints import Refused, hinted
@@ -839,6 +841,90 @@ def test_idle_sync_lists_each_folder_once(at: StandIn) -> None:
         assert await held(provider, OTHER)
         await first.close()
         await provider.close()
+
+    run(body())
+
+
+async def _asked(at: StandIn, cache: bytes, clock: MockClock | None = None) -> tuple[bytes, dict[str, int]]:
+    """The cache after the reads of an idle sync in a new process, and its requests."""
+    provider = WebdavProvider(at.url, {**at.account}, **({"clock": clock} if clock else {}))
+    at.server.requests.clear()
+    provider.begin_snapshot(cache)
+    assert await provider.get_name(NAME) == RECORD
+    assert [pin.cid for pin in await provider.pins("n")] == [TREE.cid]
+    cache = provider.end_snapshot()
+    await provider.close()
+    return cache, dict(at.server.requests)
+
+
+async def _idle(at: StandIn) -> None:
+    first = at.open()
+    await published(first)
+    await first.put_name(NAME, RECORD)
+    await first.close()
+
+
+def test_idle_sync_of_a_later_process_only_lists(at: StandIn) -> None:
+    clock = MockClock()
+
+    async def body() -> None:
+        await _idle(at)
+        cache, requests = await _asked(at, b"", clock)
+        assert requests == {"PROPFIND": 2, "GET": 2}
+        for _ in range(2):
+            cache, requests = await _asked(at, cache, clock)
+            assert requests == {"PROPFIND": 2}
+        clock.advance(DAY)
+        cache, requests = await _asked(at, cache, clock)
+        assert requests == {"PROPFIND": 2, "GET": 2}  # a file that is listed may be unreadable by now
+        cache, requests = await _asked(at, cache, clock)
+        assert requests == {"PROPFIND": 2}
+
+    run(body())
+
+
+def test_cached_file_that_changed_is_read_again(at: StandIn) -> None:
+    newer = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 4, 2_500_000_000_000_000_000)
+
+    async def body() -> None:
+        await _idle(at)
+        cache, _ = await _asked(at, b"")
+        [pin], [name] = (list((at.folder / folder).iterdir()) for folder in ("pins", "names"))
+        for path in (pin, name):
+            os.utime(path, (1, 1))
+        cache, requests = await _asked(at, cache)
+        assert requests == {"PROPFIND": 2, "GET": 2}
+        os.utime(name, (2, 2))
+        name.write_bytes(b"x" * len(RECORD))
+        provider = at.open()
+        provider.begin_snapshot(cache)
+        assert await provider.get_name(NAME) is None and provider.unread() == [name.name]
+        provider.end_snapshot()
+        await provider.put_name(NAME, newer)
+        later = at.open()
+        later.begin_snapshot(cache)
+        assert await later.get_name(NAME) == newer
+        pin.unlink()
+        assert await later.pins("n") == []
+        for one in (provider, later):
+            await one.close()
+
+    run(body())
+
+
+def test_false_file_in_the_cache_is_read_again(at: StandIn) -> None:
+    async def body() -> None:
+        await _idle(at)
+        cached = msgspec.json.decode((await _asked(at, b""))[0])
+        other = msgspec.json.decode(msgspec.json.encode(b"another"))
+        for folder in ("names", "pins"):
+            [name] = cached[folder]
+            forged = {**cached, folder: {name: {**cached[folder][name], "data": other}}}
+            _, requests = await _asked(at, msgspec.json.encode(forged))
+            assert requests == {"PROPFIND": 2, "GET": 1}
+        for cache in (b"x", b"[]", b'{"names":[]}', b'{"names":{"a":{"version":[{}],"read":1,"data":""}}}'):
+            _, requests = await _asked(at, cache)
+            assert requests == {"PROPFIND": 2, "GET": 2}
 
     run(body())
 
