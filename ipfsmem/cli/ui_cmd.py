@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     multiple=True,
     callback=none_empty,
     metavar="SPEC",
-    help="With --static: provider that the page reads (peer:, gateway: or routing: and a URL).",
+    help="With --static: provider that the page reads (peer:, webdav:, gateway: or routing: and a URL).",
 )
 def command(
     context: CommandContext,

@@ -17,7 +17,7 @@ from ipfsmem.files.built_page import BUILT, STATIC, not_built_error
 #: The default sources of a wallet's vault: a public router of names and a public gateway.
 PUBLIC_PLACES: Final = ("routing:https://delegated-ipfs.dev", "gateway:https://trustless-gateway.link")
 
-_PLACE: Final = re.compile(r"(peer|gateway|routing):https?://[^\s@\"'<>]+")
+_PLACE: Final = re.compile(r"(peer|webdav|gateway|routing):https?://[^\s@\"'<>]+")
 _NAMED: Final = b'<meta name="ipfsmem-places" content=""'
 _VERSION: Final = re.compile(rb"ipfsmem-page-[0-9a-f]{16}")
 _WORKER: Final = "service_worker.js"
@@ -33,7 +33,7 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
         if not _PLACE.fullmatch(place) or not place.isascii():
             raise UsageError(
                 f"{place!a:.80} is not a provider that a page can use",
-                hint="peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.",
+                hint="peer:https://..., webdav:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.",
             )
     top = (built or BUILT) / STATIC
     if not (top / "index.html").is_file():

@@ -574,7 +574,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Publish them: ipfsmem sync. Then export again. Or accept it with --partial (in Python: partial=True). --overwrite replaces a file that was written.", "export --html BASE/o.html", (), "export --html BASE/o.html --partial --overwrite", "sealed", (*SAID, "write tone --body y"), shell_there),
     Hint("ipfsmem sync --car FILE, then: ipfsmem sync --every TIME.", "sync --every 1h --car BASE/x.car", ("sync --car BASE/x.car",), "status", "sealed", (*SAID, "export --car BASE/x.car")),
     Hint("As files that any program reads: ipfsmem export --zip FILE", "export --html BASE/o.html", (), "export --zip BASE/o.zip", before=HAS, prepare=shell_there),
-    Hint("peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.", "ui --static BASE/site --place https://example.org", (), "ui --static BASE/site --place gateway:https://example.org", "none", prepare=static_there),
+    Hint("peer:https://..., webdav:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.", "ui --static BASE/site --place https://example.org", (), "ui --static BASE/site --place gateway:https://example.org", "none", prepare=static_there),
     Hint("Or redirect it: ipfsmem export > FILE.", "export", (no_terminal,), "export", before=HAS, prepare=at_a_terminal),
     Hint("ipfsmem key derive < key.txt", "key derive", (no_terminal,), f"key derive < {KEY}", "none", prepare=at_a_terminal),
     Hint("For instance: --map work=work-2", "import BASE/o.zip --map work", (), "import BASE/o.zip --map work=work-2", before=ZIPPED),

@@ -46,8 +46,16 @@ _MODULES = (
 )
 
 
-def webdav_at_apache(folder: Path, stack: ExitStack) -> DavFolder:
-    """A folder behind mod_dav and a password."""
+#: What a page of another origin needs to be allowed, as docs/reference/providers.md says.
+_CORS = (
+    'Header always set Access-Control-Allow-Origin "*"',
+    'Header always set Access-Control-Allow-Methods "GET, PUT, DELETE, MKCOL, MOVE, PROPFIND, OPTIONS"',
+    'Header always set Access-Control-Allow-Headers "Authorization, Content-Type, Depth, Destination, Overwrite, Range"',
+)
+
+
+def webdav_at_apache(folder: Path, stack: ExitStack, *, for_pages: bool = False) -> DavFolder:
+    """A folder behind mod_dav and a password; `for_pages`: pages of all origins may use it."""
     folder = apache_folder(folder, stack)
     at = folder / "dav" / "my memory"
     at.mkdir(parents=True)
@@ -58,10 +66,11 @@ def webdav_at_apache(folder: Path, stack: ExitStack) -> DavFolder:
     digest = base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()
     (folder / "users").write_text(f"{user}:{{SHA}}{digest}\n")
     url = apache(
-        folder, stack, _MODULES,
+        folder, stack, (*_MODULES, "headers") if for_pages else _MODULES,
         [
             f"DavLockDB {folder}/locks/db", f"Alias /dav {folder}/dav", "<Location /dav>", "Dav On", "AuthType Basic", "AuthName dav",
-            f"AuthUserFile {folder}/users", "Require valid-user", "</Location>",
+            f"AuthUserFile {folder}/users", *(_CORS if for_pages else ()),
+            "<LimitExcept OPTIONS>", "Require valid-user", "</LimitExcept>", "</Location>",
         ],
     )  # fmt: skip
     _until_answers(url)

@@ -58,6 +58,7 @@ class ClientError(Exception):
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer.get("stack") or answer["error"])
         self.kind: str = answer["kind"]
+        self.hint: str = answer["hint"]
 
 
 class Client:

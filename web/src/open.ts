@@ -9,25 +9,27 @@ import { openDevice, type Opener, openerOfRoot, unlockedDevice } from './store/b
 import { BrowserStorage, isKept, openDatabase } from './store/idb.ts'
 import { gateway, router } from './sync/gateways.ts'
 import type { Fetch } from './sync/http.ts'
+import { loadedLater } from './sync/loaded_later.ts'
 import { peer } from './sync/peer.ts'
-import { pinata } from './sync/pinata.ts'
 import type { Provider } from './sync/provider.ts'
 import type { Pointer } from './sync/syncing.ts'
+import { webdav } from './sync/webdav.ts'
 
 export type { Spec }
 
 /**
- * `peer:https://...` and `pinata` store uploads, with a token; `gateway:https://...` is read, `routing:https://...` resolves and stores
- * names.
+ * `peer:https://...`, `webdav:https://...` and `pinata` store uploads, with a token (`user:password` for WebDAV); `gateway:https://...` is
+ * read, `routing:https://...` resolves and stores names.
  */
 export function providerOf(spec: Spec, fetch: Fetch): Provider {
   const { at, token = null } = typeof spec === 'string' ? { at: spec } : spec
   if (at === 'pinata') {
     if (token === null) throw new MemoryError('usage', 'Pinata only stores data, and requires a key', 'The JWT of a key with org:files:read and org:files:write, of app.pinata.cloud, API Keys.')
-    return pinata(token, fetch)
+    return loadedLater(at, async () => (await import('./sync/pinata.ts')).pinata(token, fetch), { writes: true, takesTrees: true })
   }
-  const [, kind, url] = /^(peer|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
-  if (url === undefined) throw new MemoryError('usage', `unknown provider ${at}`, 'For instance peer:https://example.org, gateway:https://..., routing:https://...')
+  const [, kind, url] = /^(peer|webdav|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
+  if (url === undefined) throw new MemoryError('usage', `unknown provider ${at}`, 'For instance peer:https://example.org, webdav:https://..., gateway:https://..., routing:https://...')
+  if (kind === 'webdav') return webdav(url, token, fetch)
   if (kind === 'peer' && token !== null) return peer(url, token, fetch)
   // Without a token, a peer lets pages of other origins read it like a gateway and a router.
   if (kind === 'peer') return readOnly(at, gateway(url, fetch), router(url, fetch))

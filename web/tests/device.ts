@@ -14,6 +14,7 @@ import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
 import { VolatileStorage } from '../src/store/device_storage.ts'
 import { folderProvider } from '../src/sync/folder.ts'
+import { Http } from '../src/sync/http.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
@@ -71,6 +72,10 @@ async function answer(command: Command): Promise<unknown> {
   }
   if (command.do === 'admit') return (opened.get(name) as Memory).admit(String(command.text), (await rootOf(command)) as RootKeys)
   if (command.do === 'changes') return changes.get(name) ?? 0
+  if (command.do === 'get') {
+    const http = new Http('server', fetch, {}, '', Number(command.ms))
+    return (await http.bytes(await http.ask(String(command.url), { what: 'read' }))).length
+  }
   if (command.do === 'later') return (ahead += Number(command.ms))
   const memory = opened.get(name) as Memory
   if (command.do === 'use') return memory.use([providerOf({ at: `peer:${command.url}`, token: String(command.token) }, fetch)])

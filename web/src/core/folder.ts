@@ -10,9 +10,9 @@ import { newestRecord, readRecord } from './ipns.ts'
 
 export type Files = ReadonlyMap<string, Bytes>
 
-const PACK = /^packs\/([0-9a-f]{64})\.car$/
-const PIN = /^pins\/([0-9A-Za-z]+)\.([0-9a-f]{16})\.json$/
-const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
+export const PACK = /^packs\/([0-9a-f]{64})\.car$/
+export const PIN = /^pins\/([0-9A-Za-z]+)\.([0-9a-f]{16})\.json$/
+export const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
 const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
 const HEAD = utf8('ipmidx1\n')
 /** Magic prefix of an index whose pack had more than the sound blocks that it names. */
@@ -24,11 +24,11 @@ const BEFORE_ROWS = BEFORE_CRC + 4
 const LEAST_BLOCK = 35
 /** Bytes of the shortest section: the identity CID of an empty block. */
 const LEAST_SECTION = 4
-const MOST_BLOCK = 2 << 20
-const MOST_PIN = 4096
+export const MOST_BLOCK = 2 << 20
+export const MOST_PIN = 4096
 const MOST_PIN_NAME = 255
-const MOST_LIST = 16 << 20
-const MOST_RECORD = 10 << 10
+export const MOST_LIST = 16 << 20
+export const MOST_RECORD = 10 << 10
 const MOST_LOST = 50_000
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => Array.from({ length: 8 }).reduce<number>(value => (value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1), byte))
@@ -41,17 +41,17 @@ export function crc32(data: Bytes): number {
 }
 
 /** The position of a block in its pack. */
-type Place = { readonly at: number; readonly length: number }
+export type Place = { readonly at: number; readonly length: number }
 type Pack = { readonly name: string; readonly data: Bytes; readonly going: boolean; readonly lost: ReadonlySet<string>; readonly places: ReadonlyMap<string, Place>; found?: ReadonlyMap<string, Place> }
 
-/** Return the positions in an index by digest, if it matches its pack; else null. */
-function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
+/** Return the positions in an index by digest, if it matches its pack of `size` bytes; else null. */
+export function readIndex(index: Bytes, size: number): Map<string, Place> | null {
   const head = index.subarray(0, 8)
   if (index.length < BEFORE_ROWS || (compareBytes(head, HEAD) !== 0 && compareBytes(head, HEAD_OF_SOME) !== 0)) return null
   const rows = uint32(index, 16)
   const counts = Array.from({ length: COUNTS }, (_, n) => uint32(index, 20 + 4 * n))
   const isGrowing = counts.every((count, n) => count >= (counts[n - 1] ?? 0))
-  const fits = index.length === BEFORE_ROWS + ROW * rows && uint32(index, 8) === 0 && uint32(index, 12) === pack.length && isGrowing && counts.at(-1) === rows && pack.length >= LEAST_BLOCK * rows
+  const fits = index.length === BEFORE_ROWS + ROW * rows && uint32(index, 8) === 0 && uint32(index, 12) === size && isGrowing && counts.at(-1) === rows && size >= LEAST_BLOCK * rows
   if (!fits || crc32(join(index.subarray(0, BEFORE_CRC), index.subarray(BEFORE_ROWS))) !== uint32(index, BEFORE_CRC)) return null
   const out = new Map<string, Place>()
   for (let n = 0; n < rows; n++) {
@@ -62,7 +62,7 @@ function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
 }
 
 /** Return the sound blocks of a pack by digest, found by scanning it. */
-function lookedThrough(pack: Bytes): Map<string, Place> {
+export function lookedThrough(pack: Bytes): Map<string, Place> {
   const out = new Map<string, Place>()
   const [length, start] = unlessRefused(() => sizeAt(pack, 0)) ?? [pack.length, 0]
   if (unlessRefused(() => readCar(pack.subarray(0, start + length))) === null) return out
@@ -93,9 +93,8 @@ export class SharedFolder {
       const name = PACK.exec(path)?.[1]
       if (name === undefined) return []
       const index = files.get(`packs/${name}.idx`)
-      const lost = unlessRefused(() => fromUtf8(files.get(`packs/${name}.lost`) ?? new Uint8Array()).split('\n').filter(Boolean).slice(0, MOST_LOST).map(digestOf)) ?? []
-      const places = (index === undefined ? null : readIndex(index, data)) ?? lookedThrough(data)
-      return [{ name, data, going: files.has(`packs/${name}.going`), lost: new Set(lost), places }]
+            const places = (index === undefined ? null : readIndex(index, data.length)) ?? lookedThrough(data)
+      return [{ name, data, going: files.has(`packs/${name}.going`), lost: lostIn(files.get(`packs/${name}.lost`) ?? new Uint8Array()), places }]
     })
   }
 
@@ -173,8 +172,11 @@ export class SharedFolder {
   }
 }
 
-const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).multihash.subarray(2))
-const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
+/** Return the digests of the blocks that a `.lost` file notes; none for a damaged file. */
+export const lostIn = (data: Bytes): Set<string> => new Set(unlessRefused(() => fromUtf8(data).split('\n').filter(Boolean).slice(0, MOST_LOST).map(digestOf)) ?? [])
+
+export const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).multihash.subarray(2))
+export const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
 
 /** The lines of a list: sync programs may change line ends. */
 function* linesOf(data: Bytes): Generator<Bytes> {

@@ -5,8 +5,9 @@ import { ProviderError } from './provider.ts'
 
 export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 
-/** Milliseconds of silence after which a provider is unavailable. */
+/** Milliseconds after which a provider is unavailable; each byte that is sent or received at this rate or faster adds its time. */
 const SILENT_MS = 60_000
+const SLOWEST_BYTES_PER_MS = 16
 /** Maximum bytes of an answer. */
 const MOST_ANSWER = 512 << 20
 /** Maximum bytes of a text answer. */
@@ -24,22 +25,60 @@ export type RequestOptions = {
   readonly what: string
 }
 
+/** Aborts a request that is silent or slower than the slowest rate. */
+class TimeLimit {
+  readonly #stopping = new AbortController()
+  #until: number
+  #timer: unknown
+
+  constructor(silentMs: number, bytes: number) {
+    this.#until = performance.now() + silentMs
+    this.extend(bytes)
+  }
+
+  get signal(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  extend(bytes: number): void {
+    this.#until += bytes / SLOWEST_BYTES_PER_MS
+    this.end()
+    this.#timer = setTimeout(() => this.#stopping.abort(new DOMException('no answer in time', 'TimeoutError')), this.#until - performance.now())
+    // In Node a program may end before that.
+    ;(this.#timer as { readonly unref?: () => void }).unref?.()
+  }
+
+  end(): void {
+    clearTimeout(this.#timer as number | undefined)
+  }
+}
+
+/** Bytes of a body; of a form those of its files. */
+const sizeOf = (body: RequestOptions['body']): number =>
+  body instanceof FormData ? [...body.values()].reduce((sum, one) => sum + (typeof one === 'string' ? 0 : one.size), 0) : (body?.length ?? 0)
+
+const limits = new WeakMap<Response, TimeLimit>()
+
 export class Http {
   constructor(
     readonly name: string,
     readonly fetch: Fetch,
-    readonly headers: Readonly<Record<string, string>> = {}
+    readonly headers: Readonly<Record<string, string>> = {},
+    /** Added to the error when a request gets no answer at all: browsers do not say why. */
+    readonly unreached = '',
+    readonly silentMs = SILENT_MS
   ) {}
 
   async ask(url: string, { method = 'GET', headers = {}, body, allow = [], what }: RequestOptions): Promise<Response> {
     const sent = { ...this.headers, ...headers }
     let response: Response
+    const limit = new TimeLimit(this.silentMs, sizeOf(body))
     try {
       response = await this.fetch(url, {
         method,
         headers: sent,
         ...(body === undefined ? {} : { body: body as BodyInit }),
-        signal: AbortSignal.timeout(SILENT_MS),
+        signal: limit.signal,
         credentials: 'omit',
         cache: 'no-store',
         // A token is sent only to the address for which it was given.
@@ -47,8 +86,10 @@ export class Http {
         referrerPolicy: 'no-referrer'
       })
     } catch (error) {
-      throw new ProviderError(this.name, false, `${this.name} did not answer when asked to ${what} (${error instanceof Error ? error.message : error})`)
+      limit.end()
+      throw new ProviderError(this.name, false, `${this.name} did not answer when asked to ${what} (${error instanceof Error ? error.message : error})${this.unreached}`)
     }
+    limits.set(response, limit)
     if (response.ok || allow.includes(response.status)) return response
     const said = await this.beginning(response).then(
       text => text.slice(0, 200).replace(/\s+/g, ' '),
@@ -81,11 +122,13 @@ export class Http {
     const parts: Bytes[] = []
     let size = 0
     let isWhole = true
+    const limit = limits.get(response)
     try {
       const reader = response.body?.getReader()
       for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
         parts.push(next.value)
         size += next.value.length
+        limit?.extend(next.value.length)
         if (size <= most) continue
         isWhole = false
         void reader?.cancel().catch(() => undefined)
@@ -93,6 +136,8 @@ export class Http {
       }
     } catch (error) {
       throw new ProviderError(this.name, false, `${this.name} broke off (${error instanceof Error ? error.message : error})`)
+    } finally {
+      limit?.end()
     }
     const data = new Uint8Array(size)
     let at = 0

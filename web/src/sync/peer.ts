@@ -69,9 +69,6 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
     },
     async pin(root, pinName) {
       await json('/pins', { cid: root, name: pinName }, 'pin')
-    },
-    async unpin(root, pinName) {
-      await json('/unpin', { pins: [{ cid: root, name: pinName, handle: '' }] }, 'unpin')
     }
   }
   return {

@@ -110,9 +110,6 @@ export function pinata(jwt: string, fetch: Fetch, rest: (ms: number) => Promise<
     },
     async pin(root) {
       if ((await listed({ cid: root })).length === 0) throw new ProviderError(name, false, 'pinata does not list the version yet')
-    },
-    async unpin(root, pinName) {
-      for (const one of await listed({ name: pinName, cid: root })) await drop(one.id)
     }
   }
   return { name, store, pins: async pinName => (await listed({ name: pinName })).map(one => one.cid).filter(cid => cid !== PENDING) }

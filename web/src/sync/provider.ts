@@ -46,7 +46,6 @@ export type BlockStore = Reader & {
   /** Store blocks of a root. */
   put(root: string, blocks: readonly Block[], name: string): Promise<void>
   pin(root: string, name: string): Promise<void>
-  unpin(root: string, name: string): Promise<void>
 }
 
 /** In a list of pins: an unreadable entry. It is not a CID. */

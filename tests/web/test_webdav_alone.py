@@ -1,0 +1,277 @@
+"""The browser client's provider for WebDAV folders, in Node before Apache's mod_dav and before a server with faults, beside Python."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from ipfsmem.content.car import read_car
+from ipfsmem.files.static_page import write_static_page
+from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from tests.interop.counterparts import built_page
+from tests.interop.test_webdav_servers import webdav_at_apache
+from tests.servers.dav import PASSWORD, USER
+from tests.support.alone_lab import Page, hosted, played
+from tests.support.device_lab import load
+from tests.support.patience import PATIENCE
+from tests.support.web_lab import WALLET, Client, ClientError, WebDevice, by_wallet, web_client, words_of
+from tests.unit.providers.dav_lab import DavFolder, StandIn, dav
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+TOKEN = f"{USER}:{PASSWORD}"
+
+
+@pytest.fixture
+def apache(tmp_path: Path) -> Iterator[DavFolder]:
+    """A folder at Apache."""
+    with ExitStack() as stack:
+        yield webdav_at_apache(tmp_path, stack)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[StandIn]:
+    """A folder at a server whose faults the test chooses."""
+    with dav(tmp_path / "server") as made:
+        yield made
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """The client in Node."""
+    with web_client() as one:
+        yield one
+
+
+def python_at(at: DavFolder, home: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """A sealed memory that Python made and published at the folder."""
+    monkeypatch.setenv("WEBDAV_USER", USER)
+    monkeypatch.setenv("WEBDAV_PASSWORD", PASSWORD)
+    made = Memory.create(
+        "shared", "encrypted-ipfs", provider=f"webdav:{at.url}", unlock=WALLET, passphrase=False, home=Home(folder=home, label="python")
+    )  # fmt: skip
+    made.write("tone", "Be direct.\nAlways.")
+    asyncio.run(made.sync())
+    return made
+
+
+def opened(client: Client, at: DavFolder, name: str, *, token: str | None = TOKEN) -> WebDevice:
+    """A device of the client that the wallet lets in."""
+    how = by_wallet() if token is None else {"token": token, **by_wallet()}
+    return client.open(name, "", at=[f"webdav:{at.url}"], **how)
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of all files of a vault's folder."""
+    return sorted(name for part in ("packs", "pins", "names") for name in os.listdir(folder / part))
+
+
+def test_client_and_python_share_a_folder_at_apache(
+    apache: DavFolder, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = python_at(apache, tmp_path / "home", monkeypatch)
+    device = opened(client, apache, "a")
+    assert device.read("tone")["body"].startswith("Be direct.")
+    for turn in range(3):
+        device.write("tone", f"Be brief, {turn}.")
+        device.write(f"new{turn}", "A text of the browser.")
+        device.sync()
+        asyncio.run(memory.sync())
+        assert memory.read("tone").file.body == f"Be brief, {turn}."  # type: ignore[union-attr]
+        memory.write("tone", f"Be kind, {turn}.")
+        asyncio.run(memory.sync())
+        device.sync()
+        assert device.read("tone")["body"] == f"Be kind, {turn}."
+    late = opened(client, apache, "late")
+    assert {one["key"] for one in late.list()} == {"tone", "new0", "new1", "new2"}
+    assert not [name for name in names_in(apache.folder) if name.startswith(".new-")]
+    asyncio.run(memory.aclose())
+
+
+def test_python_on_a_disk_reads_what_the_client_created(
+    apache: DavFolder, client: Client, tmp_path: Path
+) -> None:
+    client.ask(
+        {"do": "open", "as": "first", "label": "first", "at": [f"webdav:{apache.url}"], "token": TOKEN, "create": True, **by_wallet()}
+    )  # fmt: skip
+    device = client.device("first")
+    device.write("tone", "Be direct.")
+    device.sync()
+    memory = load(tmp_path, "python", [apache.mounted()], wallet=WALLET)
+    assert memory.read("tone").file.body == "Be direct."  # type: ignore[union-attr]
+
+
+def test_folder_without_a_token_is_only_read(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    with pytest.raises(ClientError) as refused:
+        opened(client, at, "a", token=None)
+    assert "answered 401" in refused.value.hint
+    with pytest.raises(ClientError, match="user and a password"):
+        opened(client, at, "b", token="a word")
+
+
+@pytest.mark.parametrize("address", ["http://nas.example/memory", "https://me:secret@nas.example/memory", "https://nas.example/m?x=1"])  # fmt: skip
+def test_unusable_address_is_refused_without_its_password(client: Client, address: str) -> None:
+    with pytest.raises(ClientError) as refused:
+        client.open("a", "", at=[f"webdav:{address}"], token=TOKEN, **by_wallet())
+    assert "secret" not in str(refused.value)
+
+
+def test_list_that_is_cut_off_is_an_error_and_no_empty_folder(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    before = names_in(at.folder)
+
+    async def cut(request: web.Request) -> web.Response:
+        whole = at.server._propfind(request, at.server._path(request.raw_path))
+        return web.Response(status=207, text=str(whole.text)[:-30], content_type="application/xml")
+
+    for folder in ("packs", "pins", "names"):
+        at.server.faults.add("PROPFIND", f"/{folder}/$", cut, -1)
+    device.write("tone", "Be brief.")
+    with pytest.raises(ClientError) as refused:
+        device.sync()
+    assert "unusable list" in refused.value.hint
+    assert set(before) <= set(names_in(at.folder))
+
+
+def test_false_index_and_lost_pack_cost_no_other_text(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = python_at(at, tmp_path / "home", monkeypatch)
+    for turn in range(4):
+        memory.write(f"note{turn}", f"Text {turn}.")
+        asyncio.run(memory.sync())
+    asyncio.run(memory.aclose())
+    packs = at.folder / "packs"
+    indexes = sorted(packs.glob("*.idx"))
+    assert len(indexes) > 2
+    indexes[0].unlink()
+    indexes[1].write_bytes(indexes[2].read_bytes())
+    device = opened(client, at, "a")
+    assert {one["key"] for one in device.list()} == {"tone", "note0", "note1", "note2", "note3"}
+
+
+def test_server_without_ranges_and_behind_tls_and_with_odd_renames_serves(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.server.ranges = False
+    at.server.behind_tls = True
+    at.server.prefix = "/behind/a/proxy"
+    memory = python_at(at, tmp_path / "home", monkeypatch)
+    device = opened(client, at, "a")
+    device.write("tone", "Be brief.")
+    device.sync()
+    asyncio.run(memory.sync())
+    assert memory.read("tone").file.body == "Be brief."  # type: ignore[union-attr]
+    asyncio.run(memory.aclose())
+
+
+def test_blocks_of_a_marked_pack_are_sent_again(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    root = device.sync()["root"]
+    assert device.sync()["sentBlocks"] == 0
+    packs = at.folder / "packs"
+    for pack in packs.glob("*.car"):
+        pack.with_suffix(".going").write_text('{"since":1}')
+    # A list is used again for a moment.
+    ends = time.monotonic() + PATIENCE
+    while device.sync()["sentBlocks"] == 0:
+        assert time.monotonic() < ends
+        time.sleep(0.2)
+    stays = [pack for pack in packs.glob("*.car") if not pack.with_suffix(".going").exists()]
+    assert any(str(cid) == root for pack in stays for cid, _ in read_car(pack.read_bytes()))
+
+
+def test_folder_of_another_kind_in_the_place_of_a_pack_is_set_aside(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    real = at.server._move
+    blocked: list[str] = []
+
+    def move(request: web.Request, path: Path) -> web.Response:
+        new = at.server._path(request.headers["Destination"])
+        if new.suffix == ".car" and not new.name.startswith(".") and not blocked:
+            blocked.append(new.name)
+            (new / "mine").mkdir(parents=True)
+        return real(request, path)
+
+    at.server._move = move  # type: ignore[method-assign]
+    device.write("tone", "Be brief.")
+    device.sync()
+    assert blocked and (at.folder / "packs" / blocked[0]).is_file()
+    assert [one for one in (at.folder / "packs").iterdir() if (one / "mine").is_dir()]
+
+
+def test_foreign_list_and_document_type_are_refused(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    texts = {
+        '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><d:multistatus xmlns:d="DAV:"/>': "document type",
+        '<multistatus xmlns="urn:other"/>': "not a list",
+        '<d:multistatus xmlns:d="DAV:"><d:response><d:href>/elsewhere/file</d:href></d:response></d:multistatus>': "another folder",
+        '<d:multistatus xmlns:d="DAV:"></d:multistatus>': "without their folder",
+        "": "unusable list",
+    }
+    for text, problem in texts.items():
+
+        async def answer(request: web.Request, text: str = text) -> web.Response:
+            return web.Response(status=207, text=text, content_type="application/xml")
+
+        at.server.faults.add("PROPFIND", "/names/$", answer, 1)
+        with pytest.raises(ClientError) as refused:
+            device.sync()
+        assert problem in refused.value.hint
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_page_of_another_origin_uses_the_folder_where_the_server_allows_it(
+    allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        at = webdav_at_apache(tmp_path, stack, for_pages=allowed)
+        memory = python_at(at, tmp_path / "home", monkeypatch)
+        folder = tmp_path / "page"
+        write_static_page(folder, [f"webdav:{at.url}"], built_page())
+
+        async def play(page: Page) -> None:
+            async with hosted(folder) as address:
+                await page.goto(address)
+                await page.fill("[name=words]", words_of(memory))
+                await page.fill("[aria-label='Token for writing to provider 1']", TOKEN)
+                await page.click("button:has-text('Open with the recovery phrase')")
+                if not allowed:
+                    await page.wait_for_selector(".problem:has-text('CORS')")
+                    return
+                await page.click(".row:has-text('tone')")
+                await page.click("button:has-text('Edit')")
+                await page.fill("textarea", "Be kind.")
+                await page.click("button:has-text('Save')")
+                await page.evaluate("location.hash = '#/vault'")
+                await page.click("button:has-text('Sync now')")
+                await page.wait_for_selector("text=Everything here is published.")
+
+        asked = played(play)
+        assert all("localhost" in one or one.startswith((at.url, "data:", "blob:")) for one in asked), asked
+        asyncio.run(memory.sync())
+        assert memory.read("tone").file.body == ("Be kind." if allowed else "Be direct.\nAlways.")  # type: ignore[union-attr]
+        asyncio.run(memory.aclose())

@@ -1,0 +1,30 @@
+/** A provider whose code is loaded with its first request. */
+
+import type { BlockStore, NameServer, Provider, Reader } from './provider.ts'
+
+/** What a provider offers, which is known before it is loaded. */
+export type Offers = { readonly reads?: boolean; readonly writes?: boolean; readonly names?: boolean; readonly takesTrees?: boolean }
+
+export function loadedLater(name: string, load: () => Promise<Provider>, { reads = false, writes = false, names = false, takesTrees = false }: Offers): Provider {
+  let loading: Promise<Provider> | null = null
+  const get = async <Part>(part: (provider: Provider) => Part): Promise<NonNullable<Part>> => {
+    loading ??= load()
+    // Code that did not arrive is requested again.
+    loading.catch(() => (loading = null))
+    return part(await loading) as NonNullable<Part>
+  }
+  const reader: Reader = { name, blocks: async cids => (await get(one => one.reader ?? one.store)).blocks(cids) }
+  const server: NameServer = {
+    name,
+    record: async one => (await get(provider => provider.names)).record(one),
+    ...(writes ? { putRecord: async (one: string, record: Uint8Array) => (await get(provider => provider.names?.putRecord))(one, record) } : {})
+  }
+  const store: BlockStore = {
+    ...reader,
+    takesTrees,
+    has: async cids => (await get(one => one.store)).has(cids),
+    put: async (root, blocks, pinName) => (await get(one => one.store)).put(root, blocks, pinName),
+    pin: async (root, pinName) => (await get(one => one.store)).pin(root, pinName)
+  }
+  return { name, ...(reads ? { reader } : {}), ...(names ? { names: server } : {}), ...(writes ? { store } : {}), pins: async pinName => (await get(one => one.pins))(pinName) }
+}
