@@ -45,13 +45,12 @@ if TYPE_CHECKING:
     from ipfsmem.parts.folders import MemoryFolders
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.syncing import Syncing
-    from ipfsmem.parts.vaults import MemoryVaults
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
     from ipfsmem.results import Opened
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.upkeep import Maintenance, Members, Operations, Providers
+    from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Vaults
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 #: Types in signatures that are imported only to check arguments.
@@ -202,11 +201,11 @@ class Memory(MemoryMethods):
         return Providers(self._open, self._syncing)
 
     @functools.cached_property
-    def vaults(self) -> MemoryVaults:
+    def vaults(self) -> Vaults:
         """Further vaults of the wallet."""
-        from ipfsmem.parts.vaults import MemoryVaults
+        from ipfsmem.upkeep import Vaults
 
-        return MemoryVaults(self._open)
+        return Vaults(self._open)
 
     @functools.cached_property
     def maintenance(self) -> Maintenance:

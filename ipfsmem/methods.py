@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
     from collections.abc import Sequence
+    from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.dreams import Outcome
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.audit_log import OperationList
     from ipfsmem.operations.check import Examined
     from ipfsmem.operations.conflicts import Conflicts
+    from ipfsmem.operations.device import ClockBack
     from ipfsmem.operations.dreams import DreamLines
     from ipfsmem.operations.dreams import DreamRun
     from ipfsmem.operations.dreams import DreamStatus
@@ -80,16 +82,19 @@ if TYPE_CHECKING:
     from ipfsmem.operations.values.clear import ValueKeys
     from ipfsmem.operations.values.history import EarlierValues
     from ipfsmem.operations.values.list import ValuePage
+    from ipfsmem.operations.vaults import VaultNames
     from ipfsmem.provider.contract import Provider
     from ipfsmem.published.versions import History
     from ipfsmem.results import Cleaned
     from ipfsmem.results import Collecting
+    from ipfsmem.results import KeysProtected
     from ipfsmem.results import Salvage
     from ipfsmem.results import SearchIndexStatus
     from ipfsmem.results import Status
     from ipfsmem.results import Vacuumed
     from ipfsmem.sessions.messages import Message
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.recovery import NewWords
     from pathlib import Path
     from typing import Any
     from typing import Literal
@@ -1833,6 +1838,24 @@ class MemberMethods:
 
         return await rotate.run(self._view(), {"progress": progress})
 
+    async def new_words(self, *, progress: Callable[[str, int, int], None] | None = None) -> NewWords:
+        """Create a new recovery phrase of 24 words, and publish its membership.
+
+        Show it once, and `revoke` older ones only afterwards, and only if `problem` is empty. Once it is a member, an error
+        of a provider is not raised but in `problem`, and the next sync publishes it.
+
+        Args:
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            MembershipError: the owner's keys are not loaded, or these may not add a recovery phrase.
+            WrongWalletError: the loaded keys are of another vault.
+            ProviderError: no provider was reachable; nothing was created.
+        """
+        from ipfsmem.operations.members import new_words
+
+        return await new_words.run(self._view(), {"progress": progress})
+
 
 class ProviderMethods:
     """Methods on the providers of a vault."""
@@ -1894,8 +1917,42 @@ class ProviderMethods:
         return await check.run(self._view(), {"repair": repair, "full": full, "progress": progress})
 
 
+class VaultMethods:
+    """Methods on the further vaults of a wallet."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self) -> VaultNames:
+        """List the further vaults of this vault's wallet.
+
+        The vault `default` stores their names, encrypted, so that they are found after you restore that one. Each is
+        separate and needs one more signature.
+        """
+        from ipfsmem.operations.vaults import list_
+
+        return list_.run(self._view(), {})
+
+    def add(self, name: str, key_number: int = 1) -> FurtherVault:
+        """Store the name of another vault of this vault's wallet, so that one signature finds it.
+
+        Args:
+            name: Its name in the signed text.
+            key_number: Its key number.
+
+        Raises:
+            UsageError: the vault is not an encrypted one of a wallet, or `name` is invalid.
+            UsageError: an argument is out of bounds; allowed: `key_number` 1-2147483647.
+        """
+        from ipfsmem.operations.vaults import add
+
+        return add.run(self._view(), {"name": name, "key_number": key_number})
+
+
 class MaintenanceMethods:
-    """Methods on the files of this device."""
+    """Methods on the files, clock and keys of this device."""
 
     __slots__ = ()
 
@@ -1998,3 +2055,36 @@ class MaintenanceMethods:
         from ipfsmem.operations.gc import gc
 
         return await gc.run(self._view(), {"dry_run": dry_run, "keep_roots": keep_roots, "keep_days": keep_days, "drop_guarded": drop_guarded, "progress": progress})
+
+    def trust_clock(self) -> ClockBack:
+        """Date new writes by this machine's clock again, although this device once wrote far in its future.
+
+        Earlier writes keep their date, and go before those of others until they are written over.
+
+        Raises:
+            UsageError: writes are dated at most a day ahead of the clock; time catches up with that.
+        """
+        from ipfsmem.operations.device import trust_clock
+
+        return trust_clock.run(self._view(), {})
+
+    def change_passphrase(self, new: str | Literal[False], old: str | None = None) -> KeysProtected:
+        """Change the passphrase of this device's keys, and lock cached keys.
+
+        A passphrase needs at least 8 characters, not counting repeats and sequences (aaa, 123). Other devices have
+        passphrases of their own. A copy of the old key file still opens with the old passphrase: if somebody may have one,
+        revoke this device and set it up again.
+
+        Args:
+            new: The new passphrase; False for none.
+            old: The present passphrase; None if the keys have none.
+
+        Raises:
+            PassphraseError: `old` is wrong, or `new` is too weak.
+            UsageError: the mode of the vault has no keys.
+            StorageError: the old passphrase is still valid.
+            IncompleteError: the new passphrase is valid, but cached keys could not be locked.
+        """
+        from ipfsmem.operations.device import change_passphrase
+
+        return change_passphrase.run(self._view(), {"new": new, "old": old})

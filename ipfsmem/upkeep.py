@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
-from ipfsmem.methods import MaintenanceMethods, MemberMethods, OperationMethods, ProviderMethods
+from ipfsmem.methods import MaintenanceMethods, MemberMethods, OperationMethods, ProviderMethods, VaultMethods
 from ipfsmem.operation import View
 from ipfsmem.operations.gc import each_name
 from ipfsmem.operations.maintenance import cleanup, could_free
 from ipfsmem.parts.maintenance import MemoryMaintenance
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.operations import MemoryOperations
+from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import MemoryProviders
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
@@ -45,6 +46,13 @@ class Providers(ProviderMethods, MemoryProviders):
 
     def _view(self) -> View:
         return View(self._open, "", syncing=lambda: self._syncing)
+
+
+class Vaults(VaultMethods, MemoryPart):
+    """The further vaults of a wallet."""
+
+    def _view(self) -> View:
+        return View(self._open, "")
 
 
 class Maintenance(MaintenanceMethods, MemoryMaintenance):

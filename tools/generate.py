@@ -71,6 +71,7 @@ _GROUPS: Final = {
     "operations": "OperationMethods",
     "members": "MemberMethods",
     "providers": "ProviderMethods",
+    "vaults": "VaultMethods",
     "maintenance": "MaintenanceMethods",
 }
 _CLASSES: Final = {
@@ -89,7 +90,8 @@ _CLASSES: Final = {
     "OperationMethods": "Methods on the audit log of this device.",
     "MemberMethods": "Methods on the members of a vault.",
     "ProviderMethods": "Methods on the providers of a vault.",
-    "MaintenanceMethods": "Methods on the files of this device.",
+    "VaultMethods": "Methods on the further vaults of a wallet.",
+    "MaintenanceMethods": "Methods on the files, clock and keys of this device.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
 

@@ -41,7 +41,7 @@ class Move(msgspec.Struct, frozen=True):
     to: str
 
 
-class FurtherVault(msgspec.Struct, frozen=True, order=True):
+class FurtherVault(msgspec.Struct, frozen=True, order=True, kw_only=True):
     """Another vault of a wallet: the label and key number in the signed text, and its address."""
 
     name: str
@@ -101,7 +101,7 @@ def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
         return None
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= 2**31 - 1:
         return None
-    return FurtherVault(name, number, address)
+    return FurtherVault(name=name, key_number=number, address=address)
 
 
 def newer_move(one: Move | None, other: Move | None) -> Move | None:

@@ -154,7 +154,7 @@ def _init(context: CommandContext, request: InitRequest) -> None:
         else:
             report, error = _show_words_and_publish(memory, context, request)
         opens = _opens(request.wallet, passphrase) if keystore else ""
-        vaults = memory.vaults.list() if found is not None else others
+        vaults = [*memory.vaults.list()] if found is not None else others
         made = _Result(memory, found is not None, report, keystore, opens, vaults)
         _print_json(context, made) if context.json else _print_text(made)
         left = files_left_alone(memory)
@@ -315,7 +315,10 @@ def _beside_first_vault(
                     "For a vault of its own: --create."
                 )
                 raise may_be_it
-    return [FurtherVault(FIRST, first.key_number or 1, f"0x{unlock.signer.address.hex()}")], named
+    known = FurtherVault(
+        name=FIRST, key_number=first.key_number or 1, address=f"0x{unlock.signer.address.hex()}"
+    )
+    return [known], named
 
 
 def _may_create(error: NoVaultError) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.key_phrase import command as phrase_command
 from ipfsmem.cli.key_sheet import command as sheet_command
 from ipfsmem.cli.options import Subcommands, WholeNumber
@@ -15,6 +17,13 @@ from ipfsmem.cli.printing import facts, table
 from ipfsmem.cli.wallets import read_raw_key
 from ipfsmem.config import DEFAULT_NAMESPACE
 from ipfsmem.errors import UsageError
+from ipfsmem.operations.device import change_passphrase
+from ipfsmem.operations.vaults import add, list_
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+    from ipfsmem.operations.vaults import VaultNames
+    from ipfsmem.results import KeysProtected
 
 
 @click.group("key", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,71 +31,86 @@ def command() -> None:
     """The passphrase of this device's keys, recovery phrases, the recovery sheet, and the keys of a wallet."""
 
 
-@cli_command("passphrase", short_help="Change the passphrase of this device's keys")
-@click.option(
-    "--new-passphrase-fd",
-    type=WholeNumber(0),
-    metavar="N",
-    help="Read the new passphrase from file descriptor N (or IPFSMEM_NEW_PASSPHRASE; else it is asked for).",
+def _change(context: CommandContext, memory: Memory, asked: Asked) -> KeysProtected:
+    new = secret_input.from_fd_or_environment(asked["new_passphrase_fd"], "IPFSMEM_NEW_PASSPHRASE")
+    if asked["unprotected_keys"] and new is not None:
+        raise UsageError("a new passphrase and --unprotected-keys exclude each other")
+    if new is None and not asked["unprotected_keys"]:
+        new = secret_input.ask(
+            "new passphrase for this device",
+            twice=True,
+            otherwise=secret_input.other_ways("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
+        )
+    asked["new"] = False if new is None else new
+    done: KeysProtected = call(change_passphrase, context, memory, asked)
+    return done
+
+
+def _show_protection(context: CommandContext, done: KeysProtected, asked: Asked) -> None:
+    has = "have the new passphrase" if done.protected else "have no passphrase now"
+    click.echo(f"This device's keys {has}.")
+
+
+passphrase_command = operation_command(
+    "passphrase",
+    change_passphrase,
+    _show_protection,
+    ask=lambda context, asked: asked.update(old=context.passphrase(itself=True)),
+    run=_change,
+    options=[
+        click.Option(
+            ["--new-passphrase-fd"],
+            type=WholeNumber(0),
+            metavar="N",
+            help="Read the new passphrase from file descriptor N (or IPFSMEM_NEW_PASSPHRASE; else it is asked for).",
+        ),
+        click.Option(
+            ["--unprotected-keys"], is_flag=True, help="Store the keys without a passphrase from now on."
+        ),
+    ],
+    notes="Enter the old one as for every command, the new one twice.",
 )
-@click.option("--unprotected-keys", is_flag=True, help="Store the keys without a passphrase from now on.")
-def passphrase_command(
-    context: CommandContext, new_passphrase_fd: int | None, unprotected_keys: bool
-) -> None:
-    """Change the passphrase of this device's keys. Enter the old one as for every command, the new one
-    twice.
-
-    A passphrase needs at least 8 characters, not counting repeats and sequences (aaa, 123). Other
-    devices have passphrases of their own. A copy of the old key file still opens with the old
-    passphrase: if somebody may have one, revoke this device and set it up again. Cached keys are locked.
-    """
-    old = context.passphrase(itself=True)
-    with context.memory() as memory:
-        new = secret_input.from_fd_or_environment(new_passphrase_fd, "IPFSMEM_NEW_PASSPHRASE")
-        if unprotected_keys and new is not None:
-            raise UsageError("a new passphrase and --unprotected-keys exclude each other")
-        if new is None and not unprotected_keys:
-            new = secret_input.ask(
-                "new passphrase for this device",
-                twice=True,
-                otherwise=secret_input.other_ways("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
-            )
-        memory.maintenance.change_passphrase(False if new is None else new, old)
-    if context.json:
-        from ipfsmem.results import KeysProtected
-
-        context.emit(KeysProtected(protected=new is not None))
-    elif new is None:
-        click.echo("This device's keys have no passphrase now.")
-    else:
-        click.echo("This device's keys have the new passphrase.")
 
 
-@cli_command("vaults", short_help="List further vaults of this vault's wallet")
-@click.option("--add", metavar="NAME", help="Store the name of another vault.")
-@click.option(
-    "--key-number", type=WholeNumber(1), metavar="N", help="Its key number, with --add (default: 1)."
-)
-def vaults_command(context: CommandContext, add: str | None, key_number: int | None) -> None:
-    """List the further vaults of this vault's wallet. The vault `default` stores their names, encrypted, so
-    that you find them after you restore it. Each needs one more signature: `ipfsmem recover
-    --vault NAME --wallet FILE`.
-    """
-    if key_number is not None and add is None:
+def _check_number(context: CommandContext, asked: Asked) -> None:
+    if asked["key_number"] is not None and asked["add"] is None:
         raise UsageError("--key-number requires --add")
-    with context.memory() as memory:
-        if add is not None:
-            memory.vaults.add(add, key_number or 1)
-        found = memory.vaults.list()
-    if context.json:
-        context.emit(found)
-        return
+
+
+def _list_vaults(context: CommandContext, memory: Memory, asked: Asked) -> VaultNames:
+    if asked["add"] is not None:
+        call(add, context, memory, {"name": asked["add"], "key_number": asked["key_number"] or 1})
+    found: VaultNames = call(list_, context, memory, asked)
+    return found
+
+
+def _show_vaults(context: CommandContext, found: VaultNames, asked: Asked) -> None:
     table(
         ("vault", "key number", "wallet"),
         [(one.name, str(one.key_number), one.address) for one in found],
         styles=("bold", "", "dim"),
         nothing="The wallet has no further vaults.",
     )
+
+
+vaults_command = operation_command(
+    "vaults",
+    list_,
+    _show_vaults,
+    ask=_check_number,
+    run=_list_vaults,
+    reads=False,
+    options=[
+        click.Option(["--add"], metavar="NAME", help="Store the name of another vault."),
+        click.Option(
+            ["--key-number"],
+            type=WholeNumber(1),
+            metavar="N",
+            help="Its key number, with --add (default: 1).",
+        ),
+    ],
+    notes="To restore one: `ipfsmem recover --vault NAME --wallet FILE`.",
+)
 
 
 @cli_command("derive", secrets=False, short_help="Print the public values of a wallet, for test vectors")

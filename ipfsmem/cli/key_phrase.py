@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import call, run_coroutine
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
-from ipfsmem.cli.printing import Meter, clean, style
+from ipfsmem.cli.printing import clean, style
 from ipfsmem.cli.sync_cmd import notice_line, print_report
 from ipfsmem.cli.wallets import as_owner, root_options
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import IncompleteError, ProviderUnavailable
+from ipfsmem.operations.members import new_words
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from ipfsmem.memory import Memory
+    from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.recovery import NewWords, Words
 
@@ -44,8 +49,7 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
     """
     require_output("the words")
     with as_owner(context, owner_options) as memory:
-        with Meter(silent=context.json) as meter:
-            made = asyncio.run(memory.members.new_words(progress=meter))
+        made: NewWords = call(new_words, context, memory, {})
         old = [one for one in made.older if not one.root]
         if context.json:
             from ipfsmem.results import NewRecoveryWords
@@ -113,12 +117,15 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
     return old
 
 
+def _revoked(memory: Memory, member: str, meter: Progress) -> Coroutine[Any, Any, SyncReport]:
+    return memory.members.revoke(member, progress=meter)
+
+
 def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> list[SyncReport]:
     """Revoke these phrases, print each as soon as it is done, and return the reports of the syncs."""
     reports = []
     for one in going:
-        with Meter(silent=context.json) as meter:
-            report = asyncio.run(memory.members.revoke(one.id, progress=meter))
+        report = run_coroutine(context, functools.partial(_revoked, memory, one.id))
         reports.append(report)
         # The line below names the revoked phrase, by label.
         report.notices = [notice for notice in report.notices if notice.kind != "revoked"]

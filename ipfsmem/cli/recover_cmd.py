@@ -79,7 +79,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     found = bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
     with contextlib.closing(found) as memory:
         report = publish_restored(memory, context, request.yes_public)
-        status, vaults = memory.status(), memory.vaults.list()
+        status, vaults = memory.status(), [*memory.vaults.list()]
         left = files_left_alone(memory)
     if context.json:
         from ipfsmem.results import Recovered

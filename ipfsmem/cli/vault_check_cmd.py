@@ -12,6 +12,7 @@ from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.operations.check import Examined, check
+from ipfsmem.operations.device import trust_clock
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red"
 
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> Examined:
-    back = memory.maintenance.trust_clock() if asked["clock_is_right"] else 0
+    back = call(trust_clock, context, memory, {}).clock_back_ms if asked["clock_is_right"] else 0
     restored = memory.folders.restore_files() if asked["restore_files"] else 0
     found: Examined = call(check, context, memory, asked)
     return replace(found, restored_files=restored, clock_back_ms=back)

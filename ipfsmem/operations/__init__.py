@@ -105,6 +105,9 @@ INDEX: Final[Mapping[str, str]] = {
     "members.revoke": "members",
     "members.rename": "members",
     "members.rotate": "members",
+    "members.new_words": "members",
+    "vaults.list": "vaults",
+    "vaults.add": "vaults",
     "providers.list": "providers",
     "providers.add": "providers",
     "providers.remove": "providers",
@@ -115,6 +118,8 @@ INDEX: Final[Mapping[str, str]] = {
     "maintenance.cleanup": "maintenance",
     "maintenance.salvage": "salvage",
     "maintenance.gc": "gc",
+    "maintenance.trust_clock": "device",
+    "maintenance.change_passphrase": "device",
 }
 
 

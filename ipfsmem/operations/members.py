@@ -1,4 +1,5 @@
-"""The operations on the devices, wallets and recovery phrases with access to a vault: list, revoke, rename, rotate."""
+"""The operations on the devices, wallets and recovery phrases with access to a vault: list, revoke, rename, rotate, a new
+recovery phrase."""
 
 from __future__ import annotations
 
@@ -21,10 +22,16 @@ from ipfsmem.operation import Cli, Items, OnProgress, View, operation
 from ipfsmem.sync.removals import Removal
 
 if TYPE_CHECKING:
+    from ipfsmem.results import NewRecoveryWords
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.recovery import NewWords
 
-LATE = {"SyncReport": "ipfsmem.sync.report"}
+LATE = {
+    "NewRecoveryWords": "ipfsmem.results",
+    "NewWords": "ipfsmem.vault.recovery",
+    "SyncReport": "ipfsmem.sync.report",
+}
 #: Errors of a pull caused by published data.
 _PUBLISHED: Final = (FormatError, NotFoundError, OpenError, SignatureError)
 
@@ -303,3 +310,70 @@ async def rotate(view: View, *, progress: OnProgress = None) -> SyncReport:
             "Earlier texts keep their key, and anyone who has it can read them",
         )
     return report
+
+
+@operation(
+    name="members.new_words",
+    summary="Create a new recovery phrase",
+    right="admin",
+    about="memory",
+    raises=(
+        "MembershipError: the owner's keys are not loaded, or these may not add a recovery phrase.",
+        "WrongWalletError: the loaded keys are of another vault.",
+        "ProviderError: no provider was reachable; nothing was created.",
+    ),
+    audit="keys words",
+    command="key phrase",
+)
+async def new_words(view: View, *, progress: OnProgress = None) -> NewWords:
+    """Create a new recovery phrase of 24 words, and publish its membership.
+
+    Show it once, and `revoke` older ones only afterwards, and only if `problem` is empty. Once it is a member, an error
+    of a provider is not raised but in `problem`, and the next sync publishes it.
+    """
+    from ipfsmem.ring.statements import member_id
+    from ipfsmem.vault.recovery import (
+        NewWords,
+        enrol_words,
+        refuse_who_cannot_enrol,
+        why_words_may_fail,
+        words_of,
+    )
+    from ipfsmem.wallet.recovery_words import to_words
+    from ipfsmem.wallet.root_keys import RootKeys
+
+    replica, syncing = view.opened.replica, view.syncing
+    root = syncing.require_root()
+    refuse_who_cannot_enrol(replica.ring, root)
+    before = await syncing.sync(progress=progress)
+    refuse_who_cannot_enrol(replica.ring, root)
+    older = words_of(replica.ring)
+    secret = replica.world.random(32)
+    words = RootKeys.from_recovery(secret)
+    label = enrol_words(replica, root, words)
+    report, vault = None, replica.config.vault
+    assert vault is not None
+    try:
+        report = await syncing.sync(progress=progress)
+        report.after(before)
+        problem = await why_words_may_fail(
+            words,
+            vault.tag,
+            syncing.published_at().open,
+            report.notices,
+            replica.world,
+            sealed=view.opened.mode.sealed,
+        )
+    except IpfsmemError as error:
+        view.opened.when_changed()
+        problem = str(error)
+        report = report or before
+    return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
+
+
+@new_words.answers_with
+def phrase_shown(made: NewWords) -> NewRecoveryWords:
+    """The phrase with its warnings."""
+    from ipfsmem.results import NewRecoveryWords
+
+    return NewRecoveryWords.of(made, ())

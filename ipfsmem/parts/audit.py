@@ -39,17 +39,9 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
         "accept": "folders accept",
         "put_back": "folders put-back",
     },
-    "MemoryMembers": {
-        "new_words": "keys words",
-    },
     "MemoryProviders": {
         "move": "providers move",
         "follow": "providers follow",
-    },
-    "MemoryVaults": {"add": "keys vaults"},
-    "MemoryMaintenance": {
-        "trust_clock": "check",
-        "change_passphrase": "keys passphrase",
     },
 }
 #: Those that write somebody's text.

@@ -44,7 +44,7 @@ def list_in_default_vault(
     )
     if vault.address is None or vault.name in ("", FIRST) or default is None or default == namespace:
         return ""
-    further = FurtherVault(vault.name, vault.key_number, vault.address)
+    further = FurtherVault(name=vault.name, key_number=vault.key_number, address=vault.address)
     how = f"ipfsmem key vaults --add {vault.name} --key-number {vault.key_number} --vault {default}"
     try:
         replica = open_replica(home / default, passphrase, world)

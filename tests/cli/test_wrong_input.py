@@ -131,7 +131,7 @@ def test_wrong_input_on_a_sealed_memory(tmp_path: Path, monkeypatch: pytest.Monk
         place.cli.ok("list", "--json").json["memories"],
         place.cli.ok("scope", "list", "--json").json,
     ) == before
-    assert place.cli.ok("key", "vaults", "--json").json == []
+    assert place.cli.ok("key", "vaults", "--json").json == {"vaults": []}
 
 
 def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,15 +202,11 @@ ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
 WORDS_WITHOUT: Final = frozenset(
     [
         "attach",
-        "check",
         "detach",
         "folders accept",
         "folders pause",
         "folders put-back",
         "import",
-        "keys passphrase",
-        "keys vaults",
-        "keys words",
         "providers follow",
         "providers move",
     ]

@@ -62,7 +62,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
         assert len(parts) == 18
         for name in parts:
             assert f"`memory.{name}`" in told
-        assert memory.scopes.names() == [] and memory.vaults.list() == []
+        assert memory.scopes.names() == [] and not memory.vaults.list()
         memory.folders.attach(tmp_path / "plain")
         assert {Path(one.path).name for one in memory.folders.list()} == {"memory", "plain"}
         with pytest.raises(ipfsmem.errors.UsageError, match="encrypted vault of a wallet"):

@@ -56,7 +56,11 @@ def methods() -> Iterator[str]:
         if name not in ALWAYS:
             yield name
     # A memory imports them when they are asked for.
-    for module in ("groups", "upkeep", *(f"parts.{part}" for part in PARTS if part not in GROUPS)):
+    for module in (
+        "groups",
+        "upkeep",
+        *(f"parts.{part}" for part in PARTS if part not in (*GROUPS, "vaults")),
+    ):
         import_module(f"ipfsmem.{module}")
     every = [one for kind in MemoryPart.__subclasses__() for one in (kind, *kind.__subclasses__())]
     kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in every}

@@ -153,7 +153,7 @@ def test_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
     assert "ipfsmem key vaults --add bob --key-number 1 --vault alex" in bob.unlisted
     alex = Memory.load("alex", passphrase="the first one", home=tmp_path)
-    assert alex.vaults.list() == []
+    assert not alex.vaults.list()
     alex.vaults.add("bob")
     alex.vaults.add("bob")
     assert [one.name for one in alex.vaults.list()] == ["bob"] and len(alex.timeline.read()) == 1
@@ -167,4 +167,4 @@ def test_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
 def test_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
     first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
     second = make(tmp_path, "work")
-    assert first.vaults.list() == [] and not first.timeline.read() and not second.unlisted
+    assert not first.vaults.list() and not first.timeline.read() and not second.unlisted
