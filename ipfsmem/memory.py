@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import Opened
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Vaults
+    from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Settings, Vaults
     from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
 
 #: Types in signatures that are imported only to check arguments.
@@ -76,7 +76,7 @@ class Memory(MemoryMethods):
 
     `memory.scope(token)` returns one scope of it, with the same methods. Methods for one subject are in a group:
     `timeline`, `sessions`, `facts`, `values`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
-    `providers`, `vaults`, `maintenance`, `operations`.
+    `providers`, `vaults`, `settings`, `maintenance`, `operations`.
     """
 
     def __init__(self, made: OpenResult, *, scope: str | None = None) -> None:
@@ -206,6 +206,13 @@ class Memory(MemoryMethods):
         from ipfsmem.upkeep import Vaults
 
         return Vaults(self._open)
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """The settings of this user."""
+        from ipfsmem.upkeep import Settings
+
+        return Settings(self._open)
 
     @functools.cached_property
     def maintenance(self) -> Maintenance:

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.sessions.pop import SessionPopped
     from ipfsmem.operations.sessions.search import SessionHits
     from ipfsmem.operations.sessions.status import SessionStatus
+    from ipfsmem.operations.settings import SettingList
     from ipfsmem.operations.timeline import EventDays
     from ipfsmem.operations.timeline import EventPage
     from ipfsmem.operations.usage.budgets import Budgets
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import KeysProtected
     from ipfsmem.results import Salvage
     from ipfsmem.results import SearchIndexStatus
+    from ipfsmem.results import SettingChanged
     from ipfsmem.results import Status
     from ipfsmem.results import Vacuumed
     from ipfsmem.sessions.messages import Message
@@ -1949,6 +1951,50 @@ class VaultMethods:
         from ipfsmem.operations.vaults import add
 
         return add.run(self._view(), {"name": name, "key_number": key_number})
+
+
+class SettingMethods:
+    """Methods on the settings of this user."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, name: str | None = None) -> SettingList:
+        """Show all settings, or those of a name: value, default, unit, source and description.
+
+        Settings of providers are listed without their values, which may be tokens.
+
+        Args:
+            name: Only this setting, or those whose names begin with it and a point.
+
+        Raises:
+            UsageError: there is no such setting.
+            ConfigError: the settings file cannot be read, or is invalid.
+        """
+        from ipfsmem.operations.settings import list_
+
+        return list_.run(self._view(), {"name": name})
+
+    def set(self, name: str, value: str | None = None) -> SettingChanged:
+        """Change one setting in the settings file, and create the file if it does not exist.
+
+        Comments and other settings stay as they are. Nothing is written if the resulting file would be invalid.
+
+        Args:
+            name: Its name, as `settings.list` shows it.
+            value: Its value as text; None removes it from the file, so that its default applies.
+
+        Raises:
+            UsageError: an unknown name, or an invalid value.
+            ConfigError: the file is missing or would be invalid, or a directory has no model that runs here.
+            StorageError: the file cannot be written.
+            ChangedError: another program changed it meanwhile.
+        """
+        from ipfsmem.operations.settings import set_
+
+        return set_.run(self._view(), {"name": name, "value": value})
 
 
 class MaintenanceMethods:

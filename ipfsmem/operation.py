@@ -33,7 +33,8 @@ Right = Literal["read", "write", "admin"]
 #: The texts that an operation works on; this decides its options and the HTTP tokens that may call it. `stack`: it reads one scope, or
 #: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `memory`:
 #: it works on the whole memory. `scopes`: it lists the scopes that the caller covers, or works on the one that its argument `name` names.
-About = Literal["stack", "scope", "target", "memory", "scopes"]
+#: `user`: it works on files of this user, so it can run without a vault (`Operation.run_alone`).
+About = Literal["stack", "scope", "target", "memory", "scopes", "user"]
 #: How a problem of one item of a list begins.
 OF_ITEM = "has an item that "
 Face = Literal["python", "cli", "http", "mcp"]
@@ -436,7 +437,7 @@ class Operation(Generic[P, R]):
     @property
     def is_scoped(self) -> bool:
         """Whether it works on a scope, or several, that its caller chose before."""
-        return self.declared.about not in ("memory", "scopes")
+        return self.declared.about not in ("memory", "scopes", "user")
 
     @property
     def doc(self) -> str:
@@ -503,6 +504,24 @@ class Operation(Generic[P, R]):
         """
         opened = view.opened
         opened.refuse_closed(self.name)
+        asked = self._checked(asked, face)
+        if self.is_coroutine:
+            return typing.cast(R, self._noted_later(view, face, asked))
+        if self.declared.waits:
+            return self._noted(view, face, asked)
+        with opened.lock:
+            opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
+            return self._noted(view, face, asked)
+
+    def run_alone(self, asked: Mapping[str, Any], face: Face) -> R:
+        """Run an operation about the user without a vault, so that no list of operations has it. Raises UsageError for wrong arguments, and
+        the errors of the operation."""
+        assert self.declared.about == "user"
+        work: Callable[..., R] = self.work
+        return work(None, **self._checked(asked, face))
+
+    def _checked(self, asked: Mapping[str, Any], face: Face) -> Mapping[str, Any]:
+        """The arguments, with each iterator as a tuple. Raises UsageError for a wrong one."""
         for name, value in asked.items():
             if value is self._defaults.get(name, REQUIRED):
                 continue  # a default is valid, and most arguments are defaults: no type is evaluated for them
@@ -517,13 +536,7 @@ class Operation(Generic[P, R]):
                 if face == "cli":
                     problem = problem.removeprefix(OF_ITEM)  # an option that is given again has no list
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")
-        if self.is_coroutine:
-            return typing.cast(R, self._noted_later(view, face, asked))
-        if self.declared.waits:
-            return self._noted(view, face, asked)
-        with opened.lock:
-            opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
-            return self._noted(view, face, asked)
+        return asked
 
     def _noted(self, view: View, face: Face, asked: Mapping[str, Any]) -> R:
         work: Callable[..., R] = self.work
@@ -552,7 +565,7 @@ class Operation(Generic[P, R]):
 
         # A program with a token reads nothing that is not recorded.
         said = {**asked, "preview": False} if face == "http" else asked
-        scope = "" if self.declared.about == "memory" else view.scope
+        scope = "" if self.declared.about in ("memory", "user") else view.scope
         if self.declared.about == "scopes":
             scope = asked["name"]
             said = {**said, "token": scope}

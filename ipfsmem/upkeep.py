@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
-from ipfsmem.methods import MaintenanceMethods, MemberMethods, OperationMethods, ProviderMethods, VaultMethods
+from ipfsmem.methods import (
+    MaintenanceMethods,
+    MemberMethods,
+    OperationMethods,
+    ProviderMethods,
+    SettingMethods,
+    VaultMethods,
+)
 from ipfsmem.operation import View
 from ipfsmem.operations.gc import each_name
 from ipfsmem.operations.maintenance import cleanup, could_free
@@ -50,6 +57,13 @@ class Providers(ProviderMethods, MemoryProviders):
 
 class Vaults(VaultMethods, MemoryPart):
     """The further vaults of a wallet."""
+
+    def _view(self) -> View:
+        return View(self._open, "")
+
+
+class Settings(SettingMethods, MemoryPart):
+    """The settings of this user, for all vaults."""
 
     def _view(self) -> View:
         return View(self._open, "")

@@ -72,6 +72,7 @@ _GROUPS: Final = {
     "members": "MemberMethods",
     "providers": "ProviderMethods",
     "vaults": "VaultMethods",
+    "settings": "SettingMethods",
     "maintenance": "MaintenanceMethods",
 }
 _CLASSES: Final = {
@@ -91,6 +92,7 @@ _CLASSES: Final = {
     "MemberMethods": "Methods on the members of a vault.",
     "ProviderMethods": "Methods on the providers of a vault.",
     "VaultMethods": "Methods on the further vaults of a wallet.",
+    "SettingMethods": "Methods on the settings of this user.",
     "MaintenanceMethods": "Methods on the files, clock and keys of this device.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"

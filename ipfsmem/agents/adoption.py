@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from ipfsmem.agents import config_files
 from ipfsmem.agents.claude_folders import (
     ClaudeHome,
     known_projects,
@@ -36,6 +35,7 @@ from ipfsmem.bundle.index_block import split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.causal.cards import ProjectId
 from ipfsmem.config import expanded
+from ipfsmem.device import config_files
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, followed_programs, keep_folder
 from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import Project, is_replaced, project_at

@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipfsmem.agents import config_files, connections, edits
+from ipfsmem.agents import connections, edits
 from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.config_files import ConfigFileState
 from ipfsmem.agents.connections import FileWritten, ProgramConnection
 from ipfsmem.agents.differences import difference
 from ipfsmem.agents.edits import Wanted
 from ipfsmem.agents.programs import PROGRAMS
 from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
+from ipfsmem.device import config_files
+from ipfsmem.device.config_files import ConfigFileState
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
 

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.agents.config_files import LONGEST
 from ipfsmem.agents.edits import Done
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import make_directory, read_file, storage_errors, write_atomic
+from ipfsmem.device.config_files import LONGEST
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import FormatError, StorageError
 

@@ -21,7 +21,11 @@ from ipfsmem.operations import INDEX, load
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
 #: The subject of a route, unless it is a scope.
-_ABOUT: Final[Mapping[str, Literal["caller", "whole"]]] = {"memory": "whole", "scopes": "caller"}
+_ABOUT: Final[Mapping[str, Literal["caller", "whole"]]] = {
+    "memory": "whole",
+    "user": "whole",
+    "scopes": "caller",
+}
 #: The type of content and the end of the file name of each format of a document.
 _FORMATS: Final = {
     "markdown": ("text/markdown", "md"),

@@ -25,7 +25,6 @@ from ipfsmem.api import (
     metrics,
     page,
     problems,
-    upkeep_routes,
     vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken
@@ -66,7 +65,6 @@ MAX_LISTENERS: Final = 64
 MAX_OF_A_TOKEN: Final = 8
 ROUTES: Final = (
     *derived.routes(),
-    *upkeep_routes.ROUTES,
     *vault_routes.ROUTES,
 )
 #: Maximum bytes of a request body in another program's API.

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, table
 from ipfsmem.errors import UsageError
+from ipfsmem.operations.settings import list_, set_
+
+if TYPE_CHECKING:
+    from ipfsmem.operations.settings import SettingList
+    from ipfsmem.results import SettingChanged
 
 Value = str | int | float | bool | None
 
@@ -19,25 +27,7 @@ def command() -> None:
     """
 
 
-@cli_command("show", secrets=False, short_help="Show settings with values and descriptions")
-@click.argument("name", required=False)
-def show_command(context: CommandContext, name: str | None) -> None:
-    """Show all settings, or those whose names begin with NAME: value, default, unit, source and
-    description.
-
-    Settings of providers are listed without their values, which may be tokens.
-    """
-    from ipfsmem.agents.own_settings import settings_shown
-    from ipfsmem.setting_list import setting
-
-    found = settings_shown()
-    if name is not None:
-        found = [one for one in found if one.name == name or one.name.startswith(name + ".")]
-        if not found:
-            setting(name)
-    if context.json:
-        context.emit(found)
-        return
+def _show(context: CommandContext, found: SettingList, asked: Asked) -> None:
     table(
         ("setting", "value", "default", "unit", "from", "what it is"),
         [(one.name, _text(one.value), _text(one.default), one.unit, one.source, one.about) for one in found],
@@ -45,29 +35,15 @@ def show_command(context: CommandContext, name: str | None) -> None:
     )
 
 
-@cli_command("set", secrets=False, short_help="Change a setting")
-@click.argument("name")
-@click.argument("value", required=False)
-@click.option(
-    "--default", "back", is_flag=True, help="Remove the setting from the file, so that its default applies."
-)
-def set_command(context: CommandContext, name: str, value: str | None, back: bool) -> None:
-    """Change one setting in the settings file, and create the file if it does not exist.
-
-    Comments and other settings stay as they are. Nothing is written if the resulting file would be
-    invalid.
-    """
-    from ipfsmem.agents.own_settings import set_setting
-
-    if (value is None) != back:
+def _check_value(context: CommandContext, asked: Asked) -> None:
+    if (asked["value"] is None) != asked["back"]:
         raise UsageError(
             "config set requires a NAME and a VALUE, or a NAME and --default",
             hint="All of them: ipfsmem config show",
         )
-    done = set_setting(name, value)
-    if context.json:
-        context.emit(done)
-        return
+
+
+def _show_changed(context: CommandContext, done: SettingChanged, asked: Asked) -> None:
     one, unit = done.setting, f" {done.setting.unit}" if done.setting.unit else ""
     click.echo(
         f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if done.changed else 'So it was in'} {clean(done.file)}"
@@ -76,10 +52,26 @@ def set_command(context: CommandContext, name: str, value: str | None, back: boo
         click.echo(f"note: {one.source} overrides the file", err=True)
 
 
+show_command = operation_command("show", list_, _show)
+set_command = operation_command(
+    "set",
+    set_,
+    _show_changed,
+    ask=_check_value,
+    options=[
+        click.Option(
+            ["--default", "back"],
+            is_flag=True,
+            help="Remove the setting from the file, so that its default applies.",
+        )
+    ],
+)
+
+
 @cli_command("path", secrets=False, short_help="Print the path of the settings file")
 def path_command(context: CommandContext) -> None:
     """Print the settings files in order of precedence. Only the first is used."""
-    from ipfsmem.agents.own_settings import settings_files
+    from ipfsmem.operations.settings import settings_files
 
     found = settings_files()
     if context.json:

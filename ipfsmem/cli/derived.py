@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Coroutine, Sequence
@@ -48,13 +49,13 @@ def operation_command(
     its output. `shared`: decorators that add options of several commands, such as those of a wallet. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call, and `reads`:
     whether it works on a full or read-only disk; None: if the operation reads."""
     declared = op.declared
-    given = op.parameters("cli")
+    given, alone = op.parameters("cli"), declared.about == "user"
 
     def work(context: CommandContext, **values: Any) -> None:
         asked = values | {one.name: _asked(one, values[one.name]) for one in given}
         if ask is not None:
             ask(context, asked)
-        with opens(context, asked) if opens else context.memory() as memory:
+        with opens(context, asked) if opens else _nothing() if alone else context.memory() as memory:
             result = (run or functools.partial(call, op))(context, memory, asked)
             if printed is not None:
                 _print(op, context, result, asked, show)
@@ -67,12 +68,14 @@ def operation_command(
             _print(op, context, result, asked, show)
         if end is not None:
             end(context, result, asked)
-        context.print_where_scope_went()
+        if not alone:
+            context.print_where_scope_went()
 
     for one in reversed(shared):
         work = one(work)
     command = cli_command(
         name,
+        secrets=not alone,
         scoped=op.is_scoped,
         shows=(declared.right == "read" if shows is None else shows) and op.is_scoped,
         stacks=declared.about == "stack",
@@ -82,6 +85,11 @@ def operation_command(
     )(work)
     command.params = [*map(_parameter, given), *options, *command.params]
     return command
+
+
+def _nothing() -> AbstractContextManager[Any]:
+    """In place of a memory, where none is opened."""
+    return contextlib.nullcontext()
 
 
 def _print(
@@ -99,8 +107,10 @@ def _print(
 
 def call(op: Operation[..., Any], context: CommandContext, memory: Memory, asked: Asked) -> Any:
     """Run an operation on the scope or scopes of a command. Arguments that it has not are those of the command line alone."""
-    source = memory.stack(*context.stacked) if context.stacked else memory
     given = {name: asked[name] for name in op.names if name in asked}
+    if op.declared.about == "user":
+        return op.run_alone(given, "cli")
+    source = memory.stack(*context.stacked) if context.stacked else memory
     if not op.is_coroutine:
         return op.run(source._view(), given, "cli")
     return run_coroutine(context, lambda meter: op.run(source._view(), {**given, "progress": meter}, "cli"))

@@ -112,6 +112,8 @@ INDEX: Final[Mapping[str, str]] = {
     "providers.add": "providers",
     "providers.remove": "providers",
     "providers.check": "providers",
+    "settings.list": "settings",
+    "settings.set": "settings",
     "maintenance.index_status": "maintenance",
     "maintenance.reindex": "maintenance",
     "maintenance.vacuum": "maintenance",

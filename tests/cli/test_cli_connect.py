@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.agents import command_line, config_files
+from ipfsmem.agents import command_line
+from ipfsmem.device import config_files
 from tests.support import effort
 from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra

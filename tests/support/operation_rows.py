@@ -170,7 +170,7 @@ ROWS: Final = (
     Op("reindex", {}, "index rebuild", "maintenance_reindex", "", "maintenance.reindex", "reindex"),
     Op("vacuum", {}, "", "maintenance_vacuum", "", "maintenance.vacuum", "vacuum"),
     Op("cleanup", {"older_than": 86_400.0}, "", "maintenance_cleanup", "", "maintenance.cleanup", "cleanup"),
-    Op("settings", {}, "config show", "settings", "", ""),
+    Op("settings", {}, "config show", "settings_list", "", "settings.list"),
     Op("export", {}, "export", "export", "", "bundles.export", "export", {"http": {"format": "blob", "partial": True}, "python": {"partial": True}, "cli": {"flags": ("--partial",)}}),
     Op("sync", {}, "sync", "sync", "", "sync", "sync"),
 )  # fmt: skip

@@ -36,7 +36,7 @@ from ipfsmem.operations import INDEX, load
 from ipfsmem.operations.sync import Synced
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.tools import toolset
-from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Vaults
+from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Settings, Vaults
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
@@ -60,6 +60,7 @@ GROUPS = {
     "members": Members,
     "providers": Providers,
     "vaults": Vaults,
+    "settings": Settings,
     "maintenance": Maintenance,
 }
 

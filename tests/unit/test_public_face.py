@@ -59,7 +59,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
             for name in dir(memory)
             if not name.startswith("_") and isinstance(getattr(memory, name, None), MemoryPart)
         ]
-        assert len(parts) == 18
+        assert len(parts) == 19
         for name in parts:
             assert f"`memory.{name}`" in told
         assert memory.scopes.names() == [] and not memory.vaults.list()

@@ -33,6 +33,7 @@ PARTS = (
     "members",
     "providers",
     "vaults",
+    "settings",
     "maintenance",
     "operations",
 )
@@ -59,7 +60,7 @@ def methods() -> Iterator[str]:
     for module in (
         "groups",
         "upkeep",
-        *(f"parts.{part}" for part in PARTS if part not in (*GROUPS, "vaults")),
+        *(f"parts.{part}" for part in PARTS if part not in (*GROUPS, "vaults", "settings")),
     ):
         import_module(f"ipfsmem.{module}")
     every = [one for kind in MemoryPart.__subclasses__() for one in (kind, *kind.__subclasses__())]

@@ -1084,6 +1084,22 @@ export type Capabilities = {
   readonly durable: boolean
 }
 
+/** Settings by name; those of providers without their values, which may be tokens. It is a sequence of its `settings`. */
+export type SettingList = {
+  readonly settings: readonly SettingShown[]
+}
+
+/** A setting. `value`, `default` None: unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose; `takes`: accepted values, in words. */
+export type SettingShown = {
+  readonly name: string
+  readonly value: string | number | number | boolean | null
+  readonly default: string | number | number | boolean | null
+  readonly unit: string
+  readonly source: string
+  readonly about: string
+  readonly takes: string
+}
+
 /** The state of the search index on disk. */
 export type SearchIndexStatus = {
   readonly kept: boolean
@@ -1195,6 +1211,7 @@ export type Operations = {
   'operations.list': { method: 'GET', path: '/v1/operations', body: undefined, answer: OperationList }
   'members.list': { method: 'GET', path: '/v1/members', body: undefined, answer: MemberList }
   'providers.list': { method: 'GET', path: '/v1/providers', body: undefined, answer: ProviderList }
+  'settings.list': { method: 'GET', path: '/v1/settings', body: undefined, answer: SettingList }
   'maintenance.index_status': { method: 'GET', path: '/v1/index', body: undefined, answer: SearchIndexStatus }
   'maintenance.reindex': { method: 'POST', path: '/v1/reindex', body: undefined, answer: SearchIndexStatus }
   'maintenance.vacuum': { method: 'POST', path: '/v1/vacuum', body: undefined, answer: Vacuumed }

@@ -6,10 +6,11 @@ import contextlib
 from pathlib import Path
 from typing import Any, Final
 
-from ipfsmem.agents import config_files, json_edits
+from ipfsmem.agents import json_edits
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.edits import ConfigEntry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings
+from ipfsmem.device import config_files
 from ipfsmem.errors import IpfsmemError
 
 _SEED: Final = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'

@@ -12,11 +12,11 @@ from types import ModuleType
 
 import pytest
 
-from ipfsmem.agents import config_files, connections
+from ipfsmem.agents import connections
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.connecting import states
 from ipfsmem.agents.programs import PROGRAMS
-from ipfsmem.device import atomic_files
+from ipfsmem.device import atomic_files, config_files
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, NotFoundError, StorageError, UsageError
 from tests.unit.agents.connect_lab import HERE, LAUNCH, NOW, Machine

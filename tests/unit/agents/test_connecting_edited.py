@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ipfsmem.agents import config_files, connections
+from ipfsmem.agents import connections
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.programs import PROGRAMS
+from ipfsmem.device import config_files
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import ChangedError, ConfigError, LockedError, StorageError
 from tests.unit.agents.connect_lab import Machine

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ipfsmem import config
-from ipfsmem.agents.own_settings import set_setting, settings_files, settings_shown
 from ipfsmem.agents.session_text import session_text
 from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memory import Memory
+from ipfsmem.operations.settings import set_setting, settings_files, settings_shown
 from ipfsmem.setting_edit import with_value, without_value
 from ipfsmem.setting_list import all_settings
 from ipfsmem.tools import toolset

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.agents.own_settings import set_setting
 from ipfsmem.agents.session_text import prompt_text, session_text
 from ipfsmem.errors import ConfigError
 from ipfsmem.memory import Memory
+from ipfsmem.operations.settings import set_setting
 from ipfsmem.tools import toolset
 from tests.support.extras import need_extra
 from tests.support.hints import Refused, hinted

@@ -113,7 +113,7 @@ def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] |
     silent = {
         "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members_list", "providers_list",
         "facts_history", "values_history", "dreams_status", "dreams_list", "usage_budgets", "facts_get", "duplicates", "maintenance_index_status",
-        "settings", "operations_list",
+        "settings_list", "operations_list",
     }  # fmt: skip
     with filled([("work", "a", what) for what in doings]) as memory:
         lab = Lab(tmp_path, open_memory=lambda: memory)

@@ -14,7 +14,6 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.http.policy import ONCE
 
-from ipfsmem.agents.own_settings import settings_shown
 from ipfsmem.device.dream_notes import dream_notes
 from ipfsmem.device.dreams import Proposed
 from ipfsmem.dream.asking import MOST_CALLS, MOST_ROUNDS
@@ -28,6 +27,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memory import Memory
+from ipfsmem.operations.settings import settings_shown
 from tests.servers.chat_model import ChatServer, Says
 from tests.servers.threaded import serve
 from tests.support.device_lab import body

@@ -21,10 +21,10 @@ from ipfsmem_providers.model_directory import DirectoryEmbedder
 
 from bench import retrieval
 from bench.retrieval_talk import Collection, Question
-from ipfsmem.agents.own_settings import set_setting
 from ipfsmem.config import settings
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.memory import Memory
+from ipfsmem.operations.settings import set_setting
 from ipfsmem.recall.batches import embedded
 from ipfsmem.recall.index import Document
 from tests.support.extras import need_extra

@@ -1,4 +1,5 @@
-"""The user's settings file: the effective settings, and changes of one value that leave comments and all else unchanged.
+"""The operations on the settings of this user: the effective ones, and changes of one value that leave comments and all else in the
+file unchanged.
 
 Tokens of providers are never shown, and never accepted on a command line, which every program of the machine can read.
 """
@@ -10,13 +11,15 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from ipfsmem import config
-from ipfsmem.agents import config_files
+from ipfsmem.device import config_files
 from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
+from ipfsmem.operation import Items, View, operation
 from ipfsmem.recall.ranking import weigh
 from ipfsmem.results import SettingChanged, SettingsFile, SettingShown
 from ipfsmem.setting_edit import with_value, without_value
@@ -24,6 +27,73 @@ from ipfsmem.setting_list import Described, all_settings, setting
 from ipfsmem.vault.sheet import public_spec
 
 _HIDDEN: Final = "(hidden)"
+
+
+class SettingList(Items[SettingShown], frozen=True, kw_only=True):
+    """Settings by name; those of providers without their values, which may be tokens. It is a sequence of its `settings`."""
+
+    settings: tuple[SettingShown, ...]
+
+
+@operation(
+    name="settings.list",
+    summary="Show settings with values and descriptions",
+    right="admin",
+    about="user",
+    raises=(
+        "UsageError: there is no such setting.",
+        "ConfigError: the settings file cannot be read, or is invalid.",
+    ),
+    audit="",
+    command="config show",
+    http="GET /v1/settings",
+)
+def list_(
+    view: View | None,
+    name: Annotated[
+        str | None, Meta(description="Only this setting, or those whose names begin with it and a point.")
+    ] = None,
+) -> SettingList:
+    """Show all settings, or those of a name: value, default, unit, source and description.
+
+    Settings of providers are listed without their values, which may be tokens.
+    """
+    found = settings_shown()
+    if name is not None:
+        found = [one for one in found if one.name == name or one.name.startswith(name + ".")]
+        if not found:
+            setting(name)
+    return SettingList(settings=tuple(found))
+
+
+@operation(
+    name="settings.set",
+    summary="Change a setting",
+    right="admin",
+    about="user",
+    raises=(
+        "UsageError: an unknown name, or an invalid value.",
+        "ConfigError: the file is missing or would be invalid, or a directory has no model that runs here.",
+        "StorageError: the file cannot be written.",
+        "ChangedError: another program changed it meanwhile.",
+    ),
+    audit="config set",
+    command="config set",
+    idempotent=True,
+)
+def set_(
+    view: View | None,
+    name: Annotated[str, Meta(description="Its name, as `settings.list` shows it.")],
+    value: Annotated[
+        str | None,
+        Meta(description="Its value as text; None removes it from the file, so that its default applies."),
+    ] = None,
+) -> SettingChanged:
+    """Change one setting in the settings file, and create the file if it does not exist.
+
+    Comments and other settings stay as they are. Nothing is written if the resulting file would be invalid.
+    """
+    return set_setting(name, value)
 
 
 def settings_files(environment: Mapping[str, str] | None = None) -> list[SettingsFile]:
