@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Param
 
 import msgspec
 
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.memories.reasons import MAX_REASON
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ class Http(msgspec.Struct, frozen=True):
     #: The texts that a call with it works on too: those of the scope that it names, of the one that this leads to and of all that lead there,
     #: or the whole memory, or those of the named scope alone. A token must be for these.
     reaches: Literal["", "named", "all", "itself"] = ""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """Marks a text that is stored: it must be Unicode, without half a character (a lone surrogate)."""
 
 
 class ForModels(msgspec.Struct, frozen=True):
@@ -252,6 +256,7 @@ class Parameter:
         self.optional = self.type is not hint
         self._metas = [one for one in extras if isinstance(one, msgspec.Meta)]
         marks: dict[type, Any] = {type(one): one for one in extras}
+        self.is_stored = Stored in marks
         self.cli: Cli = marks.get(Cli) or _CLI
         #: Whether it is positional in Python, and an argument of its command.
         self.positional = positional
@@ -346,6 +351,8 @@ class Parameter:
             # Python refuses to print a number of thousands of digits.
             got = f" (got {value})" if abs(value) < 10**20 else ""
             return f"must be {self.allowed}{got}"
+        if self.is_stored and isinstance(value, str) and _has_half_a_character(value):
+            return "holds half a character (a lone surrogate)"
         return self._wrong_size(value) if isinstance(value, Sized) else ""
 
     def _wrong_size(self, value: Sized) -> str:
@@ -354,7 +361,8 @@ class Parameter:
             return f"has {size:,} {unit}, at most {self.longest:,} are allowed"
         if size < self.shortest:
             return f"must have at least {self.shortest} {unit}" if size else "is empty"
-        if self.item is None or (not self.item._metas and isinstance(value, list | tuple | set | frozenset)):
+        is_checked = isinstance(value, list | tuple | set | frozenset)
+        if self.item is None or (is_checked and not self.item._metas and not self.item.is_stored):
             return ""  # the types of their items are checked already
         problem = next(
             (said for one in typing.cast("list[Any]", value) if (said := self.item.problem(one))), ""
@@ -520,6 +528,13 @@ class Operation(Generic[P, R]):
         work: Callable[..., R] = self.work
         return work(None, **self._checked(asked, face))
 
+    def refuse(
+        self, view: View, asked: Mapping[str, Any], face: Face, error: IpfsmemError
+    ) -> typing.NoReturn:
+        """Raise an error of an interface that looked before, so as not to run it, and record the attempt."""
+        with self._auditing(view, face, asked):
+            raise error
+
     def _checked(self, asked: Mapping[str, Any], face: Face) -> Mapping[str, Any]:
         """The arguments, with each iterator as a tuple. Raises UsageError for a wrong one."""
         for name, value in asked.items():
@@ -570,6 +585,16 @@ class Operation(Generic[P, R]):
             scope = asked["name"]
             said = {**said, "token": scope}
         return auditing(view.opened, self.audit, scope, said, self.name.rpartition(".")[2])
+
+
+def _has_half_a_character(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

@@ -481,21 +481,26 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
     try:
         return read_json(data, form)
     except msgspec.MsgspecError as error:
-        why = "a text in it contains half a character (a lone surrogate)" if _has_half(data) else str(error)
+        half = _with_half_a_character(data)
+        why = f"{half} contains half a character (a lone surrogate)" if half else str(error)
         raise UsageError(f"invalid request body: {why}") from None
     except UnicodeDecodeError:
         raise UsageError("the body is not UTF-8") from None
 
 
-def _has_half(data: bytes) -> bool:
-    """Tell whether a JSON text contains a lone surrogate, which the decoder reports as truncated data."""
+def _with_half_a_character(data: bytes) -> str:
+    """Return the first field of a JSON object that contains a lone surrogate, which the decoder reports as truncated data; "" for none."""
     try:
-        json.dumps(json.loads(data), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
+        found = json.loads(data)
+        fields = found.items() if isinstance(found, dict) else [("a text in it", found)]
+        for name, value in fields:
+            try:
+                json.dumps({name: value}, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                return ascii(name)[1:-1][:40]
     except (ValueError, RecursionError):
         pass
-    return False
+    return ""
 
 
 def _with_notes(answer: web.Response, **notes: list[str]) -> web.Response:

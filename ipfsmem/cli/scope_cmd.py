@@ -11,7 +11,7 @@ from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, table
 from ipfsmem.cli.scope_clear import command as clear_command
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.operations.scopes import (
     ScopeCard,
@@ -103,7 +103,10 @@ def _forget(context: CommandContext, memory: Memory, asked: Asked) -> ScopeForgo
     from ipfsmem.cli.consent import confirm
 
     name = asked["name"]
-    memory.scopes.known(name, live=True)
+    try:
+        memory.scopes.known(name, live=True)
+    except NotFoundError as error:
+        forget.refuse(memory._view(), {"name": name}, "cli", error)
     # Not of those that lead to this one: they stay.
     held = next(counted for counted in memory.scopes.counts() if counted.scope == name)
     what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"

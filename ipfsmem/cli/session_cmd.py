@@ -179,7 +179,7 @@ def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> Sessio
     with contextlib.suppress(StorageError):  # a damaged one can be forgotten, too
         found = memory.sessions.info(name)
         if found is None:
-            raise _absent(context, asked)
+            forget.refuse(memory._view(), {"session": name}, "cli", _absent(context, asked))
         number = found.messages
     asked["holds"] = "messages that cannot be read" if number is None else count(number, "message")
     what = f"the session {clean(name)} with {asked['holds']}, on every device"

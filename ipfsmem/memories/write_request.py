@@ -85,7 +85,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return self.text.decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"the text is not UTF-8 (byte {error.start + 1:,})") from None
+            raise FormatError(f"the body is not UTF-8 (byte {error.start + 1:,})") from None
 
     @property
     def _has_header(self) -> bool:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.memory_records import SEEN_LEAST, MemoryRecord, Seen
-from ipfsmem.operation import Cli, Except, Http, Key, View, operation
+from ipfsmem.operation import Cli, Except, Http, Key, Stored, View, operation
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,7 @@ def resolve(
     key: Key,
     text: Annotated[
         bytes | str | None,
+        Stored(),
         Meta(description="The whole text that replaces them, header and all."),
         Http(type=str),
         Except(("cli",)),
@@ -64,10 +65,7 @@ def resolve(
     """
     if sum((keep, alternative is not None, text is not None)) != 1:
         raise UsageError("give exactly one of keep, alternative and text")
-    try:
-        data = text.encode() if isinstance(text, str) else text
-    except UnicodeEncodeError:
-        raise UsageError("the text is not valid Unicode (a lone surrogate); nothing was replaced") from None
+    data = text.encode() if isinstance(text, str) else text
     if data is not None and not data.strip():
         raise UsageError("the text is empty, so nothing was replaced")
     opened, scope = view.opened, view.scope

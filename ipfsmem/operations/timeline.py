@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import UsageError
-from ipfsmem.operation import Cli, Except, ForModels, Http, Items, View, operation
+from ipfsmem.operation import Cli, Except, ForModels, Http, Items, Stored, View, operation
 from ipfsmem.parts.timeline import Noted, add_event, days_between, missing, noted
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ def add(
     view: View,
     type: Annotated[
         str,
+        Stored(),
         Meta(min_length=1, description="Type of the event, such as decision."),
         ForModels("Kind of event, one word of your own, such as decision.", most=64),
     ],

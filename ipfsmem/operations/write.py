@@ -10,7 +10,7 @@ from msgspec import Meta
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
-from ipfsmem.operation import Cli, Except, ForModels, Http, Key, View, operation
+from ipfsmem.operation import Cli, Except, ForModels, Http, Key, Stored, View, operation
 
 #: Maximum characters of a text that a model writes.
 MAX_BODY = 900_000
@@ -39,16 +39,18 @@ def write(
     key: Key,
     body: Annotated[
         str | None,
+        Stored(),
         Meta(description="The text."),
         Cli(option=True),
         ForModels("Full text in Markdown; omit to change only fields.", most=MAX_BODY),
     ] = None,
     *,
     name: Annotated[
-        str | None, Meta(description="Name for people."), ForModels("Short title.", most=200)
+        str | None, Stored(), Meta(description="Name for people."), ForModels("Short title.", most=200)
     ] = None,
     description: Annotated[
         str | None,
+        Stored(),
         Meta(description="One line for lists and the index."),
         ForModels("One line: when this memory is useful.", most=500),
     ] = None,
@@ -63,7 +65,7 @@ def write(
         ),
     ] = None,
     tags: Annotated[
-        Iterable[str] | None,
+        Iterable[Annotated[str, Stored()]] | None,
         Meta(description="Its tags."),
         Cli("tag", help="Tag; repeatable."),
         ForModels("Search terms.", most=32, each=64),
@@ -75,6 +77,7 @@ def write(
     ] = None,
     text: Annotated[
         bytes | str | None,
+        Stored(),
         Meta(description="The whole file, header and all, instead of all other parts."),
         Http(type=str),
         Except(("cli", "mcp")),
@@ -105,12 +108,7 @@ def write(
     if text is not None:
         if any(one is not None for one in parts):
             raise UsageError("text cannot be combined with body, name or other fields")
-        try:
-            data = text.encode() if isinstance(text, str) else text
-        except UnicodeEncodeError:
-            raise UsageError(
-                "the text is not valid Unicode (a lone surrogate); nothing was written"
-            ) from None
+        data = text.encode() if isinstance(text, str) else text
         return write_text(view.opened, view.scope, key, data, seen=seen, if_match=if_match)
     from ipfsmem.memories.write_request import check_values
 

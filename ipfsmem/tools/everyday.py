@@ -390,7 +390,7 @@ def _forget(desk: ToolContext, given: JSON) -> ToolResult:
     key, confirm = given["key"], given.get("confirm")
     there, reading = desk.found(key, given)
     if reading is None:
-        raise _no_memory(desk, key, given)
+        forget.refuse(there._view(), {"key": key}, "mcp", _no_memory(desk, key, given))
     known = desk.session.was_shown(reading)
     item, fenced_text, seen, end = first_page(desk, reading)
     kept = Forgotten(key=key, scope=reading.scope, forgotten=False)

@@ -7,7 +7,8 @@ fact restore KEY`), so no tool asks for a confirmation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote, unquote
@@ -107,8 +108,10 @@ def _create_entities(desk: ToolContext, given: JSON) -> ToolResult:
 def _create_relations(desk: ToolContext, given: JSON) -> ToolResult:
     wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
     graph = _graph(desk, given)
-    _all_there(graph, (name for begin, _, end in wanted for name in (begin, end)))
-    new = [one for one in wanted if graph.relate(*one)]
+    # One that fails comes first, before any change.
+    wanted.sort(key=lambda one: _are_there(graph, one[0], one[2]))
+    with _hint_of_missing():
+        new = [one for one in wanted if graph.relate(*one)]
     relations = [
         {"from": clean_text(begin), "relationType": clean_text(type), "to": clean_text(end)}
         for begin, type, end in new
@@ -121,8 +124,10 @@ def _add_observations(desk: ToolContext, given: JSON) -> ToolResult:
         (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in given["observations"]
     ]
     graph = _graph(desk, given)
-    _all_there(graph, (name for name, _ in wanted))
-    added = [(name, graph.observe(name, said)) for name, said in wanted]
+    # One that fails comes first, before any change.
+    wanted.sort(key=lambda one: _are_there(graph, one[0]))
+    with _hint_of_missing():
+        added = [(name, graph.observe(name, said)) for name, said in wanted]
     new = sum(len(said) for _, said in added)
     results = [
         {"entityName": clean_text(name), "addedObservations": list(map(clean_text, said))}
@@ -131,11 +136,17 @@ def _add_observations(desk: ToolContext, given: JSON) -> ToolResult:
     return _done(new, f"{count(new, 'observation')} added.", results=results)
 
 
-def _all_there(graph: Graph, names: Iterable[str]) -> None:
-    """Raise NotFoundError for the first missing entity, before any change."""
-    for name in names:
-        if graph.get(name) is None:
-            raise NotFoundError(f"unknown entity {name[:80]}", hint="Create it: create_entities.")
+def _are_there(graph: Graph, *names: str) -> bool:
+    return all(graph.get(name) is not None for name in names)
+
+
+@contextlib.contextmanager
+def _hint_of_missing() -> Iterator[None]:
+    try:
+        yield
+    except NotFoundError as error:
+        error.hint = "Create it: create_entities."
+        raise
 
 
 def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:

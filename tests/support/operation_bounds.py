@@ -196,16 +196,6 @@ FREE: Final = frozenset(
         "zone",
     ]
 )
-#: Accepted although out of bounds, by operation, parameter and interface. Shrinks over time.
-ACCEPTED: Final = frozenset(
-    [
-        ("graph unobserve", "observations", "python"),  # what is not there is not taken away
-    ]
-)  # fmt: skip
-#: Parts of messages that do not name the parameter. Shrinks over time.
-UNNAMED: Final = (
-    "lone surrogate", "is not utf-8", "a query has at most", "if-match",
-)  # fmt: skip
 
 
 def bad_values(op: Op, face: str, name: str) -> list[tuple[str, Any]]:

@@ -216,10 +216,3 @@ NOT_THERE: Final[Given] = {
     "entityNames": ["Nobody"], "key": "nothing-here", "session": "nobody", "entity": "Nobody", "begin": "Nobody", "source": "Nobody", "token": "nobody",
     "relations": [{"from": "Nobody", "to": "Oslo", "relationType": "knows"}],
 }  # fmt: skip
-#: Interfaces that refuse before the operation begins, so that nothing is recorded. Shrinks as operations are declared.
-REFUSED_BEFORE: Final = frozenset(
-    [
-        ("forget", "tool"), ("session delete", "cli"),
-        ("graph relate", "tool"), ("scope forget", "cli"),
-    ]
-)  # fmt: skip

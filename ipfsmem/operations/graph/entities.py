@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.graph.graph import MOST
-from ipfsmem.operation import Cli, Except, Http, Items, View, operation
+from ipfsmem.operation import Cli, Except, Http, Items, Stored, View, operation
 from ipfsmem.operations.graph.stored import (
     MAX_NAMED,
     Entities,
@@ -25,7 +25,9 @@ from ipfsmem.operations.graph.stored import (
 )
 
 #: Observations of one entity.
-Observed = Annotated[Iterable[str], Meta(max_length=1_000, description="Observations, each one sentence.")]
+Observed = Annotated[
+    Iterable[Annotated[str, Stored()]], Meta(max_length=1_000, description="Observations, each one sentence.")
+]
 
 
 class ShownEntity(Node, frozen=True, kw_only=True):

@@ -19,8 +19,10 @@ from ipfsmem.operations.context import context
 from ipfsmem.parts import part
 from ipfsmem.parts.audit import AUDITED, acting_as
 from ipfsmem.testing import MockClock
+from ipfsmem.tools import toolset
 from ipfsmem.vault.home import Home
 from ipfsmem.wording import moment_of
+from tests.support.operation_rows import FACT
 
 
 @pytest.fixture
@@ -136,6 +138,15 @@ def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
             memory.operations.list(limit=0)
     assert moment_of("2h", day) == day - 7_200_000
     assert moment_of("1970-01-02", 0) == moment_of("1970-01-02T01:00:00+01:00", 0) == 86_400_000
+
+
+def test_forget_of_a_deleted_fact_by_a_model_keeps_its_history(memory: Memory) -> None:
+    memory.facts.add("User likes tea", "drinks")
+    memory.facts.delete(FACT)
+    (tool,) = toolset(memory, ["forget"])
+    assert tool.call(key=FACT).is_error
+    assert memory.facts.restore(FACT, 1).text == "User likes tea"
+    assert memory.operations.list(operation="forget")[0].outcome == "NotFoundError"
 
 
 def test_only_the_newest_stay_and_none_where_the_settings_say_so(
