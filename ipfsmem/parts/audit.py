@@ -25,6 +25,7 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryBundles": {
         "export": "export",
         "export_published": "export",
+        "export_html": "export",
         "export_folder": "export",
         "export_zip": "export",
         "export_car": "export",

@@ -49,6 +49,7 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     "format": _UNKNOWN,
     "form": _UNKNOWN,
     "order": _UNKNOWN,
+    "strategy": _UNKNOWN,
     "tz": _UNKNOWN,
     "since": _NOT_A_TIME,
     "until": _NOT_A_TIME,
@@ -125,6 +126,7 @@ FREE: Final = frozenset(
         "exclude",
         "explain",
         "folder",
+        "foreign",
         "forgotten",
         "hidden",
         "html",
@@ -141,6 +143,7 @@ FREE: Final = frozenset(
         "key_number",
         "keys",
         "kind",
+        "maps",
         "match",
         "mnemonic_fd",
         "model",
@@ -155,6 +158,7 @@ FREE: Final = frozenset(
         "out",
         "pairs",
         "partial",
+        "path",
         "plain_car",
         "plugins",
         "prefix",
@@ -164,6 +168,7 @@ FREE: Final = frozenset(
         "progress",
         "properties",
         "proposal",
+        "prune",
         "provider",
         "public_ok",
         "query",
@@ -173,6 +178,7 @@ FREE: Final = frozenset(
         "root",
         "running",
         "said",
+        "same",
         "seen",
         "sha256",
         "signature_passphrase_fd",
@@ -190,6 +196,7 @@ FREE: Final = frozenset(
         "wallet",
         "wallet_vault",
         "wallet_passphrase_fd",
+        "whole",
         "why",
         "words",
         "zipped",
@@ -232,7 +239,8 @@ def parameters(op: Op, face: str, memory: Memory) -> list[str]:
         return list(tool.parameters["properties"])
     if face == "http":
         route = ROUTE_OF[op.http]
-        body = [] if route.body is None else [one.name for one in msgspec.structs.fields(route.body)]
+        has_fields = route.body not in (None, bytes)
+        body = [one.name for one in msgspec.structs.fields(route.body)] if has_fields else []
         return [*re.findall(r"{(\w+)}", route.path), *route.parameters[1:], *body]
     if face == "cli":
         here = [

@@ -43,6 +43,8 @@ class Op(NamedTuple):
 FACES: Final = ("python", "cli", "http", "tool")
 #: Keys and names in each scope of the memory that `tests.support.operation_world` makes.
 KEY, OTHERS, AWAY, FACT, CHAT = "tone", "hint", "away", "fact_e2f077a705af4e99", "chat"
+#: An export of one memory.
+BLOB: Final = '{"version": "memory/0.1", "files": {"brought.md": "Brought in.\\n"}, "timeline": []}'
 
 ROWS: Final = (
     # texts
@@ -172,6 +174,7 @@ ROWS: Final = (
     Op("cleanup", {"older_than": 86_400.0}, "", "maintenance_cleanup", "", "maintenance.cleanup", "cleanup"),
     Op("settings", {}, "config show", "settings_list", "", "settings.list"),
     Op("export", {}, "export", "export", "", "bundles.export", "export", {"http": {"format": "blob", "partial": True}, "python": {"partial": True}, "cli": {"flags": ("--partial",)}}),
+    Op("import", {"source": BLOB}, "import", "import", "", "bundles.import_", "import", {"cli": {"source": None, "path": "-", "stdin": BLOB}}),
     Op("sync", {}, "sync", "sync", "", "sync", "sync"),
 )  # fmt: skip
 
@@ -185,7 +188,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
         "config path", "config set", "connect", "disconnect", "token list", "token new", "token revoke", "plugin list", "plugin test",
     ),
     "is about folders and files of this device": (
-        "folder attach", "folder detach", "folder list", "folder pause", "folder resume", "format cid", "format inspect", "import", "edit",
+        "folder attach", "folder detach", "folder list", "folder pause", "folder resume", "format cid", "format inspect", "edit",
     ),
     "is about members or providers of a vault": (
         "key derive", "member rename", "key passphrase", "member revoke", "member rotate", "key sheet", "member admit", "key vaults",
@@ -195,7 +198,6 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "forgets all memories of a scope, each by `forget`": ("scope clear",),
 }  # fmt: skip
 ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
-    "has a file as its body": ("import",),
     "needs a session that an import brought": ("sessions_approve",),
 }
 #: Words of the list of operations that no row has: of members, providers, folders and files.
@@ -206,7 +208,6 @@ WORDS_WITHOUT: Final = frozenset(
         "folders accept",
         "folders pause",
         "folders put-back",
-        "import",
         "providers follow",
         "providers move",
     ]

@@ -240,7 +240,7 @@ async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Pat
     body = None
     if route.body is not None:
         headers["Content-Type"] = "application/json"
-        body = json.dumps(args).encode()
+        body = (args["source"] if route.body is bytes else json.dumps(args)).encode()
         args = {}
     assert not args, (op.name, args)
     async with client.request(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import subprocess
 import sys
@@ -147,6 +148,13 @@ def test_forget_of_a_deleted_fact_by_a_model_keeps_its_history(memory: Memory) -
     assert tool.call(key=FACT).is_error
     assert memory.facts.restore(FACT, 1).text == "User likes tea"
     assert memory.operations.list(operation="forget")[0].outcome == "NotFoundError"
+
+
+@pytest.mark.parametrize("export", ["export_html", "export_published"])
+def test_export_of_a_published_version_is_recorded(memory: Memory, export: str) -> None:
+    with pytest.raises((NotFoundError, UsageError)) as refused:
+        getattr(memory.bundles, export)(io.BytesIO())
+    assert told(memory, operation="export") == [f"python export / {refused.value.kind}"]
 
 
 def test_only_the_newest_stay_and_none_where_the_settings_say_so(
