@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli import secret_input
+from ipfsmem.cli.printing import clean, style
 from ipfsmem.errors import DeclinedError
 
 if TYPE_CHECKING:
@@ -18,6 +19,15 @@ def confirm(question: str, declined: str, *, default: bool = False) -> None:
     """Ask a yes-or-no question. Raises DeclinedError with the message `declined` if the answer is no."""
     if not click.confirm(question, default=default, err=True):
         raise DeclinedError(f"{declined}; nothing was changed")
+
+
+def warn_of(specs: Iterable[str]) -> None:
+    """Print the risks of storing a vault at these providers. Raises ConfigError for an unusable spec."""
+    from ipfsmem.provider.contract import spec_warning
+
+    for spec in specs:
+        if text := spec_warning(spec):
+            click.echo(style("warning: ", fg="yellow") + clean(text), err=True)
 
 
 #: Add --yes-public, for operations with `allow`.

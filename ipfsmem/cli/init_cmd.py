@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.consent import agrees_to_publish
+from ipfsmem.cli.consent import agrees_to_publish, warn_of
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.hint_commands import advice
@@ -113,6 +113,7 @@ def command(context: CommandContext, request: InitRequest) -> None:
         request = ask_for_the_rest(request, default_keystore(context.home))
     request.check()
     ask_before_making(request.memory_dir)
+    warn_of([request.where] if isinstance(request.where, str) else request.where)
     with _created(request.new_folder, context.folder):
         _init(context, request)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.consent import agrees_to_publish, confirm, public_options
+from ipfsmem.cli.consent import agrees_to_publish, confirm, public_options, warn_of
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.hint_commands import advice
@@ -75,7 +75,11 @@ def _show_places(context: CommandContext, found: ProviderNames, asked: Asked) ->
     print_places(found)
 
 
-add_command = operation_command("add", add, _show_places)
+def _warn(context: CommandContext, asked: Asked) -> None:
+    warn_of([asked["spec"]])
+
+
+add_command = operation_command("add", add, _show_places, ask=_warn)
 remove_command = operation_command("remove", remove, _show_places)
 
 
@@ -90,6 +94,7 @@ def test_command(context: CommandContext, spec: str) -> None:
     from ipfsmem.memory import Memory
     from ipfsmem.provider.probe import OVERALL
 
+    warn_of([spec])
     with Memory.load(mode="none", home=context.home) as memory:
         steps = asyncio.run(memory.providers.test(spec))
     failed = [step for step in steps if step.outcome == "failed" and step.what != OVERALL]
@@ -190,6 +195,7 @@ def follow_command(
 
     if decline and spec is not None:
         raise UsageError("--decline excludes SPEC")
+    warn_of([spec] if spec is not None else [])
     with context.memory() as memory:
         move = memory.providers.moved()
         if decline:

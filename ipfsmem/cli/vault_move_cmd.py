@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.consent import agrees_to_publish, public_options
+from ipfsmem.cli.consent import agrees_to_publish, public_options, warn_of
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import retention_options
 from ipfsmem.cli.printing import Meter, clean, size, style
@@ -36,6 +36,7 @@ def command(
 
     Nothing is deleted at the old provider; an interrupted move can be run again.
     """
+    warn_of([target])
     with context.memory() as memory:
         public_ok = agrees_to_publish(memory, yes_public)
         with Meter(silent=context.json) as meter:

@@ -573,6 +573,18 @@ def lasting_spec(spec: str) -> str:
         return spec
 
 
+def spec_warning(spec: str) -> str:
+    """Return what a person is told of the risk of storing a vault there, as a sentence or more; "" without one.
+
+    No network access. Raises ConfigError for an unusable spec.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind != "git" or kind not in _installed():
+        return ""
+    opener, _ = _opener(spec)
+    return str(opener.warning(rest)) if hasattr(opener, "warning") else ""
+
+
 def _is_folder(spec: str) -> bool:
     if spec.startswith(_PATHS) or spec in (".", ".."):
         return True

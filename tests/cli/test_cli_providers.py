@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import blocks
+from tests.interop.counterparts import need_program
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, Cli
 from tests.support.ports import free_port
@@ -254,3 +256,31 @@ def test_a_move_is_followed_when_a_person_says_so(
     second.fails(4, "provider", "follow")
     second.fails(4, "provider", "follow", "--decline")
     assert "moved" not in second.ok("sync").out
+
+
+def test_vault_at_a_remote_is_found_from_every_folder(
+    bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_program("git")
+    there, work = tmp_path / "code.git", tmp_path / "work"
+    subprocess.run(["git", "init", "-q", "--bare", there], check=True)
+    subprocess.run(["git", "clone", "-q", there, work], check=True, capture_output=True)
+    monkeypatch.chdir(work)
+    spec = f"git:{there}#refs/ipfsmem/main"
+    made = bare.ok("init", "--unprotected-keys", "--provider", "git:origin", "--json", key=KEY)
+    assert "warning: " in made.err and "can push there can delete it" in made.err
+    assert made.json["root"]
+    monkeypatch.chdir(tmp_path)
+    bare.ok("write", "tone", "--body", "direct")
+    done = bare.ok("sync")
+    assert "warning" not in done.err and "kB sent" in done.out
+    assert bare.ok("provider", "list", "--json").json["providers"][0]["spec"] == spec
+    refused = bare.fails(3, "provider", "add", "git:origin")
+    assert "is not in a git repository" in refused.err
+    monkeypatch.chdir(work)
+    added = bare.ok("provider", "add", "git:origin#notes", "--json")
+    assert "each clone does" in added.err
+    assert added.json["providers"] == [spec, f"git:{there}#notes"]
+    tried = bare.ok("provider", "test", "git:origin#tried")
+    assert "repository of other work" in tried.err
+    assert bare.ok("provider", "remove", "git:origin").out.endswith(f"git:{there}#notes\n")

@@ -3,6 +3,7 @@
     https://host/me/memory.git      ssh://[user@]host[:port]/path      [user@]host:path
     /path/of/repository.git         file:///path/of/repository.git
     each with `#branch` or `#refs/...`; without it the branch is `ipfsmem`
+    origin, or another remote of the repository around the working directory, is looked up by remotes.py
 
 `http://` and `git://` are unauthenticated and accepted for this machine only. Pure.
 """
@@ -18,6 +19,8 @@ from ipfsmem.errors import ConfigError
 
 #: The branch without one in the address.
 BRANCH: Final = "ipfsmem"
+#: The ref in a repository of other work without one in the address: web pages and normal clones omit it.
+SHARED_REF: Final = "refs/ipfsmem/main"
 EXAMPLES: Final = "For instance git:https://github.com/me/memory.git, git:git@host:me/memory.git or git:/media/stick/memory.git."
 _HOST: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
 _USER: Final = r"[A-Za-z0-9_][A-Za-z0-9._+-]*"
@@ -49,7 +52,7 @@ class GitAddress(NamedTuple):
 
 def parse(rest: str) -> GitAddress:
     """Parse the part of a spec after `git:`. Raises ConfigError, without repeating a password."""
-    url, ref = _split(rest)
+    url, ref = split_ref(rest)
     if not url or not url.isprintable() or url.startswith(("-", "//")) or "::" in url.partition("/")[0]:
         raise _unusable("not the address of a repository")
     if url.startswith(("/", "~", "./", "../", "file:")) or url in (".", ".."):
@@ -62,10 +65,11 @@ def parse(rest: str) -> GitAddress:
     return GitAddress(url, ref, "ssh")
 
 
-def _split(rest: str) -> tuple[str, str]:
+def split_ref(rest: str, *, default: str = f"refs/heads/{BRANCH}") -> tuple[str, str]:
+    """Return what is before the `#`, and the full name of the ref after it. Raises ConfigError for an unusable ref."""
     url, mark, ref = rest.strip().rpartition("#")
     if not mark:
-        return ref, f"refs/heads/{BRANCH}"
+        return ref, default
     if not _REF.fullmatch(ref) or ref.startswith(("refs/tags/", "refs/remotes/")) or ref.count("/") > 8:
         raise ConfigError(
             "the text after # is not a branch",

@@ -228,8 +228,7 @@ class GitProgram:
         """Return what the user's configuration says of reaching hosts, read once. All else of it is not used: `insteadOf`
         would lead elsewhere, hooks and monitors are programs."""
         if self._user is None:
-            files = {name: os.environ[name] for name in _CONFIG_FILES if name in os.environ}
-            environment = {**_inherited(), **files, "GIT_DIR": _NOWHERE, "LC_ALL": "C"}
+            environment = {**user_environment(), "GIT_DIR": _NOWHERE}
             listed = self._run(["config", "--list", "-z"], None, environment)
             if listed.code:
                 raise ProviderUnavailable(
@@ -403,6 +402,12 @@ def _answer_of(program: str, *args: str) -> tuple[int, bytes, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ProviderUnavailable(f"the git program cannot be started: {error}") from None
     return done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+
+def user_environment() -> dict[str, str]:
+    """Return an environment for git with the user's configuration, and messages in English."""
+    files = {name: os.environ[name] for name in _CONFIG_FILES if name in os.environ}
+    return {**_inherited(), **files, "LC_ALL": "C"}
 
 
 def _inherited() -> dict[str, str]:

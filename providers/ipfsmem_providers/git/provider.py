@@ -3,6 +3,7 @@
     git:https://github.com/me/memory.git        branch `ipfsmem`; credential helpers as git has them, or GIT_TOKEN
     git:git@host:me/memory.git#other            another branch; #refs/ipfsmem/main for a ref that no page shows
     git:/media/stick/memory.git                 a bare repository at a path
+    git:origin                                  a remote of the repository here; stored as its address, with refs/ipfsmem/main
 
 The files lie in the tree of one commit, as in a shared folder (packs/provider.py). A publish is one commit on the last
 one, and its push is a compare-and-swap: who loses a race fetches, puts the same files into the newer tree and pushes
@@ -16,7 +17,6 @@ import contextlib
 import hashlib
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -31,7 +31,6 @@ import msgspec
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import (
     ConcurrencyError,
-    ConfigError,
     IpfsmemError,
     ProviderError,
     ProviderRefused,
@@ -51,7 +50,8 @@ from ipfsmem_providers.git.object_store import (
     object_stores,
     pack_states,
 )
-from ipfsmem_providers.git.program import GitProgram, LocalFailure, find_git
+from ipfsmem_providers.git.program import GitProgram, LocalFailure
+from ipfsmem_providers.git.remotes import remote_address, remote_name, warning
 from ipfsmem_providers.git.repository import BranchTree, CacheRepository, LostRace
 from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import BlockingWork, heartbeat, is_cancelled
@@ -133,6 +133,11 @@ class GitProvider(PackedStore):
     def lasting(rest: str) -> str:
         """Return the address independent of the working directory. Raises ConfigError for an unusable one."""
         return _address(rest).shown
+
+    @staticmethod
+    def warning(rest: str) -> str:
+        """Return the risk of a repository of other work, when a remote is named; else "". Raises ConfigError."""
+        return warning(rest) if remote_name(rest) else ""
 
     @property
     def name(self) -> str:
@@ -435,27 +440,8 @@ def _add(shown: dict[str, PackState], tree: BranchTree) -> None:
 
 
 def _address(rest: str) -> GitAddress:
-    """Parse an address. A remote's name is answered with its address, as a repository that others read is unwise."""
-    if rest.isascii() and rest.replace("-", "").replace("_", "").isalnum() and (found := _remote(rest)):
-        raise ConfigError(
-            f"git:{rest} names a remote, not an address",
-            hint=f"Its address: git:{found}. Use a private repository of its own: everyone who can read a "
-            "repository sees when this memory changes and how large it is, and copies stay in clones and forks.",
-        )
-    return parse(rest)
-
-
-def _remote(name: str) -> str:
-    """Return the address of a remote of the repository around the working directory, if it can be used."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired, ConfigError):
-        if not (git := find_git()):
-            return ""
-        done = subprocess.run(
-            [git, "config", "--get", f"remote.{name}.url"], capture_output=True, text=True, timeout=10, check=False
-        )  # fmt: skip
-        if done.returncode == 0:
-            return parse(done.stdout.strip()).shown
-    return ""
+    """Return an address, or the one that a remote of the repository around the working directory has."""
+    return remote_address(rest) if remote_name(rest) else parse(rest)
 
 
 def _token(address: GitAddress, settings: Mapping[str, Any]) -> str:

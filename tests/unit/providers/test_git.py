@@ -845,23 +845,6 @@ def test_password_in_an_address_is_not_shown(spec: str) -> None:
     assert "pw" not in shown_spec(spec) and "secret" not in shown_spec(spec)
 
 
-def test_name_of_a_remote_is_answered_with_its_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    git(tmp_path, "remote", "add", "origin", "git@github.com:me/code.git")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="names a remote") as raised:
-        lasting_spec("git:origin")
-    hinted(
-        "Its address: git:VALUE. Use a private repository of its own: everyone who can read a repository sees when this memory changes and how "
-        "large it is, and copies stay in clones and forks.",
-        raised.value.hint,
-    )
-    told = raised.value.hint.split("Its address: ")[1].split(". ")[0]
-    assert lasting_spec(told) == told == "git:git@github.com:me/code.git"
-
-
 def test_missing_git_program_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     with monkeypatch.context() as patch:
