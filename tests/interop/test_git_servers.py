@@ -26,7 +26,7 @@ WALLET = Unlock(RawKeySigner(bytes(31) + b"\x2b"))
 _APACHE_MODULES = ("mpm_event", "authn_core", "authz_core", "alias", "env", "cgid", "setenvif")
 
 
-def _apache(folder: Path, stack: ExitStack) -> Repository:
+def git_at_apache(folder: Path, stack: ExitStack) -> Repository:
     """A repository behind Apache's CGI, as `git help http-backend` has it."""
     folder = apache_folder(folder, stack)
     repository = Repository(folder)
@@ -87,7 +87,7 @@ def _until_answers(repository: Repository) -> None:
         time.sleep(0.1)
 
 
-@pytest.fixture(params=[_path, _daemon, _ssh, _apache], ids=["path", "daemon", "ssh", "apache"])
+@pytest.fixture(params=[_path, _daemon, _ssh, git_at_apache], ids=["path", "daemon", "ssh", "apache"])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Repository]:
     with ExitStack() as stack:
         yield request.param(tmp_path, stack)

@@ -1,0 +1,74 @@
+"""The script that a person runs at a real host, here at servers of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.interop.seaweed import seaweed
+from tests.interop.test_git_servers import git_at_apache
+from tests.interop.test_webdav_servers import webdav_at_apache
+from tests.servers import s3
+
+SCRIPT = Path(__file__).parents[2] / "tools" / "host_trial.py"
+CHECKS = (
+    "provider test", "create a vault", "first publish of 3 memories", "publish one change", "sync without changes",
+    "restore on a second device", "two devices at once, 1 times", "publish 0 MiB of large memories", "read every block back", "compact",
+)  # fmt: skip
+
+Server = Callable[[Path, ExitStack, pytest.MonkeyPatch], str]
+
+
+def _git(folder: Path, stack: ExitStack, patch: pytest.MonkeyPatch) -> str:
+    return f"git:{git_at_apache(folder, stack).url}"
+
+
+def _webdav(folder: Path, stack: ExitStack, patch: pytest.MonkeyPatch) -> str:
+    at = webdav_at_apache(folder, stack)
+    for name, value in at.account.items():
+        patch.setenv(name.upper(), value)
+    return f"webdav:{at.url}"
+
+
+def _bucket(folder: Path, stack: ExitStack, patch: pytest.MonkeyPatch) -> str:
+    server = stack.enter_context(seaweed(folder, s3.KEY, s3.SECRET))
+    asyncio.run(server.make_bucket(s3.BUCKET))
+    patch.setenv("AWS_ACCESS_KEY_ID", s3.KEY)
+    patch.setenv("AWS_SECRET_ACCESS_KEY", s3.SECRET)
+    return f"bucket:{server.url}/{s3.BUCKET}/trial"
+
+
+def trial(spec: str) -> subprocess.CompletedProcess[str]:
+    """A short trial."""
+    return subprocess.run(
+        [sys.executable, SCRIPT, spec, "--memories", "3", "--large", "0", "--rounds", "1"], capture_output=True, text=True, check=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("server", [_git, _webdav, _bucket], ids=["git", "webdav", "bucket"])
+def test_trial_holds_at_a_server_of_this_machine(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        spec = server(tmp_path, stack, monkeypatch)
+        done = trial(spec)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][2:]
+    assert {name.removeprefix("| "): held for name, held, *_ in rows}.items() >= dict.fromkeys(
+        CHECKS, "yes"
+    ).items()
+    if spec.startswith("git:"):
+        assert "forced push allowed" in rows[0][-1]
+        assert rows[1][0] == "| provider test with #refs/ipfsmem/trial" and rows[1][1] == "yes"
+
+
+def test_trial_of_a_missing_folder_says_so_and_fails(tmp_path: Path) -> None:
+    done = trial(str(tmp_path / "gone"))
+    assert done.returncode == 1 and "| provider test | **no** |" in done.stdout
+    assert str(tmp_path / "gone") in done.stdout and "Traceback" not in done.stderr
