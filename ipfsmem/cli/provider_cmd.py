@@ -112,6 +112,7 @@ def test_command(context: CommandContext, spec: str) -> None:
         hint = next((step.hint for step in failed if step.hint), "")
         if hint == ProviderUnavailable.hint:  # no vault was sent, and there may be none
             hint = "Check the address, or try again later."
+        hint = hint.replace("Sync again", "Try again")
         if hint:
             click.echo(advice(hint), err=True)
     if failed:

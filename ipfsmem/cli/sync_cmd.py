@@ -25,7 +25,7 @@ from ipfsmem.operations.sync import sync
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ipfsmem.memory import Memory
     from ipfsmem.results import Failure
@@ -40,6 +40,8 @@ MOST_SCOPES = 5
 _AUTOMATIC = "auto"
 #: Maximum memories that a sync lists.
 _SHOWN = 5
+#: How the notice of an outage ends.
+_TRIES_AGAIN = "; the next sync tries again"
 #: Titles of notices that differ from their kinds.
 _TITLES = {
     "head-refused": "not used",
@@ -273,8 +275,8 @@ class _AttemptPrinter:
     def _worked(self, report: SyncReport) -> None:
         if self._first or self._problem or _did_something(report):
             self._line(paragraph(report))
-        for line in dict.fromkeys(notice_line(one) for one in report.notices if one not in self._notices):
-            self._line(line)  # two may differ only in details
+        for line in notice_lines([one for one in report.notices if one not in self._notices]):
+            self._line(line)
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:
@@ -325,8 +327,30 @@ def _failure(error: Exception) -> Failure:
 def print_report(report: SyncReport) -> None:
     """Print a report in words, each notice on its own line."""
     click.echo(paragraph(report))
-    for line in dict.fromkeys(map(notice_line, report.notices)):  # two may differ only in details
+    for line in notice_lines(report.notices):
         click.echo(line)
+
+
+def notice_lines(notices: Sequence[Notice]) -> list[str]:
+    """Return notices as lines for a person, each once. A provider that could be neither read nor published to for one reason has
+    one line."""
+    import msgspec
+
+    told: dict[Notice, Notice | None] = {}
+    for down in notices:
+        start = f"not published at {down.provider}: "
+        if down.kind != "provider-down" or not down.provider or not down.text.startswith(start):
+            continue
+        reason = down.text.removeprefix(start).removesuffix(_TRIES_AGAIN)
+        reads = [one for one in notices if one.kind == "channel-down" and reason in one.text]
+        if reads:
+            told |= dict.fromkeys(reads)
+            left = "its new texts were not read, and new texts of this device were not published there"
+            told[down] = msgspec.structs.replace(down, text=f"{reason}: {left}{_TRIES_AGAIN}")
+    shown = [told.get(one, one) for one in notices]
+    return [
+        *dict.fromkeys(notice_line(one) for one in shown if one is not None)
+    ]  # two may differ only in details
 
 
 def notice_line(notice: Notice) -> str:

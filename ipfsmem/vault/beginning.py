@@ -108,7 +108,7 @@ def saying_nothing_was_made() -> Iterator[None]:
         advice = (
             "Try again when the provider can be reached."
             if error.hint == ProviderUnavailable.hint
-            else error.hint
+            else error.hint.replace("Sync again", "Try again")  # there is no vault to sync
         )
         error.hint = f"Nothing was created on this device. {advice}".rstrip()
         raise

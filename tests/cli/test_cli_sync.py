@@ -10,7 +10,9 @@ import pytest
 
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
+from tests.interop.counterparts import need_program
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli
+from tests.support.ports import free_port
 
 
 def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
@@ -198,3 +200,27 @@ def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second
     said = second("sync", "--json")
     assert said.code == said.json["exit_code"] == 27 and said.json["report"]["blocked"] == "revoked"
     assert said.json["report"]["notices"]
+
+
+def test_provider_that_is_down_has_one_line(sealed: Cli) -> None:
+    need_program("git")
+    address = f"git:ssh://me@127.0.0.1:{free_port()}/x.git"
+    sealed.ok("provider", "add", address)
+    sealed.ok("write", "tone", "--body", "direct")
+    done = sealed("sync")
+    assert done.code == 7
+    told = done.out
+    (line,) = [one for one in told.splitlines() if address in one]
+    assert line.startswith(f"not reached: {address}: the host does not answer (")
+    assert line.endswith("not read, and new texts of this device were not published there; the next sync tries again")  # fmt: skip
+    assert len(sealed("sync", "--json").json["report"]["notices"]) > 1
+
+
+def test_init_and_test_at_a_closed_port_do_not_advise_a_sync(bare: Cli) -> None:
+    need_program("git")
+    address = f"git:ssh://me@127.0.0.1:{free_port()}/x.git"
+    refused = bare("init", "--unprotected-keys", "--provider", address, key=KEY)
+    assert refused.code == 41
+    assert "Nothing was created on this device. Try again in a while." in refused.err
+    tried = bare("provider", "test", address)
+    assert tried.code != 0 and "Sync again" not in tried.err
