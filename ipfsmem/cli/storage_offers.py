@@ -1,5 +1,5 @@
 """Storage on this computer that a vault can use: folders that a program syncs, drives and network shares, a git host with an
-account, a bucket.
+account, a remote of rclone, a bucket.
 
 Reads settings of other programs and the table of mounts, runs no program and sends nothing. It does not look into the shares and
 drives of that table, as one whose server is down blocks. A setting that cannot be read offers nothing.
@@ -53,6 +53,8 @@ _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "fuse.ssh
 #: Where desktops mount drives: a name of the user, then one of the drive.
 _DRIVES = re.compile(r"/(?:run/)?media/[^/]+/[^/]+")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
+#: A remote of rclone, or its type.
+_RCLONE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _GH_HOST = re.compile(r"([A-Za-z0-9.-]+):\s*")
 _GH_VALUE = re.compile(r" {4}(user|git_protocol): *\"?([A-Za-z0-9_-]+)\"?\s*")
 #: A repository at a host, without a password; what comes before its name.
@@ -89,8 +91,10 @@ class Computer(NamedTuple):
 
 
 def storage_offers(computer: Computer) -> list[StorageOffer]:
-    """Return the places that this computer has, each once: synced folders, git hosts, a bucket, drives."""
-    every = (_synced_folders(computer), _git_hosts(computer), _bucket(computer), _mounts(computer.mounts))
+    """Return the places that this computer has, each once: synced folders, git hosts, remotes of rclone, a bucket, drives."""
+    every = (
+        _synced_folders(computer), _git_hosts(computer), _rclone(computer), _bucket(computer), _mounts(computer.mounts),
+    )  # fmt: skip
     found, of_kind = dict[str, StorageOffer](), Counter[str]()
     for offer in chain(*every):
         kind = offer.text.partition(":")[0]
@@ -253,6 +257,27 @@ def _remotes(folder: Path) -> list[str]:
         elif in_remote and line.partition("=")[0].strip() == "url":
             urls.append(line.partition("=")[2].strip())
     return urls
+
+
+def _rclone(computer: Computer) -> Iterator[StorageOffer]:
+    """Yield the remotes in the configuration of rclone, unless that is encrypted."""
+    if not computer.has_program("rclone"):
+        return
+    environment = computer.environment
+    above = environment.get("XDG_CONFIG_HOME") or environment.get("APPDATA") or computer.home / ".config"
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True, default_section="")
+    try:
+        parser.read_string(_read(Path(environment.get("RCLONE_CONFIG") or Path(above, "rclone/rclone.conf"))))
+    except (configparser.Error, AttributeError):
+        return
+    for name in parser.sections():
+        kind = parser.get(name, "type", fallback="") or ""
+        if _RCLONE_NAME.fullmatch(name) and _RCLONE_NAME.fullmatch(kind):
+            yield StorageOffer(
+                f"rclone: a folder at {name} ({kind}), created with: rclone mkdir {name}:FOLDER",
+                f"rclone:{name}:{{}}",
+                asks="Folder",
+            )
 
 
 def _bucket(computer: Computer) -> Iterator[StorageOffer]:

@@ -447,6 +447,7 @@ _GIT: Final = lazy_pattern(
     r"|(/(?!/)|~|\./|\.\./)[^#]*)(#[\w./-]+)?"
 )
 _SFTP: Final = lazy_pattern(r"(\w[\w.+-]*@)?([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/[^?#\x00-\x1f]*")
+_RCLONE: Final = lazy_pattern(r"[\w.+@ -]+:[^\x00-\x1f]*")
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 
 
@@ -511,7 +512,8 @@ def shown_spec(spec: str) -> str:
     kind, _, rest = spec.partition(":")
     if spec.startswith(_PATHS) or kind == "directory" or (len(kind) == 1 and "://" not in spec):
         return spec
-    if (kind == "git" and _GIT.fullmatch(rest)) or (kind == "sftp" and _SFTP.fullmatch(rest)):
+    known = {"git": _GIT, "sftp": _SFTP, "rclone": _RCLONE}.get(kind)
+    if known is not None and known.fullmatch(rest):
         return spec
     return ",".join(map(_without_secrets, _NEXT_URL.split(spec)))
 
@@ -554,7 +556,7 @@ def lasting_spec(spec: str) -> str:
     storage, or refuses them (ConfigError).
     """
     kind, colon, rest = spec.partition(":")
-    if colon and kind in ("git", "sftp", "webdav") and kind in _installed():
+    if colon and kind in ("git", "rclone", "sftp", "webdav") and kind in _installed():
         opener, _ = _opener(spec)
         return f"{kind}:{opener.lasting(rest)}" if hasattr(opener, "lasting") else spec
     if colon and kind == "directory" and rest:

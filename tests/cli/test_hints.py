@@ -81,12 +81,12 @@ def test_nothing_points_at_documents_that_are_not_installed() -> None:
 
 def test_python_message_names_more_than_a_flag() -> None:
     """Outside the command line a flag alone helps half of the callers; a whole command helps all. (What is refused in
-    `api/calls.py` puts its flags behind one: tests/unit/api/test_access.py runs it as it is said. `git/` has options of the git program.)"""
+    `api/calls.py` puts its flags behind one: tests/unit/api/test_access.py runs it as it is said. `git/` and `rclone/` have options of these programs.)"""
     bare = re.compile(r"(?<![\w-])--[a-z]")
     flags = [
         (where, text)
         for where, text in texts()
-        if not where.startswith(("ipfsmem/cli/", "ipfsmem/http/", "ipfsmem/api/calls.py", "ipfsmem/vault/sheet.py", "ipfsmem/agents/", "providers/ipfsmem_providers/git/"))
+        if not where.startswith(("ipfsmem/cli/", "ipfsmem/http/", "ipfsmem/api/calls.py", "ipfsmem/vault/sheet.py", "ipfsmem/agents/", "providers/ipfsmem_providers/git/", "providers/ipfsmem_providers/rclone/"))
         and bare.search(text) and not WHOLE.search(text) and "in Python" not in text and not text.startswith(("--allow ", "Create one for"))
     ]  # fmt: skip
     assert flags == []

@@ -68,6 +68,8 @@ ROWS = (
     Told("Leave it out, and set WEBDAV_USER and WEBDAV_PASSWORD.", "webdav:https://me:secret@nas.example/memory", "webdav:https://nas.example/memory", {}, WEBDAV),
     Told("Set both, or neither for a server without accounts.", "webdav:https://nas.example/memory", "webdav:https://nas.example/memory", {"WEBDAV_USER": "me"}, WEBDAV),
     Told("Use https://. In a network that you trust: set WEBDAV_PLAIN_HTTP=allow.", "webdav:http://nas.example/memory", "webdav:http://nas.example/memory", WEBDAV, {**WEBDAV, "WEBDAV_PLAIN_HTTP": "allow"}),
+    Told("For instance rclone:drive:memory; `rclone listremotes` prints the names of remotes.", "rclone:drive", "rclone:drive:memory"),
+    Told("Give the remote a name: rclone config. VALUE", "rclone::webdav,pass=secret:memory", "rclone:drive:memory"),
     Told("For instance sftp:me@nas.example/memory, below the home folder there, or sftp:me@nas.example:2222//srv/memory.", "sftp:nas", "sftp:me@nas.example/memory"),
     Told("Leave it out: ssh logs in with a key.", "sftp:me:secret@nas.example/memory", "sftp:me@nas.example/memory"),
     Told("Name the gateway: gateway_token_for, under [providers.gateway] in the settings file.", "gateway:https://b.example", "gateway:https://b.example", {"": 'gateway_token = "t"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://a.example"'}, first="gateway:https://a.example"),

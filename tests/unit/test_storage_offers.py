@@ -143,6 +143,15 @@ def test_bucket_is_offered_for_a_profile_with_keys(home: Path) -> None:
     assert "AWS_ACCESS_KEY_ID" in offer.text
 
 
+def test_remotes_of_rclone_are_offered(home: Path) -> None:
+    config = "[drive]\ntype = drive\ntoken = {}\n\n[my nas]\ntype = smb\n\n[odd:\n[empty]\n[b2]\ntype = b2\n"
+    wrote(home / ".config/rclone/rclone.conf", config)
+    assert [one.spec for one in offers(home, programs=["rclone"])] == ["rclone:drive:{}", "rclone:b2:{}"]
+    assert offers(home, programs=[]) == []
+    wrote(home / "other.conf", "# Encrypted rclone configuration File\n\nRCLONE_ENCRYPT_V0:\nAAAA\n")
+    assert offers(home, RCLONE_CONFIG=str(home / "other.conf"), programs=["rclone"]) == []
+
+
 def test_one_program_leaves_room_for_the_others(home: Path) -> None:
     for number in range(9):
         (home / f"OneDrive - {number}").mkdir()
@@ -163,7 +172,7 @@ def test_repository_beside_the_one_here_is_offered(home: Path, url: str, spec: s
     assert [one.spec for one in offers(home)] == [spec]
 
 
-@given(st.sampled_from([".dropbox/info.json", ".config/syncthing/config.xml", ".config/gh/hosts.yml", ".aws/credentials"]),
+@given(st.sampled_from([".dropbox/info.json", ".config/syncthing/config.xml", ".config/gh/hosts.yml", ".aws/credentials", ".config/rclone/rclone.conf"]),
        st.one_of(st.binary(max_size=60), st.sampled_from([
            b'{"a": {"path": 1}, "b": [], "c": {"path": "\\u0000"}}', b"[[]]", b"[" * 40_000, b"{}" * 2, b"<a><folder/></a>",
            b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"[default\naws", b"github.com:\n    user: \x1b[2J\n"])))  # fmt: skip

@@ -21,7 +21,7 @@ from tests.unit.providers.sick_lab import KINDS, bench
 WORDS = {
     "directory": "full", "bucket": "full", "peer": "full", "kubo": "full", "kubo-old": "full", "pinata-car": "full", "pinata-free": "full",
     "pinata-legacy": "full", "filebase-s3": "full", "filebase-rpc": "full", "pinning_service": "pins only",
-    "gateway": "read only", "routing": "names only", "git": "full", "git-http": "full", "webdav": "full", "sftp": "full",
+    "gateway": "read only", "routing": "names only", "git": "full", "git-http": "full", "webdav": "full", "sftp": "full", "rclone": "full",
 }  # fmt: skip
 
 
@@ -31,7 +31,19 @@ def test_each_provider_is_named_for_what_it_is_good_for(kind: str, tmp_path: Pat
         can = at.open().capabilities
         assert good_for(can) == WORDS[kind]
         assert (limits(can) == []) == (
-            kind in ("directory", "bucket", "peer", "kubo", "kubo-old", "git", "git-http", "webdav", "sftp")
+            kind
+            in (
+                "directory",
+                "bucket",
+                "peer",
+                "kubo",
+                "kubo-old",
+                "git",
+                "git-http",
+                "webdav",
+                "sftp",
+                "rclone",
+            )
         )
 
 

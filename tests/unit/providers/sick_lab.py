@@ -30,6 +30,7 @@ from tests.support.effort import THOROUGH
 from tests.unit.providers.bucket_lab import bucket
 from tests.unit.providers.dav_lab import dav
 from tests.unit.providers.git_lab import Repository, git_over_http
+from tests.unit.providers.rclone_lab import rclone_over_dav
 from tests.unit.providers.services_lab import account
 from tests.unit.providers.sftp_lab import SSH_ILLNESSES, sftp
 
@@ -42,6 +43,7 @@ BOUND = 4.0
 KINDS = (
     "directory", "bucket", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
     "pinning_service", "gateway", "routing", "git", "git-http", "webdav", "sftp",
+    "rclone",
 )  # fmt: skip
 OVER_HTTP = tuple(kind for kind in KINDS if kind not in ("directory", "git", "sftp"))
 
@@ -97,6 +99,9 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
     elif kind == "webdav":
         with dav(folder) as folder_there:
             yield Bench(kind, folder_there.server.faults, folder_there.open)
+    elif kind == "rclone":
+        with rclone_over_dav(folder) as (at_remote, behind_it):
+            yield Bench(kind, behind_it.server.faults, at_remote.open)
     elif kind == "sftp":
         with sftp(folder) as at_server:
             yield Bench(kind, at_server.connection, at_server.open)

@@ -1,0 +1,42 @@
+"""The `rclone` provider: a folder at a remote of rclone, with the layout of `directory`.
+
+    rclone:REMOTE:path/of/folder      REMOTE is a name of rclone's configuration, which has the account
+
+The `rclone` program connects and renews logins. It listens on a port of this machine, behind a password, while this
+process uses it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ipfsmem_providers.rclone.address import parse
+from ipfsmem_providers.rclone.files import RcloneFiles
+from ipfsmem_providers.rclone.program import find_rclone
+from ipfsmem_providers.remote.provider import RemoteFolder
+
+
+class RcloneProvider(RemoteFolder):
+    """A folder at a remote of rclone. See ipfsmem.provider.contract for the methods."""
+
+    def __init__(
+        self,
+        rest: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """`rest`: the address. `settings["create"]`: make a missing folder. `clock` returns nanoseconds since 1970 UTC.
+
+        No network access. ConfigError for a bad address, and without the rclone program.
+        """
+        address = parse(rest)
+        files = RcloneFiles(address, find_rclone(), settings or {}, now=lambda: clock() / 1e9)
+        super().__init__(files, clock)
+
+    @staticmethod
+    def lasting(rest: str) -> str:
+        """Return the address in its one form. Raises ConfigError for an unusable one."""
+        return parse(rest).shown
