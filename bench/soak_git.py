@@ -2,7 +2,9 @@
 
 Two and five processes publish to one bare repository, half of them from one cache repository; each is killed
 after a time drawn from the seed, and begun again. In the end a new device must read every publish that was
-acknowledged, and `git fsck` finds nothing.
+acknowledged, and `git fsck` finds nothing. Then half as many publishes follow one another, through squashes: the
+growth at both ends is printed, that of the copy is bounded, and a device that slept meanwhile must read them all,
+also after the host collected what is unreachable.
 """
 
 from __future__ import annotations
@@ -17,11 +19,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipfsmem_providers.git import GitProvider
 
 #: Seconds after which a writer is killed, at least and at most, beyond its start.
 _LIVES = (0.2, 1.5)
-#: Publishes after which the history is replaced.
+#: Publishes after which the history is replaced while writers race, and in a short form.
 _SQUASH = "8"
+#: Successive publishes at least; from so many on the history is replaced as in use.
+_LEAST, _AS_IN_USE = 20, 500
+#: The copy on a device may have so many times the bytes of the files, and so many more.
+_COPIES, _MORE = 4, 4 * 1024 * 1024
 
 
 def run(seed: int, count: int, seconds: float) -> int:
@@ -47,8 +57,9 @@ def run(seed: int, count: int, seconds: float) -> int:
         fsck = subprocess.run(
             ["git", "-C", folder / "memory.git", "fsck", "--no-dangling", "--no-progress"], capture_output=True, text=True, check=False
         )  # fmt: skip
-    print(f"lost: {lost}; fsck: {fsck.returncode}")
-    return 1 if lost or fsck.returncode else 0
+        print(f"lost: {lost}; fsck: {fsck.returncode}", flush=True)
+        held = asyncio.run(_grows(folder, max(_LEAST, count // 2), seconds))
+    return 0 if held and not lost and not fsck.returncode else 1
 
 
 def _race(folder: Path, chance: random.Random, *, writers: int, turn: int) -> int:
@@ -87,43 +98,110 @@ def _acknowledged(folder: Path) -> list[list[str]]:
 async def _lost(folder: Path) -> int:
     from ipfsmem_providers.git import GitProvider
 
+    reader = GitProvider(str(folder / "memory.git"), {"git_cache": folder / "reader"})
+    return await _missing(reader, _acknowledged(folder))
+
+
+async def _missing(reader: GitProvider, acknowledged: list[list[str]]) -> int:
+    """Return how many publishes a device cannot read."""
     from ipfsmem.content.cid import parse_cid
 
-    reader = GitProvider(str(folder / "memory.git"), {"git_cache": folder / "reader"})
     reader.begin_snapshot(b"")
     pinned = {str(pin.cid) for pin in await reader.pins("soak")}
     lost = 0
-    for root, *blocks in _acknowledged(folder):
+    for root, *blocks in acknowledged:
         cids = {parse_cid(block) for block in blocks}
         there = await reader.get_blocks(sorted(cids, key=str))
         lost += root not in pinned or there.keys() != cids
+    reader.end_snapshot()
     await reader.close()
     return lost
+
+
+async def _grows(folder: Path, publishes: int, seconds: float) -> bool:
+    """Publish one after another, and print how both ends grow; tell whether the copy stayed small and nothing was lost."""
+    from ipfsmem_providers.git import GitProvider
+    from ipfsmem_providers.git.provider import SQUASH
+
+    remote, started = folder / "growing.git", time.monotonic()
+    subprocess.run(["git", "init", "-q", "--bare", remote], check=True)
+    squash = _SQUASH if publishes < _AS_IN_USE else str(SQUASH)
+    writer = GitProvider(str(remote), {"git_cache": folder / "writer", "git_squash": squash})
+    sleeper = GitProvider(str(remote), {"git_cache": folder / "sleeper"})
+    acknowledged = [await _publish(writer)]
+    await sleeper.pins("soak")
+    slept, held = _bytes_of(folder / "sleeper"), True
+    while len(acknowledged) < publishes and (not seconds or time.monotonic() - started < seconds):
+        acknowledged.append(await _publish(writer))
+        if len(acknowledged) % max(1, publishes // 10) == 0:
+            files = _bytes_of_files(remote)
+            copy = _bytes_of(folder / "writer")
+            held = held and copy <= _COPIES * files + _MORE
+            print(
+                f"{len(acknowledged)} publishes, {writer.repository.squashes} squashes: files {files:,}, "
+                f"repository {_bytes_of(remote):,}, copy {copy:,} bytes, {time.monotonic() - started:.0f} s",
+                flush=True,
+            )
+    squashes = writer.repository.squashes
+    await writer.close()
+    lost = await _missing(sleeper, acknowledged)
+    received = _bytes_of(folder / "sleeper") - slept
+    print(f"slept through {squashes} squashes: its copy grew by {received:,} bytes; lost: {lost}", flush=True)
+    subprocess.run(["git", "-C", remote, "gc", "-q", "--prune=now"], check=True)
+    late = GitProvider(str(remote), {"git_cache": folder / "late"})
+    lost_late = await _missing(late, acknowledged)
+    files = _bytes_of_files(remote)
+    print(
+        f"collected at the host: files {files:,}, repository {_bytes_of(remote):,} bytes; lost: {lost_late}",
+        flush=True,
+    )
+    return held and squashes > 0 and not lost and not lost_late
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _bytes_of_files(remote: Path) -> int:
+    listed = subprocess.run(
+        ["git", "-C", remote, "ls-tree", "-r", "-l", "refs/heads/ipfsmem"], capture_output=True, text=True, check=True
+    )  # fmt: skip
+    return sum(int(line.split()[3]) for line in listed.stdout.splitlines())
+
+
+async def _publish(provider: GitProvider) -> list[str]:
+    """Publish something new in one commit; return its root and its blocks."""
+    from ipfsmem.content.tree import build_tree
+
+    made = build_tree({"a.ipm": os.urandom(3000), "common.ipm": b"c" * 700})
+    provider.begin_group()
+    try:
+        await provider.put_car(made.cid, made.blocks, name="soak")
+        await provider.pin(made.cid, "soak")
+        await provider.commit_group()
+    except BaseException:
+        provider.discard_group()
+        raise
+    return [str(made.cid), *(str(cid) for cid, _ in made.blocks)]
 
 
 async def _write(folder: Path, cache: str) -> None:
     """Publish until killed; note each publish that was acknowledged."""
     from ipfsmem_providers.git import GitProvider
 
-    from ipfsmem.content.tree import build_tree
     from ipfsmem.errors import ProviderUnavailable
 
     provider = GitProvider(str(folder / "memory.git"), {"git_cache": folder / cache, "git_squash": _SQUASH})
     notes = (folder / f"acknowledged-{os.getpid()}-{time.time_ns()}").open("a")
     print("ready", flush=True)
     while True:
-        made = build_tree({"a.ipm": os.urandom(3000), "common.ipm": b"c" * 700})
-        provider.begin_group()
         try:
-            await provider.put_car(made.cid, made.blocks, name="soak")
-            await provider.pin(made.cid, "soak")
-            await provider.commit_group()
+            made = await _publish(provider)
         except ProviderUnavailable as error:
-            provider.discard_group()
             if not any(word in str(error) for word in ("made again", "pushed first", "may need")):
                 raise
             continue
-        notes.write(json.dumps([str(made.cid), *(str(cid) for cid, _ in made.blocks)]) + "\n")
+        notes.write(json.dumps(made) + "\n")
         notes.flush()
 
 
