@@ -3,8 +3,9 @@
 Two and five processes publish to one bare repository, half of them from one cache repository; each is killed
 after a time drawn from the seed, and begun again. In the end a new device must read every publish that was
 acknowledged, and `git fsck` finds nothing. Then half as many publishes follow one another, through squashes: the
-growth at both ends is printed, that of the copy is bounded, and a device that slept meanwhile must read them all,
-also after the host collected what is unreachable.
+growth at both ends is printed, the copy on the device keeps no more than the host does and is small again when its
+objects are an hour old, and a device that slept meanwhile must read them all, also after the host collected what is
+unreachable.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ _LIVES = (0.2, 1.5)
 _SQUASH = "8"
 #: Successive publishes at least; from so many on the history is replaced as in use.
 _LEAST, _AS_IN_USE = 20, 500
-#: The copy on a device may have so many times the bytes of the files, and so many more.
-_COPIES, _MORE = 4, 4 * 1024 * 1024
+#: The copy on a device may have so many times the bytes of the host's repository, once aged of the files, and so many more.
+_COPIES, _MORE = 2, 4 * 1024 * 1024
+#: Seconds after which nothing keeps an unreachable object in the copy, and more.
+_AGE = 2 * 3600
 
 
 def run(seed: int, count: int, seconds: float) -> int:
@@ -135,14 +138,19 @@ async def _grows(folder: Path, publishes: int, seconds: float) -> bool:
         acknowledged.append(await _publish(writer))
         if len(acknowledged) % max(1, publishes // 10) == 0:
             files = _bytes_of_files(remote)
-            copy = _bytes_of(folder / "writer")
-            held = held and copy <= _COPIES * files + _MORE
+            copy, repository = _bytes_of(folder / "writer"), _bytes_of(remote)
+            held = held and copy <= _COPIES * repository + _MORE
             print(
                 f"{len(acknowledged)} publishes, {writer.repository.squashes} squashes: files {files:,}, "
-                f"repository {_bytes_of(remote):,}, copy {copy:,} bytes, {time.monotonic() - started:.0f} s",
+                f"repository {repository:,}, copy {copy:,} bytes, {time.monotonic() - started:.0f} s",
                 flush=True,
             )
     squashes = writer.repository.squashes
+    _age(folder / "writer")
+    acknowledged.append(await _publish(writer))
+    files, copy = _bytes_of_files(remote), _bytes_of(folder / "writer")
+    print(f"two hours later: files {files:,}, copy {copy:,} bytes", flush=True)
+    held = held and copy <= _COPIES * files + _MORE
     await writer.close()
     lost = await _missing(sleeper, acknowledged)
     received = _bytes_of(folder / "sleeper") - slept
@@ -160,6 +168,11 @@ async def _grows(folder: Path, publishes: int, seconds: float) -> bool:
 
 def _bytes_of(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _age(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        os.utime(path, (at := time.time() - _AGE, at))
 
 
 def _bytes_of_files(remote: Path) -> int:
