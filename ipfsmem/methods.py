@@ -1606,7 +1606,7 @@ class ScopeMethods:
     def redirect(self, name: str, into: str | None = None) -> ScopeCard:
         """Redirect a scope to another one.
 
-        Nothing moves: readers of the other one get its texts after their own, and new writes for it go to the other one.
+        No text moves: a read of the other scope includes this one, after its own texts, and writes to this one go there.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.

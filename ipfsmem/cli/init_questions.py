@@ -145,7 +145,7 @@ def _place(offers: Sequence[StorageOffer]) -> tuple[str, Path | None]:
         err=True,
     )
     while True:
-        place = _text("Place")
+        place = _text("Provider")
         if place.isdecimal() and 0 < int(place) <= len(offers):
             return _taken(offers[int(place) - 1])
         if place.partition(":")[0] in kinds:

@@ -186,7 +186,7 @@ def redirect(
 ) -> ScopeCard:
     """Redirect a scope to another one.
 
-    Nothing moves: readers of the other one get its texts after their own, and new writes for it go to the other one.
+    No text moves: a read of the other scope includes this one, after its own texts, and writes to this one go there.
     """
     made = view.opened.scopes.change(name, into=into, stay=into is None)
     view.opened.changed()

@@ -33,8 +33,8 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
             ring = operations.give_key(ring, root.admin, replica.world.random(32))
         view, me = ring.view, replica.device.id
         # A member removed by an admin returns when the admin's statement ends; until then publishing says so.
-        put_out_by_admin = view.family_of(me) in view.revoked_by
-        if me not in view.members and not put_out_by_admin:
+        revoked_by_admin = view.family_of(me) in view.revoked_by
+        if me not in view.members and not revoked_by_admin:
             if view.is_revoked(me):
                 raise MembershipError(f"this device ({me}) was revoked permanently", hint=way_back(replica))
             if any(person.box == replica.device.box_public for person in view.members.values()):

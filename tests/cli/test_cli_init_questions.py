@@ -89,9 +89,9 @@ PASSPHRASE = (("Passphrase for this device: ", "open sesame 7"), ("Repeat it: ",
 
 def test_init_asks_for_readers_provider_and_owner(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person(home)
-    person.types(("Number [1]: ", ""), ("Place: ", "no/such/folder"))
+    person.types(("Number [1]: ", ""), ("Provider: ", "no/such/folder"))
     person.until("There is no folder no/such/folder.")
-    person.types(("Place: ", str(home.parent / "stick")), ("Number [1]: ", "4"), *PASSPHRASE)
+    person.types(("Provider: ", str(home.parent / "stick")), ("Number [1]: ", "4"), *PASSPHRASE)
     person.types_words_back()
     person.until("Created a new vault")
     assert person.ends() == 0
@@ -106,7 +106,7 @@ def test_synced_folder_that_is_found_is_chosen_by_number(home: Path, monkeypatch
     dropbox.mkdir()
     person = Person(home, HOME=str(home.parent))
     person.types(("Number [1]: ", ""))
-    assert f"  1  Dropbox: {dropbox}/ipfsmem" in person.until("Place: ").replace("\r", "")
+    assert f"  1  Dropbox: {dropbox}/ipfsmem" in person.until("Provider: ").replace("\r", "")
     os.write(person._ours, b"1\n")
     person.types(("Number [1]: ", "4"), *PASSPHRASE)
     person.types_words_back()
@@ -119,7 +119,7 @@ def test_synced_folder_that_is_found_is_chosen_by_number(home: Path, monkeypatch
 def test_folder_in_a_synced_folder_is_deleted_again_without_a_vault(home: Path) -> None:
     (home.parent / "Dropbox").mkdir()
     person = Person(home, HOME=str(home.parent))
-    person.types(("Number [1]: ", ""), ("Place: ", "1"), ("Number [1]: ", "4"))
+    person.types(("Number [1]: ", ""), ("Provider: ", "1"), ("Number [1]: ", "4"))
     person.until(PASSPHRASE[0][0])
     assert (home.parent / "Dropbox/ipfsmem").is_dir()
     person.presses_ctrl_c()
@@ -175,7 +175,7 @@ def test_a_new_wallet_is_recommended_and_takes_no_file_that_is_there(home: Path)
 @pytest.mark.parametrize("answers", range(3))
 def test_ctrl_c_leaves_nothing(home: Path, answers: int) -> None:
     person = Person(home)
-    questions = [("Number [1]: ", ""), ("Place: ", str(home.parent / "stick")), ("Number [1]: ", "4")]
+    questions = [("Number [1]: ", ""), ("Provider: ", str(home.parent / "stick")), ("Number [1]: ", "4")]
     person.types(*questions[:answers])
     person.until(questions[answers][0])
     person.presses_ctrl_c()
@@ -211,7 +211,7 @@ def test_init_refuses_unusable_service_before_passphrase_prompt(
 ) -> None:
     monkeypatch.delenv("PINATA_JWT", raising=False)
     person = Person(home)
-    person.types(("Number [1]: ", ""), ("Place: ", "pinata"), ("Number [1]: ", "4"))
+    person.types(("Number [1]: ", ""), ("Provider: ", "pinata"), ("Number [1]: ", "4"))
     assert "Passphrase" not in person.until("PINATA_JWT is not set")
     assert person.ends() == 3 and not home.exists()
 
