@@ -14,14 +14,16 @@ HEAD = """# Errors and exit codes
 
 Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/support/outcomes.py`; edit those instead.
 
-A command that fails prints one line, `ipfsmem: <what failed>: <reason>`, and often a second one with the next
-step. With `--json` it prints one object instead. Both go to standard error, so standard output holds results only:
+A command that fails prints one line, `ipfsmem: <what failed>: <reason>`, and often a second one
+with the next step. With `--json` it prints one object instead. Both go to standard error, so
+standard output holds results only:
 
 ```json
 {"error": {"kind": "NotFoundError", "message": "there is no memory tone", "hint": "...", "exit_code": 4}}
 ```
 
-In Python the same errors are exceptions, all below `IpfsmemError`; `exit_code`, `hint` and `diagnostics()` are theirs.
+In Python the same errors are exceptions, all below `IpfsmemError`; `exit_code`, `hint` and
+`diagnostics()` are theirs.
 
 | exit code | kind | meaning | what to do, unless the message says better |
 | --- | --- | --- | --- |
@@ -31,12 +33,13 @@ TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A fault of ipfsmem itself | Run i
 | {app.INTERRUPTED} | `Interrupted` | Ctrl-C (143: SIGTERM, 129: the terminal was closed) | Nothing that was acknowledged is lost. |
 | {app.BROKEN_PIPE} | | Whoever read the output stopped reading | |
 
-Exit code 1 without an error line means that a check failed: `ipfsmem demo` when a claim was false, `ipfsmem vault check` when
-data is lost or cannot be used.
+Exit code 1 without an error line means that a check failed: `ipfsmem demo` when a claim was false,
+`ipfsmem vault check` when data is lost or cannot be used.
 
-When the vault is created and only its first publish fails, `ipfsmem init` prints its result with the recovery phrase before the
-error: 41 or 42 then name the reason, and `ipfsmem sync` publishes it. When the provider cannot tell whether a vault exists,
-`init` and `recover` create nothing and fail.
+When the vault is created and only its first publish fails, `ipfsmem init` prints its result with
+the recovery phrase before the error: 41 or 42 then name the reason, and `ipfsmem sync` publishes
+it. When the provider cannot tell whether a vault exists, `init` and `recover` create nothing and
+fail.
 
 A command that failed, also in part, never exits with 0. Each row is tested by `tests/cli/test_outcomes.py`:
 
