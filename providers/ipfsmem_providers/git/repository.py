@@ -54,6 +54,8 @@ _NO_FORCE: Final = 30 * 86_400
 #: Packs of the cache repository above which it is packed again, and loose objects in one of 256 folders.
 _PACKS: Final = 60
 _LOOSE: Final = 12
+#: Seconds until a process packs it again: young objects stay, so it may be as untidy as before.
+_TIDIES: Final = 600.0
 _LOST: Final = (
     "stale info", "fetch first", "cannot lock ref", "failed to update ref", "incorrect old value", "reference already exists",
 )  # fmt: skip
@@ -112,6 +114,7 @@ class CacheRepository:
         #: Connections by kind, for reports and tests.
         self.connections = {"fetch": 0, "push": 0}
         self.lost = self.squashes = 0
+        self._tidied = float("-inf")
         #: Whether the host refused to replace the history since this was last reset.
         self.newly_forbidden = False
 
@@ -129,6 +132,7 @@ class CacheRepository:
             try:
                 head = self._fetch(taken)
                 if known is not None and known.head == head:
+                    self._tidy_if_due()  # this device's own pushes leave objects, too
                     return known
                 tree = self._load(head) if head else BranchTree()
             except ProviderRefused:  # each attempt would keep what others wrote there
@@ -136,8 +140,7 @@ class CacheRepository:
                     path.unlink(missing_ok=True)
                 raise
             self._git.local(self.folder, "update-ref", *([_HEAD, head] if head else ["-d", _HEAD]))
-            if self._is_untidy():
-                self._tidy()
+            self._tidy_if_due()
             return tree
 
     def blobs(self, oids: Sequence[str], size: int) -> Iterator[bytes | None]:
@@ -476,6 +479,12 @@ class CacheRepository:
         objects = self.folder / "objects"
         packs = sum(1 for _ in (objects / "pack").glob("*.pack"))
         return packs > _PACKS or sum(1 for _ in (objects / "17").glob("*")) > _LOOSE
+
+    def _tidy_if_due(self) -> None:
+        now = time.monotonic()
+        if now - self._tidied > _TIDIES and self._is_untidy():
+            self._tidied = now
+            self._tidy()
 
     def _tidy(self) -> None:
         """Pack the repository again without what nothing needs; a young object may belong to another program."""

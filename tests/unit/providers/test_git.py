@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.git import GitProvider
+from ipfsmem_providers.git import GitProvider, repository
 from ipfsmem_providers.git.address import parse
 from ipfsmem_providers.git.errors import explain
 
@@ -852,3 +852,14 @@ def test_missing_git_program_is_explained(tmp_path: Path, monkeypatch: pytest.Mo
         with Refused("Install git: https://git-scm.com"), named("git program is not installed"):
             at.open()
     run(published(at.open()))
+
+
+def test_copy_of_a_lone_writer_is_repacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own pushes leave objects, although no fetch shows anything new."""
+    monkeypatch.setattr(repository, "_LOOSE", 0)
+    provider = Repository(tmp_path).open(cache="copy")
+    made = [run(published(provider, f"text {number}")) for number in range(4)]
+    monkeypatch.setattr(repository, "_LOOSE", -1)
+    assert run(roots(provider)) == {one.cid for one in made}
+    assert list(provider.repository.folder.glob("objects/pack/*.pack"))
+    assert all(run(holds(provider, one)) for one in made)
