@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.scopes import ScopeFacts
     from ipfsmem.operations.scopes import ScopeForgotten
     from ipfsmem.operations.scopes import ScopeList
+    from ipfsmem.operations.scopes import ScopePut
     from ipfsmem.operations.scopes import ScopeRestored
     from ipfsmem.operations.sessions.add import SessionAdded
     from ipfsmem.operations.sessions.approve import SessionApproved
@@ -1602,6 +1603,25 @@ class ScopeMethods:
         from ipfsmem.operations.scopes import title_
 
         return title_.run(self._view(), {"name": name, "title": title})
+
+    def put(self, name: str, *, title: str | None = None, kind: Literal['user', 'workspace', 'agent'] = 'workspace') -> ScopePut:
+        """Create a scope, or change the title of one that exists.
+
+        Args:
+            name: Its name: 1 to 64 of a-z, 0-9, _ and -.
+            title: Its title, which a scope that exists already requires.
+            kind: The subject of a new scope: a project (workspace), a person (user) or an agent.
+
+        Raises:
+            UsageError: the scope exists, and `title` is None.
+            NotFoundError: the scope is forgotten.
+            FormatError: `title` is invalid.
+            LimitError: the vault has too many scopes.
+            UsageError: an argument is out of bounds; allowed: `kind` user, workspace or agent.
+        """
+        from ipfsmem.operations.scopes import put
+
+        return put.run(self._view(), {"name": name, "title": title, "kind": kind})
 
     def redirect(self, name: str, into: str | None = None) -> ScopeCard:
         """Redirect a scope to another one.

@@ -172,6 +172,13 @@ def is_absent(result: object) -> bool:
     return result is None or (not result and not isinstance(result, Items))
 
 
+class Put:
+    """A result, a struct with `created`, of an operation that creates something or changes it. A route answers 201 if it was created."""
+
+    __slots__ = ()
+    created: bool
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """A result that is a text in a format of its own, such as Markdown. A route returns the text instead of JSON."""
 

@@ -27,13 +27,6 @@ class ExportBody(Body, frozen=True, kw_only=True):
     partial: bool = False
 
 
-class ScopeBody(Body, frozen=True, kw_only=True):
-    """The title of a scope, and the kind of a new one."""
-
-    title: str | None = None
-    kind: Literal["user", "workspace", "agent"] = "workspace"
-
-
 class CodeBody(Body, frozen=True, kw_only=True):
     """The one-time code of `ipfsmem ui`."""
 

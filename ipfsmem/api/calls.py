@@ -22,8 +22,6 @@ _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
 _YES: Final = {"type": "boolean", "default": False}
 _RANK: Final[dict[Right, int]] = {"read": 0, "write": 1, "admin": 2}
-#: Parameters of every route about one scope.
-SCOPED: Final = ("namespace", "scope")
 #: The answers to a write without a precondition, and to a restore that does not say what is shown.
 NO_PRECONDITION: Final = said(
     428,

@@ -14,7 +14,7 @@ from ipfsmem.api.calls import NO_SEEN, Call, Download, Parameter, Refused, Reply
 from ipfsmem.api.routes import Route, reached
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.operation import Document, Operation, is_absent
+from ipfsmem.operation import Document, Operation, Put, is_absent
 from ipfsmem.operation import Parameter as Declared
 from ipfsmem.operations import INDEX, load
 
@@ -43,7 +43,8 @@ def route_of(op: Operation[..., Any]) -> Route:
     about, reaches, query = op.declared.about, op.declared.reaches, query_of(op)
     known = _precondition(op)
     is_document = issubclass(op.answer, Document)
-    may_be_new = known is not None and bool(known.http.new)
+    requires_new = known is not None and bool(known.http.new)
+    may_be_new = requires_new or issubclass(op.answer, Put)
     return Route(
         method.lower(),
         path,
@@ -61,7 +62,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         everybody=op.declared.everybody,
         statuses=("200", "201") if may_be_new else (str(op.declared.status),),
         seen=known is not None,
-        new=may_be_new,
+        new=requires_new,
         needs=tuple(one.name for one in query if one.required),
         tagged=_is_tagged(op),
         gives=tuple(_FORMATS[one][0] for one in _formats(op)),
@@ -207,4 +208,6 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         return Download(
             result.text.encode(), kind, f"{op.name.rpartition('.')[0].removesuffix('s')}.{suffix}"
         )
+    if isinstance(result, Put) and result.created:
+        status = 201
     return Reply(op.answered(result), status, result.seen if _is_tagged(op) else "")

@@ -1,4 +1,4 @@
-"""Routes of scopes and the whole vault: its state, export, import and sync."""
+"""Routes of files: export and import."""
 
 from __future__ import annotations
 
@@ -7,36 +7,17 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from ipfsmem.api.bodies import ExportBody, ScopeBody, TakenIn
-from ipfsmem.api.calls import Call, Download, Reply
+from ipfsmem.api.bodies import ExportBody, TakenIn
+from ipfsmem.api.calls import Call, Download
 from ipfsmem.api.routes import Route
-from ipfsmem.bundle.keys import check_scope
-from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError
 from ipfsmem.memory import Memory
-from ipfsmem.operations.scopes import ScopeCard
 
 _KINDS: Final = {
     "blob": ("application/json", "memory.json"),
     "zip": ("application/zip", "memory.zip"),
     "car": ("application/vnd.ipld.car", "memory.car"),
 }
-
-
-def _named(call: Call) -> str:
-    """Return the scope in the path. Raises KeyNameError, Refused."""
-    scope = check_scope(call.query["name"])
-    call.caller.require_scopes([scope])
-    return scope
-
-
-def _put_scope(call: Call) -> Reply:
-    scope, given = _named(call), call.body
-    known = call.whole.scopes.get(scope)
-    if known is not None and not known.forgotten:
-        if given.title is None:
-            raise UsageError(f"there is a scope {scope} already, and no title was given for it")
-        return Reply(call.whole.scopes.title(scope, given.title))
-    return Reply(call.whole.scopes.make(scope, title=given.title, kind=given.kind), 201)
 
 
 def _part(call: Call) -> Memory:
@@ -80,21 +61,7 @@ def not_found(what: str) -> NotFoundError:
     return NotFoundError(f"this server has no vault {what[:64]!a} for this token")
 
 
-_SCOPE: Final = "/v1/scopes/{name}"
-
 ROUTES: Final = (
-    Route(
-        "put",
-        _SCOPE,
-        "put_scope",
-        "Create a scope, or change its title",
-        _put_scope,
-        ScopeCard,
-        right="write",
-        about="caller",
-        body=ScopeBody,
-        statuses=("200", "201"),
-    ),
     Route(
         "post",
         "/v1/export",

@@ -92,6 +92,7 @@ INDEX: Final[Mapping[str, str]] = {
     "scopes.show": "scopes",
     "scopes.make": "scopes",
     "scopes.title": "scopes",
+    "scopes.put": "scopes",
     "scopes.redirect": "scopes",
     "scopes.forget": "scopes",
     "scopes.restore": "scopes",

@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from ipfsmem.causal.cards import Card, Kind, ProjectId
 from ipfsmem.causal.value import decode_entry
-from ipfsmem.operation import Cli, Except, Http, Items, Reason, View, operation
+from ipfsmem.errors import UsageError
+from ipfsmem.operation import Cli, Except, Http, Items, Put, Reason, View, operation
 from ipfsmem.parts.scopes import MemoryScopes
 
 ScopeName = Annotated[
@@ -31,6 +32,12 @@ class ScopeCard(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """Its title, else its name."""
         return self.scope if self.card is None else self.card.title
+
+
+class ScopePut(ScopeCard, Put, frozen=True, kw_only=True):
+    """A scope, and whether it was created now."""
+
+    created: bool
 
 
 class ScopeLine(ScopeCard, frozen=True, kw_only=True):
@@ -160,6 +167,46 @@ def title_(view: View, name: ScopeName, title: Annotated[str, Meta(description="
     made = view.opened.scopes.change(name, title=title)
     view.opened.changed()
     return ScopeCard(scope=name, card=made.card)
+
+
+@operation(
+    name="scopes.put",
+    summary="Create a scope, or change its title",
+    right="write",
+    about="scopes",
+    raises=(
+        "UsageError: the scope exists, and `title` is None.",
+        "NotFoundError: the scope is forgotten.",
+        "FormatError: `title` is invalid.",
+        "LimitError: the vault has too many scopes.",
+    ),
+    command="",
+    http="PUT /v1/scopes/{name}",
+    idempotent=True,
+)
+def put(
+    view: View,
+    name: ScopeName,
+    *,
+    title: Annotated[
+        str | None, Meta(description="Its title, which a scope that exists already requires.")
+    ] = None,
+    kind: Annotated[
+        Kind,
+        Meta(description="The subject of a new scope: a project (workspace), a person (user) or an agent."),
+    ] = "workspace",
+) -> ScopePut:
+    """Create a scope, or change the title of one that exists."""
+    scopes = view.opened.scopes
+    known = scopes.get(name)
+    if known is None or known.forgotten:  # the creation refuses a forgotten one
+        made = scopes.make(name, title=title, kind=kind)
+    elif title is None:
+        raise UsageError(f"there is a scope {name} already, and no title was given for it")
+    else:
+        made = scopes.change(name, title=title)
+    view.opened.changed()
+    return ScopePut(scope=name, card=made.card, created=known is None)
 
 
 @operation(

@@ -155,7 +155,8 @@ ROWS: Final = (
     # scopes
     Op("scope list", {}, "scope list", "scopes_list", "", "scopes.list"),
     Op("scope show", {"name": "mine"}, "scope show", "scopes_show", "", "scopes.show"),
-    Op("scope make", {"name": "made", "title": "Made"}, "scope make", "put_scope", "", "scopes.make", "scope make"),
+    Op("scope make", {"name": "made", "title": "Made"}, "scope make", "", "", "scopes.make", "scope make"),
+    Op("scope put", {"name": "made", "title": "Made"}, "", "scopes_put", "", "scopes.put", "scope put"),
     Op("scope title", {"name": "mine", "title": "Mine"}, "scope title", "", "", "scopes.title", "scope title"),
     Op("scope into", {"name": "theirs", "into": "mine"}, "scope into", "", "", "scopes.redirect", "scope into"),
     Op("scope forget", {"name": "mine", "reason": "A test."}, "scope forget", "scopes_forget", "", "scopes.forget", "scope forget"),

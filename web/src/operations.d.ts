@@ -165,6 +165,12 @@ export type DreamsSwitchBody = {
   readonly chosen: boolean
 }
 
+/** The arguments of scopes.put. */
+export type ScopesPutBody = {
+  readonly title?: string | null
+  readonly kind?: 'agent' | 'user' | 'workspace'
+}
+
 /** The arguments of usage.add. */
 export type UsageAddBody = {
   readonly provider?: string
@@ -946,6 +952,13 @@ export type ScopeFacts = {
   readonly events: number
 }
 
+/** A scope, and whether it was created now. */
+export type ScopePut = {
+  readonly scope: string
+  readonly card: Card | null
+  readonly created: boolean
+}
+
 /** A scope that was forgotten. `forgotten`: number of its memories; `never_synced`: those in no published version, which cannot be restored. */
 export type ScopeForgotten = {
   readonly scope: string
@@ -1202,6 +1215,7 @@ export type Operations = {
   'dreams.switch': { method: 'PUT', path: '/v1/dream', body: DreamsSwitchBody, answer: DreamStatus }
   'scopes.list': { method: 'GET', path: '/v1/scopes', body: undefined, answer: ScopeList }
   'scopes.show': { method: 'GET', path: '/v1/scopes/{name}', body: undefined, answer: ScopeFacts }
+  'scopes.put': { method: 'PUT', path: '/v1/scopes/{name}', body: ScopesPutBody, answer: ScopePut }
   'scopes.forget': { method: 'DELETE', path: '/v1/scopes/{name}', body: undefined, answer: ScopeForgotten }
   'scopes.restore': { method: 'POST', path: '/v1/scopes/{name}/restore', body: undefined, answer: ScopeRestored }
   'usage.totals': { method: 'GET', path: '/v1/usage', body: undefined, answer: UsageTotals }

@@ -23,7 +23,7 @@ HTTP = [op for op in ROWS if op.http]
 #: Parameters that name a scope beside `scope` and `stack`, of these operations.
 NAMING = {
     "scope show": "name",
-    "scope make": "name",
+    "scope put": "name",
     "scope forget": "name",
     "scope restore": "name",
     "promote": "to",

@@ -11,7 +11,7 @@ import pytest
 from ipfsmem.causal.cards import Card, write_card
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.writing import writing
-from ipfsmem.errors import KeyNameError
+from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
@@ -76,6 +76,19 @@ def test_refused_tokens(memory: Memory, scope: str) -> None:
     """The scope `2026-04-14` is refused: it is the name of a day."""
     with pytest.raises(KeyNameError, match="scope"):
         scoped(memory, scope)
+
+
+def test_put_creates_a_scope_once_and_changes_its_title_later(memory: Memory) -> None:
+    made = memory.scopes.put("plans", kind="agent")
+    assert made.created and made.card is not None and made.card.kind == "agent"
+    with pytest.raises(UsageError, match="there is a scope plans already"):
+        memory.scopes.put("plans", kind="user")
+    changed = memory.scopes.put("plans", title="Our plans")
+    assert changed.card is not None
+    assert (changed.created, changed.card.title, changed.card.kind) == (False, "Our plans", "agent")
+    memory.scopes.forget("plans")
+    with pytest.raises(NotFoundError, match="plans is forgotten"):
+        memory.scopes.put("plans", title="Again")
 
 
 def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> None:
