@@ -39,16 +39,9 @@ from ipfsmem.sessions.compaction import (
 )
 
 if TYPE_CHECKING:
-    from ipfsmem.device.dreams import Proposed
-    from ipfsmem.dream.chat import ChatModel
-    from ipfsmem.dream.tidying import Progress
     from ipfsmem.memories.sessions_here import AllSessions
-    from ipfsmem.operations.dreams import DreamRun
     from ipfsmem.operations.graph.stored import Edge, Node
     from ipfsmem.parts.summaries import ModelSummariser
-
-#: Types of arguments that few calls give.
-IMPORTED_LATE = {"ChatModel": "ipfsmem.dream.chat", "Progress": "ipfsmem.dream.tidying"}
 
 
 class MemoryStack(StackMethods):
@@ -150,25 +143,6 @@ class Graph(GraphMethods, _Group):
 
 class Dreams(DreamMethods, _Group):
     """The dreams of one scope. A dream proposes changes that tidy up its memories; they are applied as they were shown, and undone."""
-
-    def run_due(self) -> list[DreamRun]:
-        """Dream over each scope if a dream is due. Raises what `run` raises."""
-        from ipfsmem.operations.dreams import DreamRun
-        from ipfsmem.parts.dreams import run_due
-
-        return [DreamRun.of(*one) for one in run_due(self._open)]
-
-    def propose(self, *, progress: Progress | None = None) -> Proposed:
-        """Only propose changes. Raises what `run` raises."""
-        return self.run(apply=False, progress=progress).proposed
-
-    async def ask(self, model: ChatModel | None = None, *, progress: Progress | None = None) -> Proposed:
-        """Let a model propose changes; it receives texts, and its proposal must be applied by its ID. `model`: None for the one of the
-        settings. Raises ConfigError without a model, ProviderError, LockedError, IncompleteError."""
-        from ipfsmem.parts.dreams import ask_model
-
-        view = self._view()
-        return await ask_model(self._open, view.target, model, among=view.covered, progress=progress)
 
 
 class Scopes(ScopeMethods, MemoryScopes):

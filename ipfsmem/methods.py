@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.dreams import Proposed
+    from ipfsmem.dream.chat import ChatModel
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.dreams import Outcome
     from ipfsmem.memories.dreams import Undoing
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.device import ClockBack
     from ipfsmem.operations.dreams import DreamLines
     from ipfsmem.operations.dreams import DreamRun
+    from ipfsmem.operations.dreams import DreamRuns
     from ipfsmem.operations.dreams import DreamStatus
     from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.facts.history import EarlierFacts
@@ -1474,6 +1476,48 @@ class DreamMethods:
         from ipfsmem.operations.dreams import run
 
         return run.run(self._view(), {"apply": apply, "progress": progress})
+
+    def propose(self, *, progress: Callable[[str], None] | None = None) -> Proposed:
+        """Propose changes that tidy up the memories of one scope. No memory is changed.
+
+        Args:
+            progress: Called with the name of each phase.
+
+        Raises:
+            LockedError: another process dreams.
+            IncompleteError: somebody aborted the dream.
+        """
+        from ipfsmem.operations.dreams import propose
+
+        return propose.run(self._view(), {"progress": progress})
+
+    async def ask(self, model: ChatModel | None = None, *, progress: Callable[[str], None] | None = None) -> Proposed:
+        """Let a model propose changes; it receives texts. Its proposal must be applied by its ID.
+
+        Args:
+            model: The model, in place of that of the settings.
+            progress: Called with the name of each phase.
+
+        Raises:
+            ConfigError: no model is set.
+            ProviderError: the model does not answer.
+            LockedError: another process dreams.
+            IncompleteError: somebody aborted the dream.
+        """
+        from ipfsmem.operations.dreams import ask
+
+        return await ask.run(self._view(), {"model": model, "progress": progress})
+
+    def run_due(self) -> DreamRuns:
+        """Dream over each scope if a dream is due according to `dreams.status`.
+
+        Raises:
+            LockedError: another process dreams.
+            IncompleteError: somebody aborted the dream.
+        """
+        from ipfsmem.operations.dreams import run_due
+
+        return run_due.run(self._view(), {})
 
     def proposed(self) -> Proposed | None:
         """Show the changes that the last dream proposed and that are not applied yet.

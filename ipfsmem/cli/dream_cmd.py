@@ -79,7 +79,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> list[DreamRun
         return [call(run, context, memory, asked)]
     waits_for = memory.dreams.status().waits_for
     asked["none"] = f"No dream: {waits_for or 'another one was just done'}."
-    return memory.dreams.run_due()
+    return [*memory.dreams.run_due()]
 
 
 def _show_runs(context: CommandContext, done: list[DreamRun], asked: Asked) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
@@ -15,8 +15,20 @@ from ipfsmem.device.tables import meta
 from ipfsmem.dream.tidying import Progress
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.dreams import RULES, Dreams, Outcome, Undoing
-from ipfsmem.operation import Except, Http, Items, View, operation
-from ipfsmem.parts.dreams import apply_here, ask_model, dreaming_here, is_automatic, waits_for
+from ipfsmem.operation import Except, ForModels, Http, Items, View, operation
+from ipfsmem.parts.dreams import (
+    apply_here,
+    ask_model,
+    dream_over_each,
+    dreaming_here,
+    is_automatic,
+    waits_for,
+)
+
+if TYPE_CHECKING:
+    from ipfsmem.dream.chat import ChatModel
+
+LATE = {"ChatModel": "ipfsmem.dream.chat"}
 
 
 class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +64,12 @@ class DreamRun(msgspec.Struct, frozen=True, kw_only=True):
         return cls(proposed=proposed, outcome=outcome, exit_code=outcome.exit_code)
 
 
+class DreamRuns(Items[DreamRun], frozen=True, kw_only=True):
+    """The dreams over each scope; none if none was due. It is a sequence of its `runs`."""
+
+    runs: tuple[DreamRun, ...]
+
+
 class DreamLine(msgspec.Struct, frozen=True, kw_only=True):
     """A dream that was applied: when, by what, and how many memories it wrote and removed."""
 
@@ -76,6 +94,14 @@ class DreamLines(Items[DreamLine], frozen=True, kw_only=True):
     dreams: tuple[DreamLine, ...]
 
 
+#: A callback of dreams.
+OnPhase = Annotated[
+    Progress | None,
+    Meta(description="Called with the name of each phase."),
+    Except(("cli", "http", "mcp")),
+]
+
+
 def dreams_of(view: View) -> Dreams:
     """The dreams of a scope."""
     return Dreams(view.opened.memories.in_scope(view.target))
@@ -89,6 +115,9 @@ def dreams_of(view: View) -> Dreams:
     reaches="all",
     raises=("ConfigError: the settings are invalid.",),
     http="GET /v1/dream",
+    tool="dream_status",
+    title="Dream status",
+    for_models="Show whether a dream is running, when the last one ended, what one proposed, and which can be undone.",
 )
 def status(view: View) -> DreamStatus:
     """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed changes."""
@@ -155,26 +184,83 @@ def run(
         Meta(description="Let the model in the settings propose changes; it receives your texts."),
         Except(("python",)),
     ] = False,
-    progress: Annotated[
-        Progress | None,
-        Meta(description="Called with the name of each phase."),
-        Except(("cli", "http", "mcp")),
-    ] = None,
+    progress: OnPhase = None,
 ) -> DreamRun:
     """Tidy up the memories of one scope, and list the changes and the proposals for you."""
     if apply and model:
         raise UsageError(
             "changes proposed by a model must be reviewed first: pass only one of apply and model"
         )
-    opened, dreams, covered = view.opened, dreams_of(view), view.covered
     if model:
-        return DreamRun(proposed=asyncio.run(ask_model(opened, view.target, among=covered)))
+        return DreamRun(proposed=asyncio.run(ask.work(view)))
+    if not apply:
+        return DreamRun(proposed=propose.work(view, progress=progress))
+    opened, dreams = view.opened, dreams_of(view)
     opened.ingest_edits()
     with dreaming_here(opened, progress) as told:
-        found = dreams.propose(among=covered, progress=told)
-        if not apply:
-            return DreamRun(proposed=found)
+        found = dreams.propose(among=view.covered, progress=told)
         return DreamRun.of(found, apply_here(opened, dreams, found, asked=False))
+
+
+@operation(
+    name="dreams.propose",
+    summary="Propose changes that tidy up the memories",
+    right="write",
+    about="target",
+    raises=("LockedError: another process dreams.", "IncompleteError: somebody aborted the dream."),
+    audit="dream",
+    command="",
+    tool="dream",
+    title="Dream",
+    for_models="Scan all memories and propose what to tidy up, such as duplicates and dead links. Changes no memory.",
+)
+def propose(view: View, *, progress: OnPhase = None) -> Proposed:
+    """Propose changes that tidy up the memories of one scope. No memory is changed."""
+    view.opened.ingest_edits()
+    with dreaming_here(view.opened, progress) as told:
+        return dreams_of(view).propose(among=view.covered, progress=told)
+
+
+@operation(
+    name="dreams.ask",
+    summary="Let a model propose changes",
+    right="write",
+    about="target",
+    raises=(
+        "ConfigError: no model is set.",
+        "ProviderError: the model does not answer.",
+        "LockedError: another process dreams.",
+        "IncompleteError: somebody aborted the dream.",
+    ),
+    audit="dream",
+    command="",
+)
+async def ask(
+    view: View,
+    model: Annotated[
+        ChatModel | None,
+        Meta(description="The model, in place of that of the settings."),
+        Except(("cli", "http", "mcp")),
+    ] = None,
+    *,
+    progress: OnPhase = None,
+) -> Proposed:
+    """Let a model propose changes; it receives texts. Its proposal must be applied by its ID."""
+    return await ask_model(view.opened, view.target, model, among=view.covered, progress=progress)
+
+
+@operation(
+    name="dreams.run_due",
+    summary="Dream over each scope if a dream is due",
+    right="write",
+    about="memory",
+    raises=("LockedError: another process dreams.", "IncompleteError: somebody aborted the dream."),
+    audit="dream",
+    command="",
+)
+def run_due(view: View) -> DreamRuns:
+    """Dream over each scope if a dream is due according to `dreams.status`."""
+    return DreamRuns(runs=tuple(DreamRun.of(*one) for one in dream_over_each(view.opened)))
 
 
 @operation(
@@ -186,6 +272,9 @@ def run(
     absent="no proposed changes",
     command="dream show",
     http="GET /v1/dream/proposal",
+    tool="show_dream",
+    title="Show a dream's proposal",
+    for_models="Show the open proposal of the last dream: each step with the texts before and after it.",
 )
 def proposed(view: View) -> Proposed | None:
     """Show the changes that the last dream proposed and that are not applied yet."""
@@ -203,22 +292,29 @@ def proposed(view: View) -> Proposed | None:
         "LockedError: another process dreams.",
     ),
     http="POST /v1/dream/apply",
+    tool="apply_dream",
+    title="Apply a dream's proposal",
+    for_models="Apply a proposal that was shown in full, except where somebody wrote since. undo_dream reverts it.",
+    destructive=True,
 )
 def apply(
     view: View,
     proposal: Annotated[
-        str | None, Meta(description="The ID of the proposal that was shown."), Http(required=True)
+        str | None,
+        Meta(description="The ID of the proposal that was shown."),
+        Http(required=True),
+        ForModels("The id of the answer that showed it.", required=True, most=12),
     ] = None,
 ) -> Outcome:
     """Apply the changes that the last dream proposed, if it is `proposal`. A proposal of a model must be named.
 
     Memories that changed since are left as they are.
     """
-    dreams = dreams_of(view)
+    dreams, named = dreams_of(view), None if proposal is None else proposal.lower()
 
     def found() -> Proposed:
         one = dreams.proposed()
-        if one is None or proposal not in (None, one.id):
+        if one is None or named not in (None, one.id):
             raise NotFoundError(
                 "no proposed changes" if proposal is None else f"the proposal {proposal[:80]} is gone",
                 hint="Propose some: ipfsmem dream run --dry-run",
@@ -272,13 +368,21 @@ def list_(view: View) -> DreamLines:
     about="target",
     raises=("NotFoundError: there is no such dream on this device.",),
     http="POST /v1/dreams/{dream}/undo",
+    tool="undo_dream",
+    title="Take a dream back",
+    for_models="Restore the texts that a dream on this device replaced, except where somebody wrote since.",
 )
 def undo(
-    view: View, dream: Annotated[str | None, Meta(description="The ID of the dream.")] = None
+    view: View,
+    dream: Annotated[
+        str | None,
+        Meta(description="The ID of the dream."),
+        ForModels("Id of the dream, from apply_dream or dream_status.", required=True, most=12),
+    ] = None,
 ) -> Undoing:
     """Undo the last dream on this device, or `dream`. Memories that changed since are left as they are."""
     view.opened.ingest_edits()
-    undone = dreams_of(view).undo(dream)
+    undone = dreams_of(view).undo(None if dream is None else dream.lower())
     for key in undone.back:
         view.opened.render_file(key, view.target)
     return undone

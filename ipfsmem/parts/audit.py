@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
-    "Dreams": {"ask": "dream", "run_due": "dream"},
     "MemoryBundles": {
         "export": "export",
         "export_published": "export",

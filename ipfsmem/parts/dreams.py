@@ -95,7 +95,7 @@ def apply_here(opened: VaultHandle, dreams: Dreams, found: Proposed, *, asked: b
     return outcome
 
 
-def run_due(opened: VaultHandle) -> list[tuple[Proposed, Outcome]]:
+def dream_over_each(opened: VaultHandle) -> list[tuple[Proposed, Outcome]]:
     """Dream over each scope if a dream is due. Raises LockedError, IncompleteError."""
     if waits_for(opened):
         return []

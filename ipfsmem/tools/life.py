@@ -7,39 +7,40 @@ shown to models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text, quote, tagged
+from ipfsmem.dream.proposal import Change, Step
 from ipfsmem.errors import NotFoundError
+from ipfsmem.memories.dreams import Outcome, Undoing
 from ipfsmem.memories.facts import Fact, Remembered
 from ipfsmem.memories.usage import Used, dollars
+from ipfsmem.operations.dreams import DreamStatus, apply, propose, proposed, status, undo
 from ipfsmem.operations.facts.add import add
 from ipfsmem.operations.facts.delete import delete
 from ipfsmem.operations.facts.history import EarlierFact, EarlierFacts, history
 from ipfsmem.operations.facts.list import FactPage
 from ipfsmem.operations.facts.list import list_ as list_facts
 from ipfsmem.operations.facts.restore import restore
+from ipfsmem.operations.graph.relations import path
 from ipfsmem.operations.sessions.list import SessionPage
 from ipfsmem.operations.sessions.list import list_ as list_sessions
 from ipfsmem.operations.sessions.messages import SessionMessage, SessionMessages, messages
 from ipfsmem.operations.usage.add import add as add_use
 from ipfsmem.operations.usage.totals import UsageTotals, totals
-from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.derived import RenderedAnswer, tool
 from ipfsmem.tools.graph import shown as shown_graph
 from ipfsmem.tools.paging import ANSWER, beginning, weight
-from ipfsmem.tools.schema import JSON, answer, arguments, text
-from ipfsmem.tools.tool import ToolResult
+from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool_context import ToolContext, one_line, whose
 from ipfsmem.wording import count, moment
 
 if TYPE_CHECKING:
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.memory import Memory
-    from ipfsmem.operations.graph.stored import Node
+    from ipfsmem.operations.graph.stored import Node, Relations
 
 #: Characters of one message, bytes that an answer needs around texts, and those of all texts of a proposal that one answer shows.
 _MESSAGE: Final = 4_000
@@ -48,11 +49,11 @@ _PROPOSAL: Final = ANSWER - 3_000
 _CUT: Final = "(truncated: read_memory shows the whole text)"
 #: Earlier texts that one answer has.
 _EARLIER: Final = 50
-_string, _count, _flag = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+#: Findings of a dream that one answer has.
+_JUDGED: Final = 50
+_count: Final = {"type": "integer"}
 _list: Final = {"type": "array", "items": {"type": "object"}}
-_keys: Final = {"type": "array", "items": _string}
-_SEEN: Final = text("The seen value of the answer that showed it.", least=8, most=64)
-_DAY: Final = "UTC day, such as 2026-04-14."
+_texts: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 # -- facts ---------------------------------------------------------------------------------------------------
@@ -203,9 +204,8 @@ def _read_session(desk: ToolContext, found: SessionMessages | None, given: JSON)
 # -- the graph -----------------------------------------------------------------------------------------------
 
 
-def _find_path(desk: ToolContext, given: JSON) -> ToolResult:
+def _find_path(desk: ToolContext, found: Relations | None, given: JSON) -> RenderedAnswer:
     graph = desk.there(given).graph
-    found = graph.path(given["begin"], given["end"])
     if found is None:
         raise NotFoundError(
             f"no relations lead from {given['begin'][:60]} to {given['end'][:60]}",
@@ -213,14 +213,15 @@ def _find_path(desk: ToolContext, given: JSON) -> ToolResult:
         )
     ends = dict.fromkeys(key for one in found for key in (one.begin, one.end))
     nodes: list[Node] = [node for key in (ends or [given["begin"]]) if (node := graph.get(key)) is not None]
-    return shown_graph(graph, nodes, found, f"{count(len(found), 'relation')} away")
+    told = shown_graph(graph, nodes, found, f"{count(len(found), 'relation')} away")
+    more = {name: told.structured[name] for name in ("entities", "more")}
+    return RenderedAnswer(told.text, found, more)
 
 
 # -- dreams --------------------------------------------------------------------------------------------------
 
 
-def _dream_status(desk: ToolContext, given: JSON) -> ToolResult:
-    found = desk.there(given).dreams.status()
+def _dream_status(desk: ToolContext, found: DreamStatus, given: JSON) -> RenderedAnswer:
     said = [
         f"Automatic: {'not now, ' + found.waits_for if found.waits_for else 'when it is due'}.",
         f"One is running ({found.phase or 'begun'})." if found.under_way else "",
@@ -235,63 +236,50 @@ def _dream_status(desk: ToolContext, given: JSON) -> ToolResult:
         for one in desk.there(given).dreams.list()
     ]
     said += [f"Dream {one['dream']}, {one['at']}: {one['memories']} changed." for one in dreams]
-    return ToolResult(
-        " ".join(filter(None, said)),
-        {
-            "waits_for": found.waits_for,
-            "under_way": found.under_way,
-            "last": moment(found.worked) if found.worked else "",
-            "changes": found.changes,
-            "dreams": dreams,
-        },
-    )
+    # Only an answer that shows a proposal has its id.
+    return RenderedAnswer(" ".join(filter(None, said)), replace(found, proposed=""), {"dreams": dreams})
 
 
-def _dream(desk: ToolContext, given: JSON) -> ToolResult:
-    there = desk.there(given)
-    return _proposal(there, there.dreams.propose())
+def _dream(desk: ToolContext, found: Proposed, given: JSON) -> RenderedAnswer:
+    return _proposal(desk.there(given), found)
 
 
-def _show_dream(desk: ToolContext, given: JSON) -> ToolResult:
-    there = desk.there(given)
-    found = there.dreams.proposed()
+def _show_dream(desk: ToolContext, found: Proposed | None, given: JSON) -> RenderedAnswer:
     if found is None:
         raise NotFoundError("no proposed changes", hint="Create a proposal: dream.")
-    return _proposal(there, found)
+    return _proposal(desk.there(given), found)
 
 
-def _proposal(there: Memory, found: Proposed) -> ToolResult:
+def _proposal(there: Memory, found: Proposed) -> RenderedAnswer:
     """Return the proposal, with its id if it is shown whole."""
     left, parts = _PROPOSAL, list[str]()
-    steps: list[dict[str, Any]] = []
+    steps, before = list[Step](), dict[str, str]()
     for step in found.steps:
-        changes: list[dict[str, Any]] = []
+        changes, now = list[Change](), dict[str, str]()
         for change in step.changes:
             reading = there.read(change.key, counts=False)
-            before = clean_text(reading.text if reading is not None else "")
-            after = clean_text(change.text or "")
-            left -= weight(quote(before)) + weight(quote(after))
-            changes.append({"key": change.key, "before": before, "after": after, "gone": change.text is None})
+            now[change.key] = clean_text(reading.text if reading is not None else "")
+            after = None if change.text is None else clean_text(change.text)
+            left -= weight(quote(now[change.key])) + weight(quote(after or ""))
+            changes.append(replace(change, text=after))
         if left < 0:
             break
-        steps.append({"why": one_line(step.why), "changes": changes})
+        steps.append(replace(step, why=one_line(step.why), changes=tuple(changes)))
+        before |= now
         parts.append(tagged("dream-step", {}, one_line(step.why)))
         for one in changes:
-            parts.append(tagged("memory-now", {"key": one["key"]}, one["before"]))
+            parts.append(tagged("memory-now", {"key": one.key}, now[one.key]))
             parts.append(
-                f"{one['key']} will be deleted.\n"
-                if one["gone"]
-                else tagged("memory-then", {"key": one["key"]}, one["after"])
+                f"{one.key} will be deleted.\n"
+                if one.text is None
+                else tagged("memory-then", {"key": one.key}, one.text)
             )
     looked = f"Looked at {count(found.looked_at, 'memory')}."
     judged = [
-        {"kind": one.kind, "key": one.key, "other": one_line(one.other), "detail": one_line(one.detail)}
-        for one in found.found[:50]
+        replace(one, other=one_line(one.other), detail=one_line(one.detail)) for one in found.found[:_JUDGED]
     ]
     if judged:
-        lines = "\n".join(
-            f"{one['kind']}: {one['key']} {one['other']} {one['detail']}".strip() for one in judged
-        )
+        lines = "\n".join(f"{one.kind}: {one.key} {one.other} {one.detail}".strip() for one in judged)
         parts.append(f"For the person to decide:\n{quote(lines)}")
     whole = len(steps) == len(found.steps)
     proposal = found.id if whole and steps else ""
@@ -306,39 +294,29 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
             else f"{looked} It is too long to show: ipfsmem dream show."
         )
     text = "\n".join([said, *([NOTICE, ""] if parts else []), *parts])
-    return ToolResult(
-        text,
-        {
-            "notice": NOTICE,
-            "proposal": proposal,
-            "looked_at": found.looked_at,
-            "steps": steps,
-            "found": judged,
-        },
+    # Who was shown a part applies nothing, and the tokens of the memories are for the dream alone.
+    shown = replace(found, id=proposal, steps=tuple(steps), found=tuple(judged), seen={})
+    return RenderedAnswer(text, shown, {"before": before})
+
+
+def _apply_dream(desk: ToolContext, done: Outcome, given: JSON) -> RenderedAnswer:
+    shown = replace(
+        done, skipped=tuple(map(one_line, done.skipped)), waiting=tuple(map(one_line, done.waiting))
     )
-
-
-def _apply_dream(desk: ToolContext, given: JSON) -> ToolResult:
-    done = desk.there(given).dreams.apply(given["proposal"].lower())
-    skipped = [one_line(why) for why in done.skipped]
     said = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} deleted."
     if done.id:
         said += f" undo_dream with dream={done.id} reverts it."
-    if skipped:
-        said += f" Skipped, as changed since:\n{quote(chr(10).join(skipped))}"
-    return ToolResult(
-        said,
-        {"dream": done.id, "written": list(done.written), "removed": list(done.removed), "skipped": skipped},
-    )
+    if shown.skipped:
+        said += f" Skipped, as changed since:\n{quote(chr(10).join(shown.skipped))}"
+    return RenderedAnswer(said, shown)
 
 
-def _undo_dream(desk: ToolContext, given: JSON) -> ToolResult:
-    undone = desk.there(given).dreams.undo(given["dream"].lower())
+def _undo_dream(desk: ToolContext, undone: Undoing, given: JSON) -> RenderedAnswer:
     stay = [*undone.changed, *undone.lost]
     said = f"{count(len(undone.back), 'memory')} restored." + (
         f" Changed since, so skipped: {', '.join(stay)}." if stay else ""
     )
-    return ToolResult(said, {"dream": undone.id, "back": list(undone.back), "left": stay})
+    return RenderedAnswer(said, undone)
 
 
 # -- usage ---------------------------------------------------------------------------------------------------
@@ -361,33 +339,6 @@ def _note_usage(desk: ToolContext, made: Used, given: JSON) -> RenderedAnswer:
 # -- what models are told ------------------------------------------------------------------------------------
 
 
-def _one(
-    name: str,
-    title: str,
-    description: str,
-    run: Callable[[ToolContext, JSON], ToolResult],
-    parameters: JSON,
-    returns: JSON,
-    *,
-    changes: bool = False,
-    takes_away: bool = False,
-) -> Definition:
-    return Definition(
-        name=name,
-        title=title,
-        description=description,
-        parameters=parameters,
-        returns=returns,
-        run=run,
-        read_only=not (changes or takes_away),
-        destructive=takes_away,
-        idempotent=not (changes or takes_away),
-    )
-
-
-_ENTITY = text("Name or key of the entity.", least=1, most=200)
-_TOKENS = 10**12
-
 LIFE: Final = (
     tool(add, _add_fact),
     tool(list_facts, _list_facts),
@@ -396,15 +347,15 @@ LIFE: Final = (
     tool(delete, _delete_fact),
     tool(list_sessions, _list_sessions),
     tool(messages, _read_session),
-    _one("find_path", "Find a path between entities", "Find a shortest path between two entities of the knowledge graph, along relations in either direction.", _find_path, arguments("begin", "end", begin=_ENTITY, end=_ENTITY, scope=SCOPE), answer(notice=_string, entities=_list, relations=_list, more=_flag)),
-    _one("dream_status", "Dream status", "Show whether a dream is running, when the last one ended, what one proposed, and which can be undone.", _dream_status, arguments(scope=SCOPE), answer(waits_for=_string, under_way=_flag, last=_string, changes=_count, dreams=_list)),
-    _one("dream", "Dream", "Scan all memories and propose what to tidy up, such as duplicates and dead links. Changes no memory.", _dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list), changes=True),
-    _one("show_dream", "Show a dream's proposal", "Show the open proposal of the last dream: each step with the texts before and after it.", _show_dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list)),
-    _one("apply_dream", "Apply a dream's proposal", "Apply a proposal that was shown in full, except where somebody wrote since. undo_dream reverts it.", _apply_dream, arguments("proposal", proposal=text("The proposal value of the answer that showed it.", least=12, most=12), scope=SCOPE), answer(dream=_string, written=_keys, removed=_keys, skipped=_keys), takes_away=True),
-    _one("undo_dream", "Take a dream back", "Restore the texts that a dream on this device replaced, except where somebody wrote since.", _undo_dream, arguments("dream", dream=text("Id of the dream, from apply_dream or dream_status.", least=12, most=12), scope=SCOPE), answer(dream=_string, back=_keys, left=_keys), changes=True),
+    tool(path, _find_path, more={"entities": _list, "more": {"type": "boolean"}}),
+    tool(status, _dream_status, more={"dreams": _list}),
+    tool(propose, _dream, more={"before": _texts}),
+    tool(proposed, _show_dream, more={"before": _texts}),
+    tool(apply, _apply_dream),
+    tool(undo, _undo_dream),
     tool(totals, _usage),
     tool(add_use, _note_usage),
-)  # fmt: skip
+)
 
 #: The same by what they are about.
 GROUPS: Final = {

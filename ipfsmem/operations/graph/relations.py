@@ -109,6 +109,9 @@ def query(view: View, entity: Named, type: OfType = None) -> Entities:
     raises=("NotFoundError: there is no such entity.",),
     absent="no relations lead from {begin:.60} to {end:.60}",
     http="GET /v1/graph/path",
+    tool="find_path",
+    title="Find a path between entities",
+    for_models="Find a shortest path between two entities of the knowledge graph, along relations in either direction.",
 )
 def path(view: View, begin: Begin, end: End) -> Relations | None:
     """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions."""

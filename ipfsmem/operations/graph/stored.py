@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
 from ipfsmem.graph.graph import MOST
-from ipfsmem.operation import Cli, Http, Items, View
+from ipfsmem.operation import Cli, ForModels, Http, Items, View
 
 if TYPE_CHECKING:
     from ipfsmem.graph.entity import Entity
@@ -53,10 +53,14 @@ class Relations(Items[Edge], frozen=True, kw_only=True):
 Named = Annotated[str, Meta(max_length=MAX_NAMED, description="Key or name of an entity.")]
 #: The entity at one end of a relation.
 Begin = Annotated[
-    str, Meta(max_length=MAX_NAMED, description="Key or name of the entity where the relation begins.")
+    str,
+    Meta(max_length=MAX_NAMED, description="Key or name of the entity where the relation begins."),
+    ForModels("Name or key of the entity.", most=200),
 ]
 End = Annotated[
-    str, Meta(max_length=MAX_NAMED, description="Key or name of the entity where the relation ends.")
+    str,
+    Meta(max_length=MAX_NAMED, description="Key or name of the entity where the relation ends."),
+    ForModels("Name or key of the entity.", most=200),
 ]
 RelationType = Annotated[
     str, Meta(max_length=MAX_NAMED, description="Type of the relation, such as works_at.")

@@ -161,7 +161,7 @@ def test_a_way_is_found_or_said_not_to_be_there(memory: Memory, model: Model) ->
     memory.graph.relate("Ada", "works_at", "Acme")
     memory.graph.relate("Acme", "in", "Oslo")
     way = model("find_path", begin="Oslo", end="Ada").structured
-    assert [one["relationType"] for one in way["relations"]] == ["in", "works_at"]
+    assert [one["type"] for one in way["relations"]] == ["in", "works_at"]
     assert {one["name"] for one in way["entities"]} == {"Ada", "Acme", "Oslo"}
     assert len(model("find_path", begin="Ada", end="Ada").structured["entities"]) == 1
     hinted(
@@ -179,14 +179,14 @@ def test_a_dream_in_one_scope_leaves_what_was_proposed_of_another(memory: Memory
     there = model("dream", scope="work")
     assert model("show_dream").structured == shown.structured != there.structured
     assert model("show_dream", scope="work").structured == there.structured
-    assert "is gone" in model.refused("apply_dream", proposal=there.structured["proposal"])
+    assert "is gone" in model.refused("apply_dream", proposal=there.structured["id"])
     for said, scope in ((there, {"scope": "work"}), (shown, {})):
-        assert model("apply_dream", proposal=said.structured["proposal"], **scope).structured["dream"]
+        assert model("apply_dream", proposal=said.structured["id"], **scope).structured["id"]
 
 
 def test_a_dream_is_done_only_as_it_was_shown_and_taken_back(memory: Memory, model: Model) -> None:
     hinted("Create a proposal: dream.", model.refused("show_dream"))
-    assert model("dream").structured["proposal"] == ""
+    assert model("dream").structured["id"] == ""
     for key in ("first", "second"):
         memory.write(key, FERRY)
     memory.write("trip", "See [[first]] and [[second]].")
@@ -195,15 +195,17 @@ def test_a_dream_is_done_only_as_it_was_shown_and_taken_back(memory: Memory, mod
         "trip"
     }
     assert model("show_dream").structured == shown.structured
+    assert "See [[first]] and [[second]]." in shown.structured["before"]["trip"]
+    assert shown.structured["seen"] == {}
     assert memory.read("first") is not None is not memory.read("second")
     assert "is gone" in model.refused("apply_dream", proposal="0" * 12)
-    done = model("apply_dream", proposal=shown.structured["proposal"]).structured
+    done = model("apply_dream", proposal=shown.structured["id"]).structured
     (removed,) = done["removed"]
     assert done["written"] == ["trip"] and memory.read(removed) is None
-    assert model("dream_status").structured["dreams"][0]["dream"] == done["dream"]
+    assert model("dream_status").structured["dreams"][0]["dream"] == done["id"]
     memory.write("trip", "Somewhere else.")
-    undone = model("undo_dream", dream=done["dream"]).structured
-    assert undone["back"] == [removed] and undone["left"] == ["trip"]
+    undone = model("undo_dream", dream=done["id"].upper()).structured
+    assert undone["back"] == [removed] and undone["changed"] == ["trip"]
 
 
 def test_proposal_not_shown_whole_is_left_to_the_person(memory: Memory, model: Model) -> None:
@@ -212,17 +214,21 @@ def test_proposal_not_shown_whole_is_left_to_the_person(memory: Memory, model: M
         for key in ("one", "two"):
             memory.write(f"{key}_{n}", long)
     shown = model("dream")
-    assert 0 < len(shown.structured["steps"]) < 4 and shown.structured["proposal"] == ""
+    assert 0 < len(shown.structured["steps"]) < 4 and shown.structured["id"] == ""
     assert "ipfsmem dream apply" in shown.text and len(shown.text) < 9_000
+    found = memory.dreams.proposed()
+    assert found is not None and model("dream_status").structured["changes"]
+    for answer in (shown, model("show_dream"), model("dream_status")):
+        assert found.id not in f"{answer.text} {answer.structured}", "a part shown would apply all of it"
 
 
 def test_memory_written_meanwhile_is_left_by_a_dream(memory: Memory, model: Model) -> None:
     for key in ("first", "second"):
         memory.write(key, FERRY)
-    proposal = model("dream").structured["proposal"]
+    proposal = model("dream").structured["id"]
     memory.write("first", "Something else.")
     done = model("apply_dream", proposal=proposal).structured
-    assert done["dream"] == "" and len(done["skipped"]) == 1
+    assert done["id"] == "" and len(done["skipped"]) == 1
 
 
 def test_texts_of_others_take_no_part(memory: Memory, model: Model) -> None:
