@@ -39,10 +39,10 @@ if TYPE_CHECKING:
         Usage,
         Values,
     )
+    from ipfsmem.linked_folders import Folders
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
-    from ipfsmem.parts.folders import MemoryFolders
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.versions import MemoryVersions
@@ -180,11 +180,11 @@ class Memory(MemoryMethods):
         return Scopes(self._open)
 
     @functools.cached_property
-    def folders(self) -> MemoryFolders:
+    def folders(self) -> Folders:
         """The linked folders of this vault on this device."""
-        from ipfsmem.parts.folders import MemoryFolders
+        from ipfsmem.linked_folders import Folders
 
-        return MemoryFolders(self._open)
+        return Folders(self._open)
 
     @functools.cached_property
     def members(self) -> Members:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.dream.chat import ChatModel
+    from ipfsmem.files.working_copies import FolderFacts
+    from ipfsmem.files.working_copies import FolderPreview
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.dreams import Outcome
     from ipfsmem.memories.dreams import Undoing
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.facts.history import EarlierFacts
     from ipfsmem.operations.facts.list import FactPage
+    from ipfsmem.operations.folders import FolderDetached
+    from ipfsmem.operations.folders import FolderList
+    from ipfsmem.operations.folders import FolderPaused
+    from ipfsmem.operations.folders import FolderResumed
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.graph.entities import Observations
     from ipfsmem.operations.graph.entities import ShownEntity
@@ -1836,6 +1842,111 @@ class OperationMethods:
         from ipfsmem.operations.audit_log import list_
 
         return list_.run(self._view(), {"operation": operation, "scope": scope, "since": since, "limit": limit})
+
+
+class FolderMethods:
+    """Methods on the linked folders of a vault."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self) -> FolderList:
+        """List the linked folders with their scope, number of files and state (ok, paused, missing).
+        """
+        from ipfsmem.operations.folders import list_
+
+        return list_.run(self._view(), {})
+
+    def attach(self, folder: str | Path, *, scope: str | None = None, take_over: bool = False, timeline: bool = False) -> FolderFacts:
+        """Link `folder` to this vault. Anyone who can read this disk can read its files, in every mode.
+
+        ipfsmem imports the files of `folder` as memories and writes the missing memories as files; existing files
+        keep their names and bytes. In MEMORY.md, it writes only to one marked block. A folder belongs to one
+        scope; a scope can have several folders. A missing one is created if its parent exists.
+
+        Args:
+            folder: The folder.
+            scope: Scope of the folder (default: the default scope).
+            take_over: Link it even if it is marked as another vault's, or is on another disk now.
+            timeline: Also write timeline/, even if it existed before.
+
+        Raises:
+            UsageError: an unsuitable folder, or a vault in mode none; nothing was changed then.
+            KeyNameError: `scope` is invalid.
+            StorageError: the folder cannot be read or written.
+        """
+        from ipfsmem.operations.folders import attach
+
+        return attach.run(self._view(), {"folder": folder, "scope": scope, "take_over": take_over, "timeline": timeline})
+
+    def preview(self, folder: str | Path, *, scope: str | None = None, take_over: bool = False) -> FolderPreview:
+        """Show which files of a folder `folders.attach` would import, and how many memories it would write there. Changes nothing.
+
+        Args:
+            folder: The folder.
+            scope: Scope of the folder (default: the default scope).
+            take_over: Link it even if it is marked as another vault's, or is on another disk now.
+
+        Raises:
+            UsageError, KeyNameError, StorageError: as of `folders.attach`.
+        """
+        from ipfsmem.operations.folders import preview
+
+        return preview.run(self._view(), {"folder": folder, "scope": scope, "take_over": take_over})
+
+    def detach(self, folder: str | Path, *, gone: bool = False) -> FolderDetached:
+        """Unlink `folder`. Its files stay as they are and are no longer synced.
+
+        Recent edits are read first. A text that was set aside and could not be read becomes a conflict copy.
+
+        Args:
+            folder: The folder.
+            gone: Unlink it although it does not exist.
+
+        Raises:
+            NotFoundError: it is not a linked folder of the vault.
+            StorageError: texts that were set aside would be lost, or the folder does not exist.
+        """
+        from ipfsmem.operations.folders import detach
+
+        return detach.run(self._view(), {"folder": folder, "gone": gone})
+
+    def pause(self, folder: str | Path, *, why: str = 'you asked for it') -> FolderPaused:
+        """Stop syncing `folder` until it is resumed, for example before a checkout, a search and replace or a restore.
+
+        Args:
+            folder: The folder.
+            why: The reason, which the list shows.
+
+        Raises:
+            NotFoundError: it is not a linked folder of the vault.
+        """
+        from ipfsmem.operations.folders import pause
+
+        return pause.run(self._view(), {"folder": folder, "why": why})
+
+    def resume(self, folder: str | Path, *, keep: Literal['folder', 'vault']) -> FolderResumed:
+        """Resume syncing a paused folder.
+
+        If the folder's side is kept, each of its files becomes an edit, older texts too; missing files follow the
+        usual rule for deletions. If the vault's side is kept, the memories overwrite every file and restore missing
+        ones, and an unknown text becomes a conflict copy.
+
+        Args:
+            folder: The folder.
+            keep: Side to keep where they differ.
+
+        Raises:
+            NotFoundError: it is not a linked folder of the vault.
+            StorageError: the folder does not exist, or a file in it could not be written.
+            IncompleteError: a file could not be imported; the others were.
+            UsageError: an argument is out of bounds; allowed: `keep` folder or vault.
+        """
+        from ipfsmem.operations.folders import resume
+
+        return resume.run(self._view(), {"folder": folder, "keep": keep})
 
 
 class MemberMethods:

@@ -502,6 +502,10 @@ class Operation(Generic[P, R]):
         """An annotation as a type. `LATE` of its module maps names to the modules from which they are imported now."""
         known = self._function.__globals__
         hint = (function or self._function).__annotations__.get(name, Any)
+        if (
+            name == "return"
+        ):  # the fields of a result have such types too, which msgspec looks up in the module
+            known |= {one: getattr(import_module(where), one) for one, where in known.get("LATE", {}).items()}
         late = {
             one: getattr(import_module(where), one)
             for one, where in known.get("LATE", {}).items()
@@ -587,7 +591,7 @@ class Operation(Generic[P, R]):
 
         # A program with a token reads nothing that is not recorded.
         said = {**asked, "preview": False} if face == "http" else asked
-        scope = "" if self.declared.about in ("memory", "user") else view.scope
+        scope = asked.get("scope") or "" if self.declared.about in ("memory", "user") else view.scope
         if self.declared.about == "scopes":
             scope = asked["name"]
             said = {**said, "token": scope}

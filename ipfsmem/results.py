@@ -305,45 +305,6 @@ class Packed(Answer, frozen=True, kw_only=True):
     car_bytes: int | None
 
 
-class FolderDetached(Answer, frozen=True, kw_only=True):
-    """A folder that was unlinked. `brought_out`: files restored from the set-aside area; `left_alone`: files whose last edits were not
-    imported, each with the reason."""
-
-    path: str
-    detached: bool = True
-    brought_out: list[str]
-    left_alone: list[str]
-
-    def raise_if_incomplete(self) -> None:
-        """Raise IncompleteError if a last edit was not imported."""
-        if self.left_alone:
-            raise IncompleteError(
-                "the folder is unlinked, but these edits were not imported: " + "; ".join(self.left_alone),
-                hint="The files stay as they are: fix them, then link the folder again or import them.",
-            )
-
-
-class FolderPaused(Answer, frozen=True, kw_only=True):
-    """A linked folder that is paused: nothing is read from it or written to it."""
-
-    path: str
-    paused: bool = True
-
-
-class FolderAccepted(Answer, frozen=True, kw_only=True):
-    """A linked folder whose texts were accepted as they are."""
-
-    path: str
-    accepted: bool = True
-
-
-class FolderPutBack(Answer, frozen=True, kw_only=True):
-    """A linked folder that was restored. `put_back`: number of files rewritten from memory."""
-
-    path: str
-    put_back: int
-
-
 # -- members and keys ----------------------------------------------------------------------------------------
 
 

@@ -147,7 +147,12 @@ def _parameter(one: Parameter) -> click.Parameter:
         return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
     if one.is_argument:
         metavar = said.metavar if one.required else f"[{said.metavar}]"
-        return click.Argument([one.name], required=one.required, metavar=metavar if said.metavar else None)
+        return click.Argument(
+            [one.name],
+            required=one.required,
+            metavar=metavar if said.metavar else None,
+            callback=not_empty if said.path else None,
+        )
     names = [one.called("cli"), one.name]
     text = said.help or one.description
     if one.type is bool:
@@ -156,6 +161,7 @@ def _parameter(one: Parameter) -> click.Parameter:
     return click.Option(
         names,
         type=_type_of(one),
+        required=one.required,
         default=one.default if is_shown else None,
         show_default=is_shown,
         multiple=one.is_list,

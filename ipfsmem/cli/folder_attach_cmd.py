@@ -3,74 +3,74 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.consent import confirm
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.config import expanded
 from ipfsmem.errors import IncompleteError, UsageError
+from ipfsmem.operations.folders import attach
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.files.working_copies import FolderFacts, FolderPreview
+    from ipfsmem.memory import Memory
 
 #: Maximum file names in a preview.
 _NAMED = 10
 
 
-@cli_command("attach")
-@click.argument("folder", metavar="DIR", callback=not_empty)
-@click.option("--scope", metavar="NAME", help="Scope of the folder (default: the default scope).")
-@click.option(
-    "--take-over",
-    is_flag=True,
-    help="Link it even if it is marked as another vault's, or is on another disk now.",
-)
-@click.option("--timeline", is_flag=True, help="Also write timeline/, even if it existed before.")
-@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
-@click.option("--yes", is_flag=True, help="Do not ask, even in a git repository.")
-def command(
-    context: CommandContext,
-    folder: str,
-    scope: str | None,
-    take_over: bool,
-    timeline: bool,
-    dry_run: bool,
-    yes: bool,
-) -> None:
-    """Link DIR to this vault. Anyone who can read this disk can read its files, in every mode.
+def _attach(context: CommandContext, memory: Memory, asked: Asked) -> FolderFacts | FolderPreview:
+    asked["existed"] = expanded(asked["folder"]).exists()
+    given = {name: asked[name] for name in ("scope", "take_over")}
+    found: FolderPreview = memory.folders.preview(asked["folder"], **given)
+    asked["preview"] = found
+    if asked["dry_run"]:
+        return found
+    if found.taken and not found.known and not asked["yes"]:
+        _ask(found)
+    made: FolderFacts = call(attach, context, memory, asked)
+    asked["left"] = left = memory.folders.left_alone(made.path)
+    notices = [text for text in memory.folders.notices(made.path) if f"{made.path}: {text}" not in left]
+    if found.unread and not found.known:
+        notices = [text for text in notices if not text.startswith("subfolders are not read")]
+        notices.append(_told_of_unread(found))
+    asked["notices"] = notices
+    return made
 
-    ipfsmem imports the files of DIR as memories and writes the missing memories as files; existing files
-    keep their names and bytes. In MEMORY.md, it writes only to one marked block. DIR belongs to one
-    scope; a scope can have several folders. A missing DIR is created if its parent exists. A folder with
-    files is previewed, and a terminal asks first.
-    """
-    stood = expanded(folder).exists()
-    with context.memory() as memory:
-        preview = memory.folders.preview(folder, scope=scope, take_over=take_over)
-        if dry_run:
-            _show_preview(context, preview)
-            return
-        if preview.taken and not preview.known and not yes:
-            _ask(preview)
-        made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
-        left = memory.folders.left_alone(made.path)
-        notices = [text for text in memory.folders.notices(made.path) if f"{made.path}: {text}" not in left]
-    if context.json:
-        context.emit(made)
+
+def _show(context: CommandContext, made: FolderFacts | FolderPreview, asked: Asked) -> None:
+    if asked["dry_run"]:
+        click.echo("\n".join(_told(asked["preview"])))
     else:
-        if preview.unread and not preview.known:
-            notices = [text for text in notices if not text.startswith("subfolders are not read")]
-            notices.append(_told_of_unread(preview))
-        _show_made(made, notices, stood)
-    if left:
-        raise left_alone_error(left)
+        _show_made(cast("FolderFacts", made), asked["notices"], asked["existed"])
+
+
+def _end(context: CommandContext, made: FolderFacts | FolderPreview, asked: Asked) -> None:
+    if asked["dry_run"]:
+        asked["preview"].raise_if_incomplete()
+    elif asked["left"]:
+        raise left_alone_error(asked["left"])
+
+
+command = operation_command(
+    "attach",
+    attach,
+    _show,
+    run=_attach,
+    end=_end,
+    options=(
+        click.Option(("--dry-run",), is_flag=True, help="Show the changes without making them."),
+        click.Option(("--yes",), is_flag=True, help="Do not ask, even in a git repository."),
+    ),
+    notes="A folder with files is previewed, and a terminal asks first.",
+)
 
 
 def left_alone_error(left: list[str]) -> IncompleteError:
@@ -87,14 +87,6 @@ def _show_made(made: FolderFacts, notices: list[str], stood: bool) -> None:
     click.echo(f"{clean(made.path)} {was} a linked folder{whose} now: {count(made.files, 'file')}.")
     for text in (*made.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + advice(text))
-
-
-def _show_preview(context: CommandContext, preview: FolderPreview) -> None:
-    if context.json:
-        context.emit(preview)
-    else:
-        click.echo("\n".join(_told(preview)))
-    preview.raise_if_incomplete()
 
 
 def _ask(preview: FolderPreview) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FRESH = 1.0
 
 
-class FolderFacts(msgspec.Struct, frozen=True):
+class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One linked folder, for people: `state` is "ok", "paused" or "not there", `note` says why; `remarks` are about its
     location."""
 
@@ -47,7 +47,7 @@ class FolderFacts(msgspec.Struct, frozen=True):
     remarks: list[str] = []
 
 
-class FolderPreview(msgspec.Struct, frozen=True):
+class FolderPreview(msgspec.Struct, frozen=True, kw_only=True):
     """A preview of `attach`."""
 
     path: str
@@ -92,7 +92,16 @@ def preview_of(place: FolderCandidate, scope: str = "", keys: Collection[str] = 
     written = set(keys) - {name[:-3] for name in names}
     tree = "" if repository is None else str(repository.tree)
     known = place.known is not None
-    return FolderPreview(str(place.path), scope, names, len(written), tree, known, left, unread)
+    return FolderPreview(
+        path=str(place.path),
+        scope=scope,
+        taken=names,
+        written=len(written),
+        repository=tree,
+        known=known,
+        left_alone=left,
+        unread=unread,
+    )
 
 
 def _judged(path: Path) -> tuple[list[str], list[str], list[str]]:
@@ -332,7 +341,15 @@ class WorkingCopies:
         about = remarks(path)
         if self._replica.config.mode.sealed:
             about.insert(0, readers_of(path))
-        return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, about)
+        return FolderFacts(
+            path=str(path),
+            scope=copy.copy.scope,
+            state=state,
+            files=files,
+            timeline=copy.copy.timeline,
+            note=note,
+            remarks=about,
+        )
 
     def pause(self, folder: str | Path, why: str = BY_HAND) -> None:
         """Pause a folder until a person decides which side is valid. Raises NotFoundError."""

@@ -32,13 +32,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
         "import_": "import",
         "import_from": "import",
     },
-    "MemoryFolders": {
-        "attach": "attach",
-        "detach": "detach",
-        "pause": "folders pause",
-        "accept": "folders accept",
-        "put_back": "folders put-back",
-    },
     "MemoryProviders": {
         "move": "providers move",
         "follow": "providers follow",

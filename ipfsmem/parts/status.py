@@ -15,7 +15,6 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.memories.after_revoke import late_writes
 from ipfsmem.memories.writers import members_of
-from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.hidden import hidden_here
 from ipfsmem.parts.providers import provider_names
 from ipfsmem.parts.scopes import MemoryScopes
@@ -87,7 +86,7 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
         hidden=len(hidden),
         dreamed=dreams.worked,
         dream_failed=dreams.failed,
-        files=MemoryFolders(opened).list(),
+        files=opened.files.folders() if opened.files is not None else [],
         names_put=oldest_put(replica, places.open),
         presence=_presence(replica, places),
         scopes=counts if len(counts) > 1 else [],

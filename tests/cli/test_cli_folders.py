@@ -21,7 +21,7 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     said = cli.ok("folder", "attach", str(place))
     assert said.out == f"{place} is a linked folder now: 1 file.\n"
     assert cli.ok("read", "role", "--body").out == "firmware\n"
-    listed = cli.ok("folder", "list", "--json").json
+    listed = cli.ok("folder", "list", "--json").json["folders"]
     assert [(one["path"], one["state"], one["files"]) for one in listed][1] == (str(place), "ok", 1)
     (place / "tone.md").write_text("direct\n")
     assert {one["key"] for one in cli.ok("list", "--json").json["memories"]} == {"role", "tone"}
@@ -94,7 +94,8 @@ def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Pat
     cli.ok("status")
     assert cli.ok("folder", "resume", "--keep", "folder", str(place), "--json").json == {
         "path": str(place),
-        "accepted": True,
+        "kept": "folder",
+        "put_back": 0,
     }
     assert cli.ok("read", "m1", "--body").out == "old\n"
 
@@ -108,7 +109,10 @@ READERS = "whoever can read this disk"
 
 
 def test_sealed_vault_has_a_folder_only_where_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
-    assert sealed.ok("folder", "list", "--json").json == [] and READERS not in sealed.ok("status").out
+    assert (
+        sealed.ok("folder", "list", "--json").json == {"folders": []}
+        and READERS not in sealed.ok("status").out
+    )
     said = sealed.ok("folder", "attach", str(tmp_path / "there"))
     assert READERS in said.out and str(tmp_path / "there") in said.out
     sealed.ok("write", "tone", "--body", "direct")
@@ -154,7 +158,9 @@ def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:
     place.mkdir(parents=True)
     said = bare.ok("init", "--mode", "local", "--memory-dir", str(place))
     assert "note: " in said.out and "Dropbox" in said.out
-    assert any("Dropbox" in text for text in bare.ok("folder", "list", "--json").json[0]["remarks"])
+    assert any(
+        "Dropbox" in text for text in bare.ok("folder", "list", "--json").json["folders"][0]["remarks"]
+    )
 
 
 def moved_away(cli: Cli, place: Path) -> str:

@@ -171,7 +171,7 @@ def test_partly_staged_file_is_not_an_edit(
         lab.look()
         assert any(file in notice for notice in lab.again().status().notices)
         with pytest.raises(StorageError, match=file):
-            lab.memory.folders.put_back(lab.dir)
+            lab.memory.folders.resume(lab.dir, keep="vault")
         lab.look()
     monkeypatch.undo()
     lab.memory.replica.close()

@@ -625,7 +625,11 @@ class People:
         place = random.choice(known)
         memory = self.lab.devices[place.who]
         how = random.choice(
-            (memory.folders.accept, memory.folders.put_back, lambda _: memory.folders.restore_files())
+            (
+                lambda path: memory.folders.resume(path, keep="folder"),
+                lambda path: memory.folders.resume(path, keep="vault"),
+                lambda _: memory.folders.restore_files(),
+            )
         )
 
         def work() -> None:
@@ -655,7 +659,7 @@ class People:
             memory.folders.scan()
             for facts in memory.folders.list():
                 if facts.state == "paused":
-                    memory.folders.accept(facts.path)
+                    memory.folders.resume(facts.path, keep="folder")
             memory.folders.restore_files()
             memory.folders.render()
         if self.lab.syncs:

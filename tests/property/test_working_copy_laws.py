@@ -366,7 +366,7 @@ class Returning(World):
         self.remember()
 
     def put_back(self) -> None:
-        self.lab.memory.folders.put_back(self.lab.dir)
+        self.lab.memory.folders.resume(self.lab.dir, keep="vault")
         self.held_by_state()
 
     def wait(self) -> None:

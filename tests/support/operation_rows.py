@@ -204,11 +204,6 @@ ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
 #: Words of the list of operations that no row has: of members, providers, folders and files.
 WORDS_WITHOUT: Final = frozenset(
     [
-        "attach",
-        "detach",
-        "folders accept",
-        "folders pause",
-        "folders put-back",
         "providers follow",
         "providers move",
     ]

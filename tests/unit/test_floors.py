@@ -47,7 +47,7 @@ FLOORS = (
     ("operation",),
     ("operations",),
     ("methods",),
-    ("groups", "upkeep"),
+    ("groups", "linked_folders", "upkeep"),
     ("memory",),
     ("agents", "holding", "tools"),
     ("compat",),

@@ -30,6 +30,7 @@ from ipfsmem.groups import (
     Usage,
     Values,
 )
+from ipfsmem.linked_folders import Folders
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
@@ -57,6 +58,7 @@ GROUPS = {
     "scopes": Scopes,
     "usage": Usage,
     "operations": Operations,
+    "folders": Folders,
     "members": Members,
     "providers": Providers,
     "vaults": Vaults,

@@ -22,14 +22,13 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "scopes", "usage")
+GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "scopes", "usage", "folders")
 PARTS = (
     "timeline",
     *GROUPS,
     "plugins",
     "versions",
     "bundles",
-    "folders",
     "members",
     "providers",
     "vaults",
@@ -59,6 +58,7 @@ def methods() -> Iterator[str]:
     # A memory imports them when they are asked for.
     for module in (
         "groups",
+        "linked_folders",
         "upkeep",
         *(f"parts.{part}" for part in PARTS if part not in (*GROUPS, "vaults", "settings")),
     ):

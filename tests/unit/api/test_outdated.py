@@ -57,7 +57,7 @@ def test_check_reports_findings_though_edits_of_folders_cannot_be_imported(
         raise StorageError("no space left on the disk")
 
     async def ask(client: Client) -> None:
-        monkeypatch.setattr("ipfsmem.parts.folders.MemoryFolders.ingest_edits", full)
+        monkeypatch.setattr("ipfsmem.linked_folders.Folders.ingest_edits", full)
         assert (await client.get("/v1/memories")).status == 507
         checked, _ = await good(client.get("/v1/check"))
         assert checked["findings"] and checked["errors"] == 0

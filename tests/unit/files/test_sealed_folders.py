@@ -142,7 +142,7 @@ def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Device
     devices.close()
     check()
     again = devices.open("a")
-    again.folders.accept(folder)
+    again.folders.resume(folder, keep="folder")
     again.folders.detach(scope)
     again.folders.detach(folder)
     again.close()
@@ -153,11 +153,11 @@ def test_without_a_folder_no_plain_file_is_made(tmp_path: Path) -> None:
     """A sealed memory has no folder unless somebody chose one, and looks for none."""
     with Memory.create("x", MODE, home=tmp_path / "home", passphrase=False) as memory:
         memory.write("tone", "direct")
-        assert memory.folders.list() == []
+        assert [*memory.folders.list()] == []
         memory.folders.scan()
         memory.folders.render()
     with Memory.load("x", home=tmp_path / "home") as memory:
-        assert memory.folders.list() == []
+        assert [*memory.folders.list()] == []
     assert not [
         path for path in tmp_path.rglob("*") if path.suffix in (".md", ".jsonl") or path.name == "memory"
     ]
@@ -350,7 +350,7 @@ def test_a_revoked_device_lets_go_of_its_folders_and_every_file_stays(tmp_path: 
     lab.sync(a)
     with contextlib.suppress(IpfsmemError):
         lab.sync(b)
-    assert b.folders.list() == []
+    assert [*b.folders.list()] == []
     for place in (second, tmp_path / "files-b"):
         assert (place / "tone.md").exists() and (place / "late.md").read_bytes() == b"never published\n"
         assert not (place / ".ipfsmem").exists()
@@ -379,7 +379,7 @@ def test_collecting_takes_no_text_that_an_edit_is_merged_with(tmp_path: Path) ->
     path = tmp_path / "files-b" / "log.md"
     assert path.read_bytes() == lines
     path.write_bytes(lines.replace(b"line 1", b"edited in b"))
-    b.folders.accept(tmp_path / "files-b")
+    b.folders.resume(tmp_path / "files-b", keep="folder")
     both = lines.replace(b"line 1", b"edited in b").replace(b"line 7", b"edited by a")
     assert b.read("log").data == both == path.read_bytes()  # type: ignore[union-attr]
     assert not b.conflicts()

@@ -339,7 +339,7 @@ def test_no_plain_files_where_a_memory_is_published(tmp_path: Path, where: str) 
         asyncio.run(memory.sync())
         with pytest.raises(UsageError, match="provider's folder"):
             memory.folders.attach(base / where)
-        assert memory.folders.list() == [] and not list(base.rglob("*.md"))
+        assert [*memory.folders.list()] == [] and not list(base.rglob("*.md"))
         with pytest.raises(UsageError, match="provider's folder"):
             Memory.create("y", "local", home=tmp_path / "home", memory_dir=base / where)
 
@@ -648,7 +648,7 @@ def test_three_returns_are_edits_after_a_minute_and_four_pause_the_folder(lab: L
     lab.again()
     lab.look()
     assert lab.texts() == (texts - {b"new 4\n"}) | {b"newer 4\n"}
-    assert lab.memory.folders.put_back(lab.dir) == 4
+    assert lab.memory.folders.resume(lab.dir, keep="vault").put_back == 4
     assert lab.memory.folders.list()[0].state == "ok" and "paused" not in notices(lab)
     assert {name: lab.files()[name] for name in old} == {
         **{f"m{n}.md": b"new %d\n" % n for n in range(4)},
@@ -663,7 +663,7 @@ def test_accepted_old_files_become_the_texts_of_the_scope(lab: Lab) -> None:
     put(lab, old)
     (lab.dir / "role.md").write_bytes(b"edited meanwhile\n")
     lab.look()
-    lab.memory.folders.accept(lab.dir)
+    lab.memory.folders.resume(lab.dir, keep="folder")
     assert lab.texts() == {*old.values(), b"edited meanwhile\n"}
     assert lab.memory.folders.list()[0].state == "ok"
     lab.look()
@@ -676,7 +676,7 @@ def test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts(lab: Lab) 
     (lab.dir / "m0.md").write_bytes(b"edited\n")
     (lab.dir / "m1.md").write_bytes(b"caf\xe9\n")
     with pytest.raises(IncompleteError, match=r"m1\.md was skipped"):
-        lab.memory.folders.accept(lab.dir)
+        lab.memory.folders.resume(lab.dir, keep="folder")
     assert {b"edited\n", b"new 1\n"} <= lab.texts()
     assert (lab.dir / "m1.md").read_bytes() == b"caf\xe9\n"
     (lab.dir / "m1.md").write_bytes("café\n".encode())
@@ -705,7 +705,7 @@ def test_put_back_keeps_edit_of_paused_folder_as_conflict(lab: Lab) -> None:
     (lab.dir / "MEMORY.md").write_bytes(b"my line\n")
     lab.look()
     assert lab.texts() == {b"firmware\n"}
-    lab.memory.folders.put_back(lab.dir)
+    lab.memory.folders.resume(lab.dir, keep="vault")
     assert lab.files()["role.md"] == b"firmware\n"
     assert b"written while it was paused\n" in lab.texts() and len(lab.memory.conflicts()) == 1
     assert lab.memory.read("memory-fe1ee863").file.body == "my line"  # type: ignore[union-attr]
@@ -723,7 +723,7 @@ def test_a_forgotten_text_that_a_checkout_brings_back_waits_too(lab: Lab) -> Non
     lab.memory.forget("role")
     lab.memory.folders.pause(lab.dir)
     put(lab, {"role.md": b"firmware\n"})
-    lab.memory.folders.put_back(lab.dir)
+    lab.memory.folders.resume(lab.dir, keep="vault")
     assert "role.md" not in lab.files() and lab.memory.read("role") is None
 
 
@@ -784,13 +784,13 @@ def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, mode: Mod
     git(tree, "checkout", "-qb", "topic")
     (lab.dir / "tone.md").write_bytes(b"kind\n")
     lab.look()
-    lab.memory.folders.put_back(lab.dir)
+    lab.memory.folders.resume(lab.dir, keep="vault")
     (lab.dir / "tone.md").write_bytes(b"kinder\n")
     lab.look()
     assert lab.memory.read("tone").data == b"kinder\n"  # type: ignore[union-attr]
     git(tree, "checkout", "-qf", "ancient")
     lab.look()
-    lab.memory.folders.accept(lab.dir)
+    lab.memory.folders.resume(lab.dir, keep="folder")
     assert lab.memory.read("role").data == b"hardware\n"  # type: ignore[union-attr]
 
 
@@ -869,10 +869,10 @@ def test_detach_takes_in_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path
     assert done.brought_out == done.left_alone == []
     assert lab.files() == before and not (lab.dir / ".ipfsmem").exists()
     assert b"late" in b"".join(lab.texts()) and lab.memory.read("role").data == b"edited last\n"  # type: ignore[union-attr]
-    assert lab.memory.folders.list() == [] and lab.memory.status().files == []
+    assert [*lab.memory.folders.list()] == [] and lab.memory.status().files == []
     lab.memory.write_text("role", b"after\n")
     lab.again()
-    assert lab.files() == before and lab.memory.folders.list() == []
+    assert lab.files() == before and [*lab.memory.folders.list()] == []
     with pytest.raises(NotFoundError):
         lab.memory.folders.detach(lab.dir)
     lab.memory.folders.attach(lab.dir)
@@ -906,7 +906,7 @@ def test_detach_names_an_edit_that_it_could_not_take_in(lab: Lab) -> None:
     (lab.dir / "tone.md").write_bytes(b"calm\n")
     done = lab.memory.folders.detach(lab.dir)
     (left,) = done.left_alone
-    assert "role.md was skipped" in left and lab.memory.folders.list() == []
+    assert "role.md was skipped" in left and [*lab.memory.folders.list()] == []
     with pytest.raises(IncompleteError, match=r"role\.md was skipped"):
         done.raise_if_incomplete()
     assert lab.files()["role.md"] == b"r\xf4le\n"
@@ -924,7 +924,7 @@ def test_detach_of_paused_folder_names_edits_that_it_did_not_take_in(lab: Lab) -
         "new.md was skipped: the folder is paused",
         "role.md was skipped: the folder is paused",
     ]
-    assert lab.texts() == texts and lab.memory.folders.list() == []
+    assert lab.texts() == texts and [*lab.memory.folders.list()] == []
 
 
 def test_detach_of_paused_folder_without_edits_names_nothing(lab: Lab) -> None:
@@ -957,7 +957,7 @@ def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> Non
         lab.memory.folders.detach(lab.dir)
     assert "--gone" in refused.value.hint
     lab.memory.folders.detach(lab.dir, gone=True)
-    assert lab.memory.folders.list() == [] and lab.memory.read("role") is not None
+    assert [*lab.memory.folders.list()] == [] and lab.memory.read("role") is not None
 
 
 def test_forgetting_keeps_lines_of_others_that_could_not_be_taken_in(lab: Lab) -> None:
@@ -1117,4 +1117,4 @@ def test_modes_without_plain_files_say_so(tmp_path: Path) -> None:
     memory = Memory.load("x", "none", home=tmp_path)
     with pytest.raises(UsageError, match="no plain files"):
         memory.folders.attach(tmp_path / "there")
-    assert memory.folders.list() == [] and not (tmp_path / "there").exists()
+    assert [*memory.folders.list()] == [] and not (tmp_path / "there").exists()

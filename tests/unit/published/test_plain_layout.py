@@ -259,7 +259,7 @@ def test_folder_of_revoked_device_is_released_and_unpublished_files_named(
     asyncio.run(a.members.revoke(b.device))
     b.lock()
     asyncio.run(b.sync())
-    assert b.folders.list() == [] and not (place / ".ipfsmem").exists()
+    assert [*b.folders.list()] == [] and not (place / ".ipfsmem").exists()
     assert {path.name: path.read_bytes() for path in place.glob("*.md")} == files
     notices = "\n".join(b.status().notices)
     assert "stranded" in notices and "ipfsmem export" in notices and "tone" not in notices
