@@ -60,7 +60,7 @@ def read(path: Path) -> ConfigFileState:
     if len(data) > LONGEST:
         raise StorageError(
             f"{path} is longer than {LONGEST} bytes",
-            hint="Make it shorter, or add the settings by hand, from connect --print.",
+            hint="Make it shorter, or add the settings by hand (those of a program: ipfsmem connect PROGRAM --print).",
         )
     return ConfigFileState(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
 
@@ -70,12 +70,12 @@ def check_writable(found: ConfigFileState) -> None:
     if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
         raise StorageError(
             f"{found.path} is read-only",
-            hint="It is probably managed by another program (a dotfile manager): add the settings there, from connect --print.",
+            hint="It is probably managed by another program (a dotfile manager): add the settings there (those of a program: ipfsmem connect PROGRAM --print).",
         )
     if found.names > 1:
         raise StorageError(
             f"{found.path} has {found.names} hard links, and a write would change only this one",
-            hint="Remove the other links, or add the settings by hand, from connect --print.",
+            hint="Remove the other links, or add the settings by hand (those of a program: ipfsmem connect PROGRAM --print).",
         )
     folder = found.real.parent
     while not folder.exists() and folder != folder.parent:

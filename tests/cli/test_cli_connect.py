@@ -202,14 +202,17 @@ def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
     (user / ".claude.json").chmod(0o444)
     refused = cli.fails(30, "connect", "claude-code")
     hinted(
-        "It is probably managed by another program (a dotfile manager): add the settings there, from connect --print.",
+        "It is probably managed by another program (a dotfile manager): add the settings there (those of a program: ipfsmem connect PROGRAM --print).",
         refused.err,
     )
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").chmod(0o644)
     (user / "other.json").hardlink_to(user / ".claude.json")
     refused = cli.fails(30, "connect", "claude-code")
-    hinted("Remove the other links, or add the settings by hand, from connect --print.", refused.err)
+    hinted(
+        "Remove the other links, or add the settings by hand (those of a program: ipfsmem connect PROGRAM --print).",
+        refused.err,
+    )
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").unlink()
     (user / ".claude.json").mkdir()
@@ -218,7 +221,10 @@ def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
     with (user / ".claude.json").open("wb") as file:
         file.truncate(config_files.LONGEST + 1)
     refused = cli.fails(30, "connect", "claude-code")
-    hinted("Make it shorter, or add the settings by hand, from connect --print.", refused.err)
+    hinted(
+        "Make it shorter, or add the settings by hand (those of a program: ipfsmem connect PROGRAM --print).",
+        refused.err,
+    )
     cli.ok("connect", "claude-code", "--print")
     (user / ".claude.json").write_text(STARTED)
     cli.ok("connect", "claude-code")
