@@ -361,6 +361,7 @@ class Database:
                     f"compacting {self.path} needs {needed:,} bytes of free space, and {free:,} are free"
                 )
             with file_lock(self._lock_path, wait=self._wait):
+                self._version = self.version()  # as at the beginning of a transaction
                 self._check_tables()
                 # Sorting stays in memory, so that no text of a plain memory gets into the system's temporary folder.
                 self.connection.execute("PRAGMA temp_store=MEMORY")

@@ -137,8 +137,8 @@ class Match:
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """The hits, without their texts: the best of `searched` entries; `not_fetched` more could not be searched, as their texts are
-    not on this device. Own ones come first."""
+    """The hits, without their texts: the best of `searched` entries; `not_fetched` more could not be searched or read, as their
+    texts are not on this device, or damaged there. Own ones come first."""
 
     #: All hits, best first.
     ranked: list[Match]
@@ -254,7 +254,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
             matches,
             found,
             len(index) if only is None else len(only),
-            found.pieces_missing(),
+            found.pieces_missing() + texts.missing,
             by_model,
             next((one.notice for one in answers if one.notice), ""),
         )
@@ -282,6 +282,8 @@ class _HitReader:
         #: The entries of the memories that `read` reads, and what finds their texts.
         self._entries: dict[str, Entry] = {}
         self._body: Callable[[str, Value], bytes | None] | None = None
+        #: Number of texts that were searched and cannot be read.
+        self.missing = 0
 
     def hit(self, match: Match) -> Hit | None:
         """Return a memory with its text."""
@@ -294,7 +296,8 @@ class _HitReader:
                 entry = part.replica.store.entry(part.name(match.id))
             reading = part.reading_of(match.id, entry, self._body)
         except NotHereError:
-            return None  # missing since the search
+            self.missing += 1  # since the search, or damaged
+            return None
         if reading is None or (held.own and not reading.own):
             return None  # forgotten since: the texts of others under its key were not found
         reasons = match.ranked.parts if self._why else {}
@@ -326,7 +329,8 @@ class _HitReader:
             if one.held is not None
         }
         self._entries = entries
-        self._body = store.bodies([value for entry in entries.values() for value in entry.values()])
+        # Of an entry with several values only own ones are read, one by one: others may have added many and long ones.
+        self._body = store.bodies(next(iter(entry.values())) for entry in entries.values() if len(entry) == 1)
         for one in matches:
             one.look()
         self._entries, self._body = {}, None  # later the state may be another

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -214,6 +215,19 @@ def test_other_versions_are_refused_in_words(tmp_path: Path, version: int, words
     with pytest.raises(ConfigError, match=f"{words}.*schema {version}, this one knows"):
         Database(tmp_path)
     assert (tmp_path / "state.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_database_of_a_newer_version_is_not_compacted(tmp_path: Path, used: bool) -> None:
+    db = Database(tmp_path)
+    if used:
+        with db.transaction():
+            db.set_meta("place", b"x")
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db")) as other:
+        other.execute(f"PRAGMA user_version={schema.VERSION + 1}")
+    with pytest.raises(ConfigError, match="changed meanwhile"):
+        db.compact()
+    db.close()
 
 
 def test_a_process_that_was_there_before_a_newer_one_writes_nothing_more(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from datetime import timedelta
 from math import exp
 from pathlib import Path
@@ -15,9 +16,12 @@ from hypothesis import strategies as st
 
 from ipfsmem import tools
 from ipfsmem.bundle.fence import unquote
+from ipfsmem.device.connection import Connection
+from ipfsmem.device.tables import blocks
 from ipfsmem.errors import UsageError
 from ipfsmem.memories import recall as recalling
 from ipfsmem.memories.context import TOKEN_BYTES
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.query_words import query_words
 from ipfsmem.memories.search_index import indexes_of
 from ipfsmem.memory import Memory
@@ -650,3 +654,37 @@ def test_a_single_letter_of_a_script_without_spaces_is_found_in_any_pair(memory:
     memory.write("dog", "犬が好きです。")
     assert {hit.key for hit in memory.recall("猫").hits} == {"cat", "black"}
     assert not memory.recall("鳥").hits
+
+
+def test_hit_whose_text_is_damaged_is_counted_and_costs_no_other(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        for number in range(4):
+            memory.write(f"note_{number}", f"zebra number {number}")
+        assert len(memory.recall("zebra").hits) == 4
+        store, memories = memory.replica.store, MemoryStore(memory.replica)
+        for number, change in enumerate(("DELETE FROM blocks", "UPDATE blocks SET data=x'00'")):
+            [value] = store.entry(memories.name(f"note_{number}")).values()
+            assert value.loc is not None
+            memory.replica.db.connection.execute(f"{change} WHERE digest=?", (bytes.fromhex(value.loc.sha),))
+        found = memory.recall("zebra")
+        assert [len(found.hits), found.not_fetched] == [2, 2]
+
+
+def test_recall_reads_no_text_of_others_beside_an_own_one(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.write("tone", "zebra of mine")
+    others(memory, tone="zebra " + "of another " * 500)
+    assert len(memory.replica.store.entry(MemoryStore(memory.replica).name("tone"))) > 1
+    memory.recall("zebra")
+    sizes: list[int] = []
+    real = blocks.get_many
+
+    def get_many(db: Connection, digests: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+        rows = list(real(db, digests))
+        sizes.extend(len(data) for _, data in rows)
+        return rows
+
+    monkeypatch.setattr(blocks, "get_many", get_many)
+    [hit] = memory.recall("zebra").hits
+    assert hit.key == "tone" and max(sizes, default=0) < 1_000
