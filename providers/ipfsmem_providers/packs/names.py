@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ipfsmem.content.cid import CID
@@ -26,6 +27,8 @@ _ATTEMPTS: Final = 4
 _KNOWN_MAX: Final = 1_000
 #: An unreadable file may still be being copied for this long, in milliseconds.
 _PATIENCE_MS: Final = 86_400_000
+#: Seconds after which a record in memory is read again: its file may be listed and unreadable by now.
+_KNOWN_SECONDS: Final = 86_400.0
 
 
 class NameRecords:
@@ -35,9 +38,12 @@ class NameRecords:
     ending = ".ipns-record"
     tag_length = 16
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, elapsed: Callable[[], float] = time.monotonic) -> None:
+        """`elapsed` returns seconds, only differences count."""
+        self._store, self._elapsed = store, elapsed
         self._known: dict[str, tuple[Hashable, ipns_record.IpnsRecord]] = {}
+        #: When records were read, by `elapsed`.
+        self._since: dict[str, float] = {}
         #: Files of names that were asked for, which are listed and hold no record that can be read.
         self.unread: set[str] = set()
 
@@ -49,23 +55,44 @@ class NameRecords:
     def put(self, name: str, offered: ipns_record.IpnsRecord) -> None:
         """Keep a record of a canonical name unless a greater one is there; then remove the lesser ones."""
         records = self._of(name)
-        best = ipns_record.newest_record(records.values())
-        if best is None or ipns_record.record_order(best) < ipns_record.record_order(offered):
+        best = self._stored(records, offered)
+        if best is None:
             tag = hashlib.sha256(offered.encoded).hexdigest()[: self.tag_length]
             file = f"{name}{self.separator}{tag}{self.ending}"
             self._store.write(file, offered.encoded)
-            records[file] = offered
+            records[file] = best = offered
         # Only records lesser than an existing one are removed, so the greatest stays, whoever else puts one now.
-        best = ipns_record.newest_record(records.values())
         for file, record in records.items():
-            if best is not None and ipns_record.record_order(record) < ipns_record.record_order(best):
+            if ipns_record.record_order(record) < ipns_record.record_order(best):
                 with contextlib.suppress(OSError, ProviderError):
                     self._store.unlink(file)
-        if best is not None:
-            self._remove_old_garbage(name)
-            for file in self._odd(f"{name}{self.separator}"):
-                with contextlib.suppress(OSError, ProviderError):
-                    self._store.set_aside(file)
+        self._remove_old_garbage(name)
+        for file in self._odd(f"{name}{self.separator}"):
+            with contextlib.suppress(OSError, ProviderError):
+                self._store.set_aside(file)
+
+    def forget(self, files: Iterable[str]) -> None:
+        """Read these files again when they are asked for."""
+        for file in files:
+            self._known.pop(file, None)
+            self._since.pop(file, None)
+
+    def _stored(
+        self, records: dict[str, ipns_record.IpnsRecord], offered: ipns_record.IpnsRecord
+    ) -> ipns_record.IpnsRecord | None:
+        """Return the greatest record that is not lesser than `offered` and that its file holds now; remove those that their
+        files do not hold. A cached record proves nothing about its file."""
+        least = ipns_record.record_order(offered)
+        while records:
+            file, best = max(records.items(), key=lambda one: ipns_record.record_order(one[1]))
+            if ipns_record.record_order(best) < least:
+                return None
+            with contextlib.suppress(FileNotFoundError, PermissionError), self._store.open_file(file) as held:
+                if held.read(ipns_record.MAX_RECORD + 1) == best.encoded:
+                    return best
+            del records[file]
+            self.forget([file])
+        return None
 
     def _remove_old_garbage(self, name: str) -> None:
         """Remove files that have not been a record of this name for a day. One still being copied may become one."""
@@ -134,15 +161,19 @@ class NameRecords:
                     name, _, tag = file.removesuffix(self.ending).partition(self.separator)
                     found[file] = ipns_record.verify_record(name, head.data)
                     if len(self._known) >= _KNOWN_MAX:
-                        self._known.clear()
+                        self.forget([*self._known])
                     if hashlib.sha256(head.data).hexdigest()[: self.tag_length] == tag:
                         self._known[file] = files[file].version, found[file]
+                        self._since[file] = self._elapsed()
         return found
 
     def _of_cache(self, file: str, info: FileInfo) -> ipns_record.IpnsRecord | None:
         """Return the record that this version of a file was found to hold."""
         known = self._known.get(file)
-        return known[1] if known is not None and known[0] == info.version else None
+        if known is None or known[0] != info.version:
+            return None
+        since = self._since.setdefault(file, self._elapsed())
+        return known[1] if self._elapsed() - since < _KNOWN_SECONDS else None
 
     def _heads(self, files: Sequence[str]) -> dict[str, Head]:
         """Return the first bytes of these files. An unreadable one does not hide the others."""

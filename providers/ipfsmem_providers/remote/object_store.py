@@ -93,6 +93,8 @@ class RemoteObjectStore:
         self._small: dict[str, tuple[Hashable, bytes]] = {}
         #: When small files were read, in milliseconds since 1970 UTC.
         self._read_at: dict[str, int] = {}
+        #: When they were read or taken over, by the clock of the transport.
+        self._since: dict[str, float] = {}
         #: Files that are too large to be read whole, for which no time was left, or of another size than the server lists.
         self.unread: set[str] = set()
 
@@ -126,17 +128,21 @@ class RemoteObjectStore:
 
     def load(
         self, cached: Mapping[str, CachedFile], now: int, is_sound: Callable[[str, bytes], bool]
-    ) -> None:
+    ) -> set[str]:
         """Take over small files of an earlier `dump`, of the last day: a listed file may be unreadable by now. A file is used
-        only while it is listed in the same version. `is_sound` tells whether bytes are those of a name."""
+        only while it is listed in the same version. `is_sound` tells whether bytes are those of a name. Return files that were
+        read more than a day ago, which are dropped."""
+        old: set[str] = set()
         for name, file in cached.items():
             if name not in self._small and 0 <= now - file.read < DAY_MS and is_sound(name, file.data):
                 self._small[name] = file.version, file.data
-                self._read_at[name] = file.read
+                self._read_at[name], self._since[name] = file.read, self.remote.monotonic()
         for name, read in self._read_at.copy().items():
             if not 0 <= now - read < DAY_MS:
                 self._small.pop(name, None)
                 self._read_at.pop(name, None)
+                old.add(name)
+        return old
 
     def dump(self, now: int, is_sound: Callable[[str, bytes], bool]) -> dict[str, CachedFile]:
         """Return the small files whose bytes are those of their names."""
@@ -174,7 +180,9 @@ class RemoteObjectStore:
         found: dict[str, Head] = {}
         for name in names:
             kept = self._small.get(name)
-            if kept is not None and name in infos and kept[0] == infos[name].version:
+            if kept is None or self.remote.monotonic() - self._since.get(name, 0.0) >= DAY_MS / 1000:
+                continue
+            if name in infos and kept[0] == infos[name].version:
                 found[name] = Head(kept[1][:length], len(kept[1]))
         wanted = [name for name in names if name not in found]
         read = _all_of(wanted, lambda name: self._head(name, length))
@@ -200,6 +208,7 @@ class RemoteObjectStore:
             if sum(len(data) for _, data in self._small.copy().values()) > _SMALL_TOTAL:
                 self._small.clear()
             self._small[name] = info.version, head.data
+            self._since[name] = self.remote.monotonic()
             self._read_at.pop(name, None)
 
     def _check_size(self, name: str, size: int) -> None:
@@ -231,7 +240,8 @@ class RemoteObjectStore:
 
     def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
         """Return a reader of a file, in memory unless the file is large. One that is too large, or for which no time is left,
-        is passed over like a missing one."""
+        is passed over like a missing one. Nothing is taken from the cache."""
+        self._small.pop(name, None)
         listed: Listing | None = getattr(self._last, "listing", None)
         info = listed.files.get(name) if listed is not None else None
         if info is not None and info.size > FILE_MAX:

@@ -107,7 +107,9 @@ class RemoteFolder(PackedStore):
         except msgspec.DecodeError:
             cached = {}
         for folder, (store, is_sound) in self._cached.items():
-            store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
+            old = store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
+            if folder == "names":
+                self._names.forget(old)
         self._snapshot.begin()
         self._forget_unread()
 

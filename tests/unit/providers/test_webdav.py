@@ -912,6 +912,68 @@ def test_cached_file_that_changed_is_read_again(at: StandIn) -> None:
     run(body())
 
 
+NEWER = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 4, 2_500_000_000_000_000_000)
+
+
+async def _newer_record_lost_in_its_listed_version(at: StandIn) -> bytes:
+    """The cache of a device that read NEWER, whose bytes are gone since; RECORD, which is lesser, is there again."""
+    first = at.open()
+    first.begin_snapshot(b"")
+    await first.put_name(NAME, NEWER)
+    assert await first.get_name(NAME) == NEWER
+    cache = first.end_snapshot()
+    await first.close()
+    [file] = (at.folder / "names").iterdir()
+    stat = file.stat()
+    file.write_bytes(b"\0" * stat.st_size)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    tag = hashlib.sha256(RECORD).hexdigest()[:16]
+    (at.folder / "names" / f"{NAME}.{tag}.ipns-record").write_bytes(RECORD)
+    return cache
+
+
+@pytest.mark.parametrize("offered", [NEWER, RECORD])
+def test_cached_record_of_a_lost_file_replaces_no_other(at: StandIn, offered: bytes) -> None:
+    async def body() -> None:
+        cache = await _newer_record_lost_in_its_listed_version(at)
+        later = at.open()
+        later.begin_snapshot(cache)
+        assert await later.get_name(NAME) == NEWER  # cached
+        await later.put_name(NAME, offered)
+        assert await later.get_name(NAME) == offered
+        await later.close()
+        there = at.mounted()
+        assert await there.get_name(NAME) == offered
+
+    run(body())
+
+
+def test_long_process_reads_a_record_again_after_a_day(at: StandIn) -> None:
+    clock, slept = MockClock(), [0.0]
+
+    async def body() -> None:
+        await _idle(at)
+        provider = WebdavProvider(at.url, {**at.account}, clock=clock)
+        provider._remote.monotonic = provider._names._elapsed = lambda: time.monotonic() + slept[0]
+        provider.begin_snapshot(b"")
+        for _ in range(2):
+            assert await provider.get_name(NAME) == RECORD
+        cache = provider.end_snapshot()
+        at.server.requests.clear()
+        clock.advance(DAY)  # the clock that can be set
+        provider.begin_snapshot(cache)
+        for _ in range(2):
+            assert await provider.get_name(NAME) == RECORD
+        assert at.server.requests == {"PROPFIND": 1, "GET": 1}
+        slept[0] = DAY  # the other one
+        for _ in range(2):
+            assert await provider.get_name(NAME) == RECORD
+        assert at.server.requests == {"PROPFIND": 1, "GET": 2}
+        await provider.close()
+
+    run(body())
+
+
 def test_false_file_in_the_cache_is_read_again(at: StandIn) -> None:
     async def body() -> None:
         await _idle(at)
