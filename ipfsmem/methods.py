@@ -57,8 +57,11 @@ if TYPE_CHECKING:
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.members import MemberList
     from ipfsmem.operations.pending import PendingTexts
+    from ipfsmem.operations.provider_moves import Followed
+    from ipfsmem.operations.provider_moves import MovedTo
     from ipfsmem.operations.providers import ProviderList
     from ipfsmem.operations.providers import ProviderNames
+    from ipfsmem.operations.providers import ProviderTried
     from ipfsmem.operations.providers import ProvidersChecked
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
@@ -2092,6 +2095,71 @@ class ProviderMethods:
         from ipfsmem.operations.providers import check
 
         return await check.run(self._view(), {"repair": repair, "full": full, "progress": progress})
+
+    async def test(self, provider: str | Provider) -> ProviderTried:
+        """Test `provider` with real calls: upload, listing, reading back, names, unpinning. It uploads no memories.
+
+        Args:
+            provider: The provider.
+
+        Raises:
+            ConfigError: an unknown provider, or one that cannot be opened.
+        """
+        from ipfsmem.operations.providers import test
+
+        return await test.run(self._view(), {"provider": provider})
+
+    async def move(self, target: str | Provider, *, source: str | None = None, keep_roots: int = 30, keep_days: int = 90, public_ok: bool = False, allow: Iterable[str] = (), progress: Callable[[str, int, int], None] | None = None) -> MovedTo:
+        """Copy all live data to `target`, check it there, and publish there from then on.
+
+        Nothing is deleted at the old provider; an interrupted move can be run again.
+
+        Args:
+            target: The provider to publish at.
+            source: Leave only this provider (default: all others).
+            keep_roots: Copy the newest N versions.
+            keep_days: Keep one version a week of each device for N days.
+            public_ok: Mode ipfs: agree, once, that everyone can read published data, permanently.
+            allow: Memories (or `timeline/DAY`) to publish although they look like secrets.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            ConfigError: `source` is not a provider of the vault, or `target` cannot be opened.
+            UsageError: `source` and `target` are the same.
+            ProviderError: the newest version could not be copied; nothing is changed then.
+            PublicError: mode ipfs without `public_ok`.
+            SecretsError: mode ipfs, and a text looks like a secret.
+            UsageError: an argument is out of bounds; allowed: `keep_roots`, `keep_days` 1 or more.
+        """
+        from ipfsmem.operations.provider_moves import move
+
+        return await move.run(self._view(), {"target": target, "source": source, "keep_roots": keep_roots, "keep_days": keep_days, "public_ok": public_ok, "allow": allow, "progress": progress})
+
+    async def follow(self, spec: str | None = None, *, decline: bool = False, public_ok: bool = False, allow: Iterable[str] = (), progress: Callable[[str, int, int], None] | None = None) -> Followed:
+        """Publish at the providers to which another device moved this vault, and leave those that it left.
+
+        Pass `spec` if the provider has another name on this machine. It must already have this vault. Nothing changes
+        before it returned this vault and a sync with the old and new providers succeeded.
+
+        Args:
+            spec: The provider on this device (default: as the other device calls it).
+            decline: Keep publishing here, and do not ask about this move again.
+            public_ok: Mode ipfs: agree, once, that everyone can read published data, permanently.
+            allow: Memories (or `timeline/DAY`) to publish although they look like secrets.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            NotFoundError: no device has moved the vault, or the provider does not have it.
+            UsageError: `decline` with `spec`.
+            ConfigError: the provider cannot be opened.
+            ProviderError: the provider does not answer.
+            IncompleteError: the provider did not accept new data.
+            PublicError: mode ipfs without `public_ok`.
+            SecretsError: mode ipfs, and a text looks like a secret.
+        """
+        from ipfsmem.operations.provider_moves import follow
+
+        return await follow.run(self._view(), {"spec": spec, "decline": decline, "public_ok": public_ok, "allow": allow, "progress": progress})
 
 
 class VaultMethods:

@@ -335,7 +335,11 @@ class Parameter:
         """Its bounds or its values; "" for any of its type."""
         if self.words:
             return _alternatives(self.words)
-        if self.least is not None or self.most is not None:
+        if self.least is None and self.most is not None:
+            return f"{self.most} or less"
+        if self.least is not None and self.most is None:
+            return f"{self.least} or more"
+        if self.least is not None and self.most is not None:
             return f"{self.least}{' to ' if self.least < 0 else '-'}{self.most}"
         unit = "characters" if self.item is None else "items"
         if self.longest is not None:

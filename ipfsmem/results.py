@@ -25,11 +25,9 @@ from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.opening import NotOpened
-from ipfsmem.provider.probe import Step
 from ipfsmem.published.history import LogEntry
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.deletion_holds import Guarded
-from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.removals import Removal
 from ipfsmem.sync.report import SyncReport
@@ -450,38 +448,6 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
             at=at,
             problem=one.problem,
         )
-
-
-class ProviderTried(Answer, frozen=True, kw_only=True):
-    """The result of a provider test. `failed`: number of failed steps."""
-
-    provider: str
-    steps: list[Step]
-    failed: int
-
-
-class MovedTo(Answer, frozen=True, kw_only=True):
-    """A move to another provider, and the providers of the vault now."""
-
-    moved: Moved
-    providers: list[str]
-
-    def raise_if_incomplete(self, target: str) -> None:
-        """Raise IncompleteError if a version was not copied whole, or an old provider does not record the new one."""
-        moved = self.moved
-        problems = [
-            f"{count(len(moved.incomplete), 'version')} could not be copied completely"
-            if moved.incomplete
-            else "",
-            f"{', '.join(moved.no_forwarding_at)} could not record it" if moved.no_forwarding_at else "",
-        ]
-        if any(problems):
-            raise IncompleteError(
-                f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
-                hint="On a device that still publishes at the old place: ipfsmem provider add SPEC"
-                if moved.no_forwarding_at
-                else "Run on a device that has the missing data: ipfsmem sync",
-            )
 
 
 class SearchIndexStatus(Answer, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -36,17 +36,6 @@ public_option = click.option(
     is_flag=True,
     help="Mode ipfs: confirm that everyone can read published data, permanently.",
 )
-
-
-def public_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --yes-public and --allow, for commands that publish."""
-    with_allow = click.option(
-        "--allow",
-        multiple=True,
-        metavar="KEY",
-        help="Publish this memory (or timeline/DAY) although it looks like it contains a secret.",
-    )
-    return public_option(with_allow(function))
 
 
 def agrees_to_publish(memory: Memory, yes: bool) -> bool:

@@ -113,6 +113,8 @@ def call(op: Operation[..., Any], context: CommandContext, memory: Memory, asked
     source = memory.stack(*context.stacked) if context.stacked else memory
     if not op.is_coroutine:
         return op.run(source._view(), given, "cli")
+    if "progress" not in op.names:
+        return run_coroutine(context, lambda meter: op.run(source._view(), given, "cli"))
     return run_coroutine(context, lambda meter: op.run(source._view(), {**given, "progress": meter}, "cli"))
 
 

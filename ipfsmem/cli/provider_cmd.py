@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.consent import agrees_to_publish, confirm, public_options, warn_of
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.consent import agrees_to_publish, confirm, public_option, warn_of
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
-from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, style, table
+from ipfsmem.cli.printing import clean, moment, seconds, short, style, table
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.errors import MissingError, ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.operations.provider_moves import Followed, follow
 from ipfsmem.operations.providers import (
     ProviderList,
     ProviderNames,
     ProvidersChecked,
+    ProviderTried,
     add,
     check,
     list_,
     remove,
+    test,
 )
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ipfsmem.memory import Memory
     from ipfsmem.sync.presence import Presence
 
 _PRESENCE = {
@@ -83,40 +87,46 @@ add_command = operation_command("add", add, _show_places, ask=_warn)
 remove_command = operation_command("remove", remove, _show_places)
 
 
-@cli_command("test", short_help="Test a provider")
-@click.argument("spec")
-def test_command(context: CommandContext, spec: str) -> None:
-    """Test SPEC with real calls: upload, listing, reading back, names, unpinning. It needs no vault and
-    uploads no memories.
+def _warn_of_tested(context: CommandContext, asked: Asked) -> None:
+    warn_of([asked["provider"]])
 
-    The exit code is that of the error if a declared capability fails.
-    """
+
+def _without_vault(context: CommandContext, asked: Asked) -> Memory:
     from ipfsmem.memory import Memory
-    from ipfsmem.provider.probe import OVERALL
 
-    warn_of([spec])
-    with Memory.load(mode="none", home=context.home) as memory:
-        steps = asyncio.run(memory.providers.test(spec))
-    failed = [step for step in steps if step.outcome == "failed" and step.what != OVERALL]
-    if context.json:
-        from ipfsmem.results import ProviderTried
+    return Memory.load(mode="none", home=context.home)
 
-        context.emit(ProviderTried(provider=spec, steps=steps, failed=len(failed)))
-    else:
-        width = max((len(step.what) for step in steps), default=0)
-        for step in steps:
-            mark, colour = _MARK[step.outcome]
-            text = clean(step.text) or ("not offered" if step.outcome == "cannot" else "")
-            time = style(seconds(step.seconds).rjust(7), dim=True)
-            click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
-        hint = next((step.hint for step in failed if step.hint), "")
-        if hint == ProviderUnavailable.hint:  # no vault was sent, and there may be none
-            hint = "Check the address, or try again later."
-        hint = hint.replace("Sync again", "Try again")
-        if hint:
-            click.echo(advice(hint), err=True)
-    if failed:
+
+def _show_tried(context: CommandContext, found: ProviderTried, asked: Asked) -> None:
+    width = max((len(step.what) for step in found), default=0)
+    for step in found:
+        mark, colour = _MARK[step.outcome]
+        text = clean(step.text) or ("not offered" if step.outcome == "cannot" else "")
+        time = style(seconds(step.seconds).rjust(7), dim=True)
+        click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
+    hint = next((step.hint for step in found if step.outcome == "failed" and step.hint), "")
+    if hint == ProviderUnavailable.hint:  # no vault was sent, and there may be none
+        hint = "Check the address, or try again later."
+    hint = hint.replace("Sync again", "Try again")
+    if hint:
+        click.echo(advice(hint), err=True)
+
+
+def _end_of_test(context: CommandContext, found: ProviderTried, asked: Asked) -> None:
+    if found.failed:
         click.get_current_context().exit(ProviderError.exit_code)
+
+
+test_command = operation_command(
+    "test",
+    test,
+    _show_tried,
+    ask=_warn_of_tested,
+    end=_end_of_test,
+    opens=_without_vault,
+    reads=False,
+    notes="It needs no vault. The exit code is that of the error if a declared capability fails.",
+)
 
 
 @cli_command("policy", short_help="Print the least-rights policy of a bucket")
@@ -175,49 +185,39 @@ def _next_step(repaired: bool) -> str:
     return "This device does not have the missing blocks: run the command on another one."
 
 
-@cli_command("follow", short_help="Follow another device to its new provider")
-@click.argument("spec", required=False)
-@click.option("--decline", is_flag=True, help="Keep publishing here, and do not ask about this move again.")
-@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
-@public_options
-def follow_command(
-    context: CommandContext,
-    spec: str | None,
-    decline: bool,
-    yes: bool,
-    yes_public: bool,
-    allow: tuple[str, ...],
-) -> None:
-    """Publish at the providers to which another device moved this vault, and leave those that it left.
-
-    SPEC is the provider's name on this machine, if it differs. It must already have this vault.
-    """
-    from ipfsmem.cli import secret_input
-
-    if decline and spec is not None:
+def _refuse_mixed(context: CommandContext, asked: Asked) -> None:
+    if asked["decline"] and asked["spec"] is not None:
         raise UsageError("--decline excludes SPEC")
-    warn_of([spec] if spec is not None else [])
-    with context.memory() as memory:
+    warn_of([asked["spec"]] if asked["spec"] is not None else [])
+
+
+def _follow(context: CommandContext, memory: Memory, asked: Asked) -> Followed:
+    if not asked["decline"]:
         move = memory.providers.moved()
-        if decline:
-            memory.providers.decline()
-        else:
-            if move is not None and not yes and not context.json and secret_input.can_ask():
-                click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
-                question = f"Publish at {clean(spec or move.to)} from now on?"
-                confirm(question, "not moved", default=True)
-            public_ok = agrees_to_publish(memory, yes_public)
-            with Meter(silent=context.json) as meter:
-                report = asyncio.run(
-                    memory.providers.follow(spec, public_ok=public_ok, allow=allow, progress=meter)
-                )
-            if not context.json:
-                print_report(report)
-        found = memory.status().providers
-    if context.json:
-        context.emit(ProviderNames(providers=tuple(found)))
-    else:
-        print_places(found)
+        if move is not None and not asked["yes"] and not context.json and secret_input.can_ask():
+            click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
+            question = f"Publish at {clean(asked['spec'] or move.to)} from now on?"
+            confirm(question, "not moved", default=True)
+        asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
+    found: Followed = call(follow, context, memory, asked)
+    return found
+
+
+def _show_followed(context: CommandContext, found: Followed, asked: Asked) -> None:
+    if found.report is not None:
+        print_report(found.report)
+    print_places(found.providers)
+
+
+follow_command = operation_command(
+    "follow",
+    follow,
+    _show_followed,
+    ask=_refuse_mixed,
+    run=_follow,
+    options=(click.Option(("--yes",), is_flag=True, help="Do not ask on a terminal."),),
+    shared=(public_option,),
+)
 
 
 def print_places(found: Iterable[str]) -> None:

@@ -1,19 +1,31 @@
-"""The operations on the providers of a vault: list, add, remove, check."""
+"""The operations on the providers of a vault: list, add, remove, check, test."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from ipfsmem.errors import ConfigError, IncompleteError
-from ipfsmem.operation import Items, OnProgress, View, operation
-from ipfsmem.results import ProviderInfo
-from ipfsmem.sync.presence import Presence
+from ipfsmem.operation import Cli, Items, OnProgress, View, operation
+
+if TYPE_CHECKING:
+    from ipfsmem.provider.contract import Provider
+    from ipfsmem.provider.probe import Step
+    from ipfsmem.results import ProviderInfo
+    from ipfsmem.sync.presence import Presence
+
+#: Types of parameters and results, imported when an interface needs them.
+LATE = {
+    "Presence": "ipfsmem.sync.presence",
+    "Provider": "ipfsmem.provider.contract",
+    "ProviderInfo": "ipfsmem.results",
+    "Step": "ipfsmem.provider.probe",
+}
 
 
-class ProviderList(Items[ProviderInfo], frozen=True, kw_only=True):
+class ProviderList(Items["ProviderInfo"], frozen=True, kw_only=True):
     """The providers to which the vault is published. It is a sequence of its `providers`."""
 
     providers: tuple[ProviderInfo, ...]
@@ -25,7 +37,15 @@ class ProviderNames(Items[str], frozen=True, kw_only=True):
     providers: tuple[str, ...]
 
 
-class ProvidersChecked(Items[Presence], frozen=True, kw_only=True):
+class ProviderTried(Items["Step"], frozen=True, kw_only=True):
+    """The result of a provider test: a sequence of its `steps`. `failed`: number of failed steps."""
+
+    steps: tuple[Step, ...]
+    provider: str
+    failed: int
+
+
+class ProvidersChecked(Items["Presence"], frozen=True, kw_only=True):
     """The presence of live data at each provider, a sequence of `providers`. `missing`: number of parts that are missing at providers
     without pending uploads."""
 
@@ -163,3 +183,31 @@ async def check(
     return ProvidersChecked(
         providers=tuple(found), missing=sum(one.missing for one in found if one.state != "waiting")
     )
+
+
+@operation(
+    name="providers.test",
+    summary="Test a provider",
+    right="read",
+    about="memory",
+    raises=("ConfigError: an unknown provider, or one that cannot be opened.",),
+    command="provider test",
+)
+async def test(
+    view: View,
+    provider: Annotated[str | Provider, Meta(description="The provider."), Cli(metavar="SPEC")],
+) -> ProviderTried:
+    """Test `provider` with real calls: upload, listing, reading back, names, unpinning. It uploads no memories."""
+    from ipfsmem.provider.opening import ProviderPool
+    from ipfsmem.provider.probe import OVERALL, probe
+
+    world = view.opened.replica.world
+    pool = ProviderPool(view.syncing.pool.home)
+    (opened,) = pool.open_all([provider])
+    try:
+        steps = await probe(opened, now_ms=world.now(), random=world.random)
+    finally:
+        await pool.aclose()
+    failed = sum(step.outcome == "failed" and step.what != OVERALL for step in steps)
+    name = provider if isinstance(provider, str) else provider.name
+    return ProviderTried(steps=tuple(steps), provider=name, failed=failed)

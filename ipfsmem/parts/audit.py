@@ -32,10 +32,6 @@ AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
         "import_": "import",
         "import_from": "import",
     },
-    "MemoryProviders": {
-        "move": "providers move",
-        "follow": "providers follow",
-    },
 }
 #: Those that write somebody's text.
 _WRITES: Final = frozenset(

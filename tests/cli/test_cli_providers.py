@@ -284,3 +284,6 @@ def test_vault_at_a_remote_is_found_from_every_folder(
     tried = bare.ok("provider", "test", "git:origin#tried")
     assert "repository of other work" in tried.err
     assert bare.ok("provider", "remove", "git:origin").out.endswith(f"git:{there}#notes\n")
+    moved = bare.ok("vault", "move", "git:origin#moved")
+    assert "repository of other work" in moved.err
+    assert "repository of other work" in bare("provider", "follow", "git:origin#moved").err

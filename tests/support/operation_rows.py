@@ -201,13 +201,6 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
 ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "needs a session that an import brought": ("sessions_approve",),
 }
-#: Words of the list of operations that no row has: of members, providers, folders and files.
-WORDS_WITHOUT: Final = frozenset(
-    [
-        "providers follow",
-        "providers move",
-    ]
-)
 #: Arguments that name nothing that exists, by parameter: an operation fails with one of them.
 NOT_THERE: Final[Given] = {
     "entityNames": ["Nobody"], "key": "nothing-here", "session": "nobody", "entity": "Nobody", "begin": "Nobody", "source": "Nobody", "token": "nobody",

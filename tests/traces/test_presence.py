@@ -647,7 +647,7 @@ def test_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_path: P
             asyncio.run(a.providers.move(Dropping(target)))
     finally:
         Dropping.keep = None
-    moved = asyncio.run(a.providers.move(Dropping(target)))
+    moved = asyncio.run(a.providers.move(Dropping(target))).moved
     assert moved.checked > 40 and not moved.incomplete
 
 

@@ -18,7 +18,6 @@ from tests.support.operation_rows import (
     NOT_THERE,
     ROUTES_WITHOUT,
     ROWS,
-    WORDS_WITHOUT,
     Op,
 )
 from tests.support.operation_world import Answer, commands, recorded, run, world
@@ -61,7 +60,7 @@ def test_every_declared_operation_has_one_row() -> None:
 
 def test_every_recorded_word_has_a_row() -> None:
     words = {word for methods in AUDITED.values() for word in methods.values()}
-    assert words - {op.noted for op in ROWS} == WORDS_WITHOUT
+    assert words <= {op.noted for op in ROWS}
 
 
 def entries_of(

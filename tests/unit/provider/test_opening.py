@@ -197,7 +197,7 @@ def test_provider_that_opens_later_takes_part_from_the_next_sync(opener: Opener,
 
 def test_provider_move_names_the_unopened_one_that_got_no_forwarding(opener: Opener, tmp_path: Path) -> None:
     memory = without_token(opener, tmp_path)
-    moved = asyncio.run(memory.providers.move("new"))
+    moved = asyncio.run(memory.providers.move("new")).moved
     assert (moved.forwarding_at, moved.no_forwarding_at) == (["open"], ["hidden"])
     assert [one.spec for one in memory.providers.list()] == ["new"]
     memory.close()

@@ -24,6 +24,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
+from ipfsmem.operations.provider_moves import shown
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
@@ -92,7 +93,7 @@ def told(report: SyncReport) -> str:
 def test_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     """Each was at a place where the other was not, and nobody said so."""
     a, c = homes.pair()
-    moved = asyncio.run(a.providers.move(homes.q))
+    moved = asyncio.run(a.providers.move(homes.q)).moved
     assert len(moved.forwarding_at) == 1 and homes.p in moved.forwarding_at[0] and not moved.no_forwarding_at
     a.write("k", "after the move")
     homes.sync(a)
@@ -101,7 +102,7 @@ def test_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     assert homes.q in told(report) and "a (" in told(report) and "provider follow" in told(report)
     assert any("provider follow" in notice for notice in c.status().notices)
     assert c.read("k") is None and [*c.replica.config.providers] == [homes.p], "nothing is followed unasked"
-    report = asyncio.run(c.providers.follow())
+    report = asyncio.run(c.providers.follow()).report
     assert [*c.replica.config.providers] == [homes.q] and c.read("k") is not None
     homes.sync(a)
     assert a.read("k2") is not None
@@ -152,7 +153,11 @@ def test_a_person_may_stay_and_hears_of_the_next_move(homes: Homes) -> None:
     a, c = homes.pair()
     asyncio.run(a.providers.move(homes.q))
     assert told(homes.sync(c))
-    assert c.providers.decline().to == homes.q
+    with pytest.raises(UsageError, match="decline excludes spec"):
+        asyncio.run(c.providers.follow(homes.q, decline=True))
+    assert told(homes.sync(c))
+    stayed = asyncio.run(c.providers.follow(decline=True))
+    assert stayed.report is None and [*stayed.providers] == [homes.p]
     assert not told(homes.sync(c)) and c.providers.moved() is None
     with pytest.raises(NotFoundError):
         asyncio.run(c.providers.follow())
@@ -212,7 +217,7 @@ def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
     a.providers.use([old])
     a.write("k", "text")
     old.full = True
-    moved = asyncio.run(a.providers.move(homes.q))
+    moved = asyncio.run(a.providers.move(homes.q)).moved
     assert moved.no_forwarding_at == [old.name] and not moved.forwarding_at
     assert homes.restore("e", homes.q).read("k") is not None
 
@@ -277,5 +282,5 @@ def test_a_token_in_an_address_is_in_no_event(
         "peer:https://user:pass@host.example/x?token=a-secret-token",
         "peer:https://host.example/a-secret-token",
     ):
-        shown = a.providers.shown(spec)
-        assert "a-secret-token" not in shown and "pass" not in shown and "host.example" in shown
+        named = shown(a._view(), spec)
+        assert "a-secret-token" not in named and "pass" not in named and "host.example" in named

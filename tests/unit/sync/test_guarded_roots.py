@@ -443,5 +443,5 @@ def test_a_move_takes_a_guarded_root_along(lab: Lab) -> None:
     """Only `gc` looked at the guards: a move left such a root behind, and pinned its name where no part of it was."""
     a, before = after_a_mass_delete(lab)
     new = SimProvider(SimCloud(), name="new")
-    moved = asyncio.run(a.providers.move(new, keep_roots=1, keep_days=1))
+    moved = asyncio.run(a.providers.move(new, keep_roots=1, keep_days=1)).moved
     assert before in moved.roots and parse_cid(before) in new.cloud.blocks

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable, UsageError
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.probe import OVERALL, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
@@ -23,6 +23,13 @@ from tests.support.hints import Refused, hinted
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x09"))
 device = partial(load, wallet=WALLET)
+
+
+def test_move_that_keeps_no_version_is_refused(tmp_path: Path) -> None:
+    a = device(tmp_path, "a", SimProvider(SimCloud(), name="old"))
+    with pytest.raises(UsageError, match=r"move: keep_roots must be 1 or more \(got 0\)"):
+        asyncio.run(a.providers.move(SimProvider(SimCloud(), name="new"), keep_roots=0))
+    assert [provider.name for provider in a.providers.in_use] == ["old"]
 
 
 def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> None:
@@ -40,7 +47,7 @@ def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> N
             asyncio.run(a.providers.move(new))
         a.write(f"during-{count}", "written between two attempts")
     new.faults.reset_after = None
-    moved = asyncio.run(a.providers.move(new))
+    moved = asyncio.run(a.providers.move(new)).moved
     assert len(moved.roots) >= 7 and not moved.incomplete and moved.checked > 10
     old.faults.offline = True
     c = device(tmp_path, "c", new)
@@ -64,7 +71,7 @@ def test_moving_away_from_the_only_one_when_it_is_dead(tmp_path: Path, lists: bo
     asyncio.run(a.sync())
     old.faults.offline = True
     a.write("last", "written after it died")
-    moved = asyncio.run(a.providers.move(new))
+    moved = asyncio.run(a.providers.move(new)).moved
     assert moved.roots and a.status().root in moved.roots
     assert [provider.name for provider in a.providers.in_use] == ["new"]
     c = device(tmp_path, "c", new)
@@ -86,7 +93,7 @@ def test_unreadable_old_roots_of_a_dead_provider_do_not_block_a_move(tmp_path: P
         asyncio.run(a.sync())
     b = device(tmp_path, "b", old)
     old.faults.offline = True
-    moved = asyncio.run(b.providers.move(new))
+    moved = asyncio.run(b.providers.move(new)).moved
     assert b.status().root in moved.roots and moved.incomplete and "no route" in moved.down
     c = device(tmp_path, "c", new)
     assert c.files() == b.files() == a.files()

@@ -100,7 +100,7 @@ def test_a_move_does_not_call_gone_what_may_be_there(tmp_path: Path) -> None:
     assert texts[2] is not None
     del old.cloud.blocks[raw_cid(bytes.fromhex(texts[2].sha))]
     beside_closed(b, old)
-    moved = asyncio.run(b.providers.move(SimProvider(SimCloud(), name="new", capabilities=lists)))
+    moved = asyncio.run(b.providers.move(SimProvider(SimCloud(), name="new", capabilities=lists))).moved
     # Two versions need it: the one that has it, and the next, whose text was made from it.
     assert len(moved.incomplete) == 2 and PROBLEM in moved.down
 
