@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ipfsmem.operation import Items, View, operation
-from ipfsmem.vault.check import Finding
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
     from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.vault.check import Finding
+
+#: Types of results, imported when an interface shows them.
+LATE = {"Finding": "ipfsmem.vault.check"}
 
 #: Kinds of operations that are counted by name.
 _NAMED: Final = 8
 
 
-class Examined(Items[Finding], frozen=True, kw_only=True):
+class Examined(Items["Finding"], frozen=True, kw_only=True):
     """The findings of a check of this device, a sequence of them. `errors`: number of findings that are errors."""
 
     findings: tuple[Finding, ...]
@@ -61,6 +64,7 @@ def _counted(opened: VaultHandle) -> Finding:
     """Return the number of operations of each kind in the audit log."""
     from ipfsmem.errors import StorageError
     from ipfsmem.parts.operations import MemoryOperations
+    from ipfsmem.vault.check import Finding
 
     try:
         counted = MemoryOperations(opened).counts()
@@ -76,6 +80,7 @@ def _for_agents(opened: VaultHandle) -> Finding:
     from ipfsmem.config import settings
     from ipfsmem.errors import ConfigError, IpfsmemError
     from ipfsmem.parts.dreams import waits_for
+    from ipfsmem.vault.check import Finding
 
     try:
         allowed = settings().agents.enabled
@@ -95,6 +100,7 @@ def _for_agents(opened: VaultHandle) -> Finding:
 def _undo_of_dreams(replica: Replica) -> list[Finding]:
     """Return a warning if the last dreams cannot be undone."""
     from ipfsmem.device.tables import meta
+    from ipfsmem.vault.check import Finding
 
     if not meta.is_changed(replica.db.connection, meta.DREAMS):
         return []

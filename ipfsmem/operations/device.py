@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
 from ipfsmem.answer import Answer
 from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.operation import Except, View, operation
-from ipfsmem.results import KeysProtected
+
+if TYPE_CHECKING:
+    from ipfsmem.results import KeysProtected
+
+#: Types of results, imported when an interface shows them.
+LATE = {"KeysProtected": "ipfsmem.results"}
 
 
 class ClockBack(Answer, frozen=True, kw_only=True):
@@ -83,6 +88,7 @@ def change_passphrase(
     """
     from ipfsmem.device.identity import change_passphrase
     from ipfsmem.mode import Mode
+    from ipfsmem.results import KeysProtected
     from ipfsmem.vault.owner import check_protection
     from ipfsmem.vault.unlocking import lock_device
 

@@ -19,17 +19,19 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.operation import Cli, Items, OnProgress, View, operation
-from ipfsmem.sync.removals import Removal
 
 if TYPE_CHECKING:
     from ipfsmem.results import NewRecoveryWords
     from ipfsmem.sync.progress import Progress
+    from ipfsmem.sync.removals import Removal
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.recovery import NewWords
 
+#: Types of results, imported when an interface shows them.
 LATE = {
     "NewRecoveryWords": "ipfsmem.results",
     "NewWords": "ipfsmem.vault.recovery",
+    "Removal": "ipfsmem.sync.removals",
     "SyncReport": "ipfsmem.sync.report",
 }
 #: Errors of a pull caused by published data.

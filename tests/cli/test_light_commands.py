@@ -130,6 +130,30 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     assert most * 3 // 4 < len(ours) <= most, "more than it was: look what it is needed for"
 
 
+@pytest.mark.parametrize(
+    ("call", "most"),
+    [
+        (("vault", "check"), 25),
+        (("folder", "attach"), 40),
+        (("provider", "list"), 68),
+        (("member", "list"), 65),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_help_of_a_command_loads_no_types_of_results(call: tuple[str, ...], most: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *call, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    code, loaded = json.loads(done.stderr.splitlines()[-1])
+    ours = {name.removeprefix("ipfsmem.") for name in loaded if name.startswith("ipfsmem.")}
+    assert not code and len(ours) <= most
+    assert not {"vault.check", "results", "sync.presence", "sync.removals", "files.working_copies"} & ours
+
+
 @pytest.mark.parametrize("event", ["session-start", "prompt", "stop"])
 def test_a_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, event: str) -> None:
     Memory.create("default", "local", home=tmp_path / "home").close()
