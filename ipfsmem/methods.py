@@ -2053,7 +2053,7 @@ class ProviderMethods:
         return list_.run(self._view(), {})
 
     def add(self, spec: str) -> ProviderNames:
-        """Add a provider: from the next sync on the vault is published there too.
+        """Add a provider without contacting it: the next sync publishes the vault there too.
 
         Args:
             spec: The provider: a folder, or a kind with its address.

@@ -75,6 +75,14 @@ def _show_list(context: CommandContext, found: ProviderList, asked: Asked) -> No
 list_command = operation_command("list", list_, _show_list, reads=False)
 
 
+def _show_added(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
+    from ipfsmem.provider.contract import lasting_spec, shown_spec
+
+    click.echo(f"Providers: {', '.join(map(clean, found))}")
+    added = clean(shown_spec(lasting_spec(asked["spec"])))
+    click.echo(f"{added} was not contacted. To publish there: {advice('ipfsmem sync')}")
+
+
 def _show_places(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
     print_places(found)
 
@@ -83,7 +91,7 @@ def _warn(context: CommandContext, asked: Asked) -> None:
     warn_of([asked["spec"]])
 
 
-add_command = operation_command("add", add, _show_places, ask=_warn)
+add_command = operation_command("add", add, _show_added, ask=_warn)
 remove_command = operation_command("remove", remove, _show_places)
 
 

@@ -100,7 +100,7 @@ def list_(view: View) -> ProviderList:
 def add(
     view: View, spec: Annotated[str, Meta(description="The provider: a folder, or a kind with its address.")]
 ) -> ProviderNames:
-    """Add a provider: from the next sync on the vault is published there too."""
+    """Add a provider without contacting it: the next sync publishes the vault there too."""
     from ipfsmem.parts.providers import provider_names, remember_providers
     from ipfsmem.provider.contract import lasting_spec
     from ipfsmem.provider.opening import Providers

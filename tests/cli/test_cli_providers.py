@@ -22,7 +22,12 @@ from tests.support.ports import free_port
 def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
-    sealed.ok("provider", "add", str(usb))
+    added = sealed.ok("provider", "add", str(usb)).out
+    assert added.splitlines() == [
+        f"Providers: {stick}, {usb}",
+        f"{usb} was not contacted. To publish there: ipfsmem sync",
+    ]
+    assert not list(usb.iterdir())
     first, second = sealed.ok("provider", "list", "--json").json["providers"]
     assert (first["spec"], first["kind"], second["spec"]) == (str(stick), "directory", str(usb))
     assert first["capabilities"]["partial_car"] and not first["capabilities"]["dag"]
