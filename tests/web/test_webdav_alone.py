@@ -275,3 +275,129 @@ def test_page_of_another_origin_uses_the_folder_where_the_server_allows_it(
         asyncio.run(memory.sync())
         assert memory.read("tone").file.body == ("Be kind." if allowed else "Be direct.\nAlways.")  # type: ignore[union-attr]
         asyncio.run(memory.aclose())
+
+
+def records_of(at: StandIn) -> list[Path]:
+    """The files of records, the newest last."""
+    return sorted((at.folder / "names").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+def test_newest_record_damaged_at_the_server_is_written_again_and_no_lesser_one_removed(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.write("tone", "Be brief.")
+    device.sync()
+    older = {path.name: path.read_bytes() for path in (at.folder / "names").iterdir()}
+    device.write("tone", "Be kind.")
+    device.sync()
+    [newest] = [path for path in (at.folder / "names").iterdir() if path.name not in older]
+    [lesser] = [name for name in older if not (at.folder / "names" / name).exists()]
+    newest.write_bytes(bytes(newest.stat().st_size))
+    (at.folder / "names" / lesser).write_bytes(older[lesser])
+    # The page that wrote it has read it; one that is opened anew reads the folder.
+    client.ask({"do": "open", "as": "b", "on": "a", "at": [f"webdav:{at.url}"], "token": TOKEN, **by_wallet()})  # fmt: skip
+    client.device("b").sync()
+    assert opened(client, at, "late").read("tone")["body"] == "Be kind."
+
+
+def test_record_that_cannot_be_read_is_told(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.sync()
+    for path in records_of(at):
+        (path.parent / f"{path.name.partition('.')[0]}.{'0' * 16}.ipns-record").mkdir()
+    ends = time.monotonic() + PATIENCE
+    while not any("newer version may be there" in notice["text"] for notice in device.sync()["notices"]):
+        assert time.monotonic() < ends
+        time.sleep(0.2)
+
+
+def test_listed_files_that_are_gone_are_listed_again(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    for folder in ("names", "packs"):
+        at.server.faults.answer("GET", f"/{folder}/", 404, times=1)
+    assert opened(client, at, "a").read("tone")["body"].startswith("Be direct.")
+
+
+def test_index_or_record_that_is_refused_costs_no_other_file(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = python_at(at, tmp_path / "home", monkeypatch)
+    for turn in range(3):
+        memory.write(f"note{turn}", f"Text {turn}.")
+        asyncio.run(memory.sync())
+    asyncio.run(memory.aclose())
+    index = sorted((at.folder / "packs").glob("*.idx"))[0].name
+    at.server.faults.answer("GET", f"/packs/{index}$", 403, times=-1)
+    device = opened(client, at, "a")
+    assert {one["key"] for one in device.list()} == {"tone", "note0", "note1", "note2"}
+
+
+def test_blocks_noted_as_lost_are_sent_again_whatever_the_ends_of_lines(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.sync()
+    for pack in (at.folder / "packs").glob("*.car"):
+        cids = [str(cid) for cid, _ in read_car(pack.read_bytes())]
+        pack.with_suffix(".lost").write_bytes("\r\n".join(["no CID", *cids, ""]).encode())
+    ends = time.monotonic() + PATIENCE
+    while device.sync()["sentBlocks"] == 0:
+        assert time.monotonic() < ends
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("status", [502, 403, 409])
+def test_damaged_pack_stays_noted_when_the_server_refuses_to_rename(
+    status: int, at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.sync()
+    notes = []
+    for pack in (at.folder / "packs").glob("*.car"):
+        cids = [str(cid) for cid, _ in read_car(pack.read_bytes())]
+        notes.append(pack.with_suffix(".lost"))
+        notes[-1].write_text("\n".join([*cids, ""]))
+        pack.write_bytes(bytes(pack.stat().st_size))
+    at.server.faults.answer("MOVE", "/packs/", status, times=-1)
+    refused: list[str] = []
+    ends = time.monotonic() + PATIENCE
+    while not refused:
+        refused = [one["text"] for one in device.sync()["notices"] if f"answered {status}" in one["text"]]
+        assert time.monotonic() < ends
+        time.sleep(0.2)
+    assert all(note.exists() for note in notes)
+    assert not [name for name in names_in(at.folder) if name.startswith(".new-")]
+
+
+@pytest.mark.parametrize(
+    "address", ["webdav:HTTPS://me:secret@nas.example/m", "webdav:me:secret@nas.example/m"]
+)
+def test_address_in_any_form_is_refused_without_its_password(client: Client, address: str) -> None:
+    with pytest.raises(ClientError) as refused:
+        client.open("a", "", at=[address], token=TOKEN, **by_wallet())
+    assert "secret" not in str(refused.value) + refused.value.hint
+
+
+def test_password_that_a_server_sends_back_is_not_shown(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(status=500, text=f"you sent {request.headers['Authorization']}")
+
+    at.server.faults.add("PROPFIND", "/names/$", echo, -1)
+    time.sleep(2.1)  # a list is used again for two seconds
+    with pytest.raises(ClientError) as refused:
+        device.sync()
+    assert "you sent" in refused.value.hint and "Basic" not in refused.value.hint

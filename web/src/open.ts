@@ -27,8 +27,10 @@ export function providerOf(spec: Spec, fetch: Fetch): Provider {
     if (token === null) throw new MemoryError('usage', 'Pinata only stores data, and requires a key', 'The JWT of a key with org:files:read and org:files:write, of app.pinata.cloud, API Keys.')
     return loadedLater(at, async () => (await import('./sync/pinata.ts')).pinata(token, fetch), { writes: true, takesTrees: true })
   }
-  const [, kind, url] = /^(peer|webdav|gateway|routing):(https?:\/\/.+)$/.exec(at) ?? []
-  if (url === undefined) throw new MemoryError('usage', `unknown provider ${at}`, 'For instance peer:https://example.org, webdav:https://..., gateway:https://..., routing:https://...')
+  const [, named, url] = /^(peer|webdav|gateway|routing):(https?:\/\/.+)$/i.exec(at) ?? []
+  // It may hold a password.
+  if (url === undefined) throw new MemoryError('usage', `unknown provider ${at.replace(/^([a-z]*:).+$/is, '$1...')}`, 'For instance peer:https://example.org, webdav:https://..., gateway:https://..., routing:https://...')
+  const kind = named?.toLowerCase()
   if (kind === 'webdav') return webdav(url, token, fetch)
   if (kind === 'peer' && token !== null) return peer(url, token, fetch)
   // Without a token, a peer lets pages of other origins read it like a gateway and a router.

@@ -13,7 +13,7 @@ export type Files = ReadonlyMap<string, Bytes>
 export const PACK = /^packs\/([0-9a-f]{64})\.car$/
 export const PIN = /^pins\/([0-9A-Za-z]+)\.([0-9a-f]{16})\.json$/
 export const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
-const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
+export const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
 const HEAD = utf8('ipmidx1\n')
 /** Magic prefix of an index whose pack had more than the sound blocks that it names. */
 const HEAD_OF_SOME = utf8('ipmidx1-')
@@ -44,20 +44,40 @@ export function crc32(data: Bytes): number {
 export type Place = { readonly at: number; readonly length: number }
 type Pack = { readonly name: string; readonly data: Bytes; readonly going: boolean; readonly lost: ReadonlySet<string>; readonly places: ReadonlyMap<string, Place>; found?: ReadonlyMap<string, Place> }
 
-/** Return the positions in an index by digest, if it matches its pack of `size` bytes; else null. */
-export function readIndex(index: Bytes, size: number): Map<string, Place> | null {
+/** Tell whether an index fits a pack of `size` bytes. */
+export function indexFits(index: Bytes, size: number): boolean {
   const head = index.subarray(0, 8)
-  if (index.length < BEFORE_ROWS || (compareBytes(head, HEAD) !== 0 && compareBytes(head, HEAD_OF_SOME) !== 0)) return null
+  if (index.length < BEFORE_ROWS || (compareBytes(head, HEAD) !== 0 && compareBytes(head, HEAD_OF_SOME) !== 0)) return false
   const rows = uint32(index, 16)
   const counts = Array.from({ length: COUNTS }, (_, n) => uint32(index, 20 + 4 * n))
   const isGrowing = counts.every((count, n) => count >= (counts[n - 1] ?? 0))
-  const fits = index.length === BEFORE_ROWS + ROW * rows && uint32(index, 8) === 0 && uint32(index, 12) === size && isGrowing && counts.at(-1) === rows && size >= LEAST_BLOCK * rows
-  if (!fits || crc32(join(index.subarray(0, BEFORE_CRC), index.subarray(BEFORE_ROWS))) !== uint32(index, BEFORE_CRC)) return null
-  const out = new Map<string, Place>()
-  for (let n = 0; n < rows; n++) {
-    const row = BEFORE_ROWS + ROW * n
-    out.set(hex(index.subarray(row, row + 32)), { at: uint32(index, row + 32) * 2 ** 32 + uint32(index, row + 36), length: uint32(index, row + 40) })
+  const fits = index.length === BEFORE_ROWS + ROW * rows && uint32(index, 8) * 2 ** 32 + uint32(index, 12) === size && isGrowing && counts.at(-1) === rows && size >= LEAST_BLOCK * rows
+  return fits && crc32(join(index.subarray(0, BEFORE_CRC), index.subarray(BEFORE_ROWS))) === uint32(index, BEFORE_CRC)
+}
+
+const placeAt = (index: Bytes, row: number): Place => ({ at: uint32(index, row + 32) * 2 ** 32 + uint32(index, row + 36), length: uint32(index, row + 40) })
+
+/** Return the position of a block in an index that fits, by its digest; null if it is not named. The index stays bytes: it may be large. */
+export function placeIn(index: Bytes, digest: string): Place | null {
+  const wanted = fromHex(digest)
+  const first = wanted[0] as number
+  let [low, high] = [first === 0 ? 0 : uint32(index, 20 + 4 * (first - 1)), uint32(index, 20 + 4 * first)]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const row = BEFORE_ROWS + ROW * middle
+    const order = compareBytes(index.subarray(row, row + 32), wanted)
+    if (order === 0) return placeAt(index, row)
+    if (order < 0) low = middle + 1
+    else high = middle
   }
+  return null
+}
+
+/** Return the positions in an index by digest, if it fits its pack; else null. */
+function readIndex(index: Bytes, pack: Bytes): Map<string, Place> | null {
+  if (!indexFits(index, pack.length)) return null
+  const out = new Map<string, Place>()
+  for (let row = BEFORE_ROWS; row < index.length; row += ROW) out.set(hex(index.subarray(row, row + 32)), placeAt(index, row))
   return out
 }
 
@@ -93,7 +113,7 @@ export class SharedFolder {
       const name = PACK.exec(path)?.[1]
       if (name === undefined) return []
       const index = files.get(`packs/${name}.idx`)
-            const places = (index === undefined ? null : readIndex(index, data.length)) ?? lookedThrough(data)
+            const places = (index === undefined ? null : readIndex(index, data)) ?? lookedThrough(data)
       return [{ name, data, going: files.has(`packs/${name}.going`), lost: lostIn(files.get(`packs/${name}.lost`) ?? new Uint8Array()), places }]
     })
   }
@@ -172,8 +192,16 @@ export class SharedFolder {
   }
 }
 
-/** Return the digests of the blocks that a `.lost` file notes; none for a damaged file. */
-export const lostIn = (data: Bytes): Set<string> => new Set(unlessRefused(() => fromUtf8(data).split('\n').filter(Boolean).slice(0, MOST_LOST).map(digestOf)) ?? [])
+/** Return the digests of the blocks that a `.lost` file notes; lines that are no CID are ignored. */
+export function lostIn(data: Bytes): Set<string> {
+  const lost = new Set<string>()
+  for (const line of linesOf(data)) {
+    if (lost.size >= MOST_LOST) break
+    const digest = line.length === 0 ? null : unlessRefused(() => digestOf(fromUtf8(line)))
+    if (digest !== null) lost.add(digest)
+  }
+  return lost
+}
 
 export const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).multihash.subarray(2))
 export const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
@@ -189,7 +217,7 @@ function* linesOf(data: Bytes): Generator<Bytes> {
 }
 
 /** Parse a pin in any JSON formatting. */
-function readPin(data: Bytes): Pin {
+export function readPin(data: Bytes): Pin {
   const { cid, created, name, v } = fields(parseJson(fromUtf8(data)), ['cid', 'created', 'name', 'v'])
   need(v === 1 && typeof cid === 'string' && isWhole(created) && typeof name === 'string' && name.isWellFormed(), 'format', 'not a pin')
   need([...name].length <= MOST_PIN_NAME, 'limit', 'a name of more than 255 characters')

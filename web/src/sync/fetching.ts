@@ -1,7 +1,7 @@
 /** Fetch trees block by block from any reader; each block is checked. */
 
 import { type Blocks, textOf } from '../core/blocks.ts'
-import { type Bytes, need, unlessRefused } from '../core/bytes.ts'
+import { type Bytes, hex, need, unlessRefused } from '../core/bytes.ts'
 import { DAG_PB, isBlockOf, parseCid } from '../core/cid.ts'
 import { ProviderError, type Reader } from './provider.ts'
 
@@ -115,22 +115,27 @@ async function wholeTree(root: string, blocks: Blocks, readers: readonly Reader[
   return []
 }
 
-/** Fetch checked blocks from any reader; `silent` receives those that did not answer. */
+/** Fetch checked blocks from any reader; `silent` receives those that did not answer, or only in part. */
 export async function fetchBlocks(cids: readonly string[], readers: readonly Reader[], silent: Map<string, ProviderError>): Promise<Map<string, Bytes>> {
   const found = new Map<string, Bytes>()
+  const isSilent = (reader: Reader): boolean => silent.has(reader.name) && silent.get(reader.name)?.found === undefined
+  // Packs hold blocks by digest: one part of each pack has those of one request.
+  const sorted = cids.length <= AT_ONCE ? cids : cids.map(cid => [hex(parseCid(cid).multihash), cid] as const).sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cid]) => cid)
   for (const reader of readers) {
-    const wanted = cids.filter(cid => !found.has(cid))
-    for (let at = 0; at < wanted.length && !silent.has(reader.name); at += AT_ONCE) {
+    const wanted = sorted.filter(cid => !found.has(cid))
+    for (let at = 0; at < wanted.length && !isSilent(reader); at += AT_ONCE) {
+      const part = wanted.slice(at, at + AT_ONCE)
+      let received: ReadonlyMap<string, Bytes>
       try {
-        const part = wanted.slice(at, at + AT_ONCE)
-        const received = await reader.blocks(part)
-        for (const cid of part) {
-          const data = received.get(cid)
-          if (data !== undefined && data.length <= MOST_BLOCK && isBlockOf(parseCid(cid), data)) found.set(cid, data)
-        }
+        received = await reader.blocks(part)
       } catch (error) {
         if (!(error instanceof ProviderError)) throw error
         silent.set(reader.name, error)
+        received = error.found ?? new Map()
+      }
+      for (const cid of part) {
+        const data = received.get(cid)
+        if (data !== undefined && data.length <= MOST_BLOCK && isBlockOf(parseCid(cid), data)) found.set(cid, data)
       }
     }
   }

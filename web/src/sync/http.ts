@@ -5,9 +5,11 @@ import { ProviderError } from './provider.ts'
 
 export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 
-/** Milliseconds after which a provider is unavailable; each byte that is sent or received at this rate or faster adds its time. */
+/** Milliseconds of silence after which a provider is unavailable, and after which it must have sent this many bytes for each one more. */
 const SILENT_MS = 60_000
 const SLOWEST_BYTES_PER_MS = 16
+/** The rate of an upload, of which nothing is heard until its end. */
+const SLOWEST_UPLOAD_PER_MS = 64
 /** Maximum bytes of an answer. */
 const MOST_ANSWER = 512 << 20
 /** Maximum bytes of a text answer. */
@@ -23,33 +25,44 @@ export type RequestOptions = {
   readonly allow?: readonly number[]
   /** For the text of an error: `store blocks`. */
   readonly what: string
+  /** Milliseconds that the whole answer may take. */
+  readonly within?: number
 }
 
-/** Aborts a request that is silent or slower than the slowest rate. */
+/** Aborts a request that is silent, or slower than the slowest rate. */
 class TimeLimit {
   readonly #stopping = new AbortController()
-  #until: number
+  readonly #began = performance.now()
+  #received = 0
   #timer: unknown
 
-  constructor(silentMs: number, bytes: number) {
-    this.#until = performance.now() + silentMs
-    this.extend(bytes)
+  constructor(
+    readonly silentMs: number,
+    readonly sent: number,
+    readonly within: number
+  ) {
+    this.#wait(silentMs + sent / SLOWEST_UPLOAD_PER_MS)
   }
 
   get signal(): AbortSignal {
     return this.#stopping.signal
   }
 
-  extend(bytes: number): void {
-    this.#until += bytes / SLOWEST_BYTES_PER_MS
-    this.end()
-    this.#timer = setTimeout(() => this.#stopping.abort(new DOMException('no answer in time', 'TimeoutError')), this.#until - performance.now())
-    // In Node a program may end before that.
-    ;(this.#timer as { readonly unref?: () => void }).unref?.()
+  received(bytes: number): void {
+    this.#received += bytes
+    const allowed = this.silentMs + this.sent / SLOWEST_UPLOAD_PER_MS + this.#received / SLOWEST_BYTES_PER_MS
+    this.#wait(Math.min(this.silentMs, Math.min(allowed, this.within) - (performance.now() - this.#began)))
   }
 
   end(): void {
     clearTimeout(this.#timer as number | undefined)
+  }
+
+  #wait(ms: number): void {
+    this.end()
+    this.#timer = setTimeout(() => this.#stopping.abort(new DOMException('no answer in time', 'TimeoutError')), ms)
+    // In Node a program may end before that.
+    ;(this.#timer as { readonly unref?: () => void }).unref?.()
   }
 }
 
@@ -69,10 +82,10 @@ export class Http {
     readonly silentMs = SILENT_MS
   ) {}
 
-  async ask(url: string, { method = 'GET', headers = {}, body, allow = [], what }: RequestOptions): Promise<Response> {
+  async ask(url: string, { method = 'GET', headers = {}, body, allow = [], what, within = Number.POSITIVE_INFINITY }: RequestOptions): Promise<Response> {
     const sent = { ...this.headers, ...headers }
     let response: Response
-    const limit = new TimeLimit(this.silentMs, sizeOf(body))
+    const limit = new TimeLimit(this.silentMs, sizeOf(body), within)
     try {
       response = await this.fetch(url, {
         method,
@@ -92,11 +105,16 @@ export class Http {
     limits.set(response, limit)
     if (response.ok || allow.includes(response.status)) return response
     const said = await this.beginning(response).then(
-      text => text.slice(0, 200).replace(/\s+/g, ' '),
+      text => this.#withoutSecrets(text).slice(0, 200).replace(/\s+/g, ' '),
       () => ''
     )
     const refused = response.status < 500 && response.status !== 408 && response.status !== 429
     throw new ProviderError(this.name, refused, `${this.name} answered ${response.status} when asked to ${what}${said === '' ? '' : `: ${said}`}`)
+  }
+
+  /** A server may send back what it was sent. */
+  #withoutSecrets(text: string): string {
+    return Object.values(this.headers).reduce((left, value) => left.replaceAll(value, '...').replaceAll(value.replace(/^\S+ /, ''), '...'), text)
   }
 
   /** Read the bytes of an answer, up to the limit, whatever length the server states. */
@@ -128,7 +146,7 @@ export class Http {
       for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
         parts.push(next.value)
         size += next.value.length
-        limit?.extend(next.value.length)
+        limit?.received(next.value.length)
         if (size <= most) continue
         isWhole = false
         void reader?.cancel().catch(() => undefined)

@@ -1,6 +1,6 @@
 /** A provider whose code is loaded with its first request. */
 
-import type { BlockStore, NameServer, Provider, Reader } from './provider.ts'
+import { type BlockStore, type NameServer, type Provider, ProviderError, type Reader } from './provider.ts'
 
 /** What a provider offers, which is known before it is loaded. */
 export type Offers = { readonly reads?: boolean; readonly writes?: boolean; readonly names?: boolean; readonly takesTrees?: boolean }
@@ -9,14 +9,18 @@ export function loadedLater(name: string, load: () => Promise<Provider>, { reads
   let loading: Promise<Provider> | null = null
   const get = async <Part>(part: (provider: Provider) => Part): Promise<NonNullable<Part>> => {
     loading ??= load()
-    // Code that did not arrive is requested again.
-    loading.catch(() => (loading = null))
-    return part(await loading) as NonNullable<Part>
+    const mine = loading
+    try {
+      return part(await mine) as NonNullable<Part>
+    } catch (error) {
+      if (loading === mine) loading = null
+      throw new ProviderError(name, false, `the code for ${name} was not loaded: reload the page (${error instanceof Error ? error.message : error})`)
+    }
   }
   const reader: Reader = { name, blocks: async cids => (await get(one => one.reader ?? one.store)).blocks(cids) }
   const server: NameServer = {
     name,
-    record: async one => (await get(provider => provider.names)).record(one),
+    record: async (one, say) => (await get(provider => provider.names)).record(one, say),
     ...(writes ? { putRecord: async (one: string, record: Uint8Array) => (await get(provider => provider.names?.putRecord))(one, record) } : {})
   }
   const store: BlockStore = {

@@ -12,7 +12,9 @@ export class ProviderError extends Error {
   constructor(
     readonly provider: string,
     readonly refused: boolean,
-    message: string
+    message: string,
+    /** Blocks that were received although others could not be: the reader is asked for further ones. */
+    readonly found?: ReadonlyMap<string, Bytes>
   ) {
     super(message)
     this.name = 'ProviderError'
@@ -32,8 +34,8 @@ export type Reader = {
 /** Resolves names. */
 export type NameServer = {
   readonly name: string
-  /** Return the record of a name; null if absent. */
-  record(name: string): Promise<Bytes | null>
+  /** Return the record of a name; null if absent. `say` is told what could not be read beside it. */
+  record(name: string, say: (text: string) => void): Promise<Bytes | null>
   putRecord?(name: string, record: Bytes): Promise<void>
 }
 

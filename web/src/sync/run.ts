@@ -79,6 +79,10 @@ export class Run {
     said.add(error.provider)
   }
 
+  unread(text: string, provider: string): void {
+    if (!this.notices.some(one => one.text === text)) this.say('unread', text, provider)
+  }
+
   get nameServers(): NameServer[] {
     return this.providers.flatMap(one => one.names ?? [])
   }
@@ -114,7 +118,7 @@ export class Run {
       servers.flatMap(server =>
         names.map(async name => {
           try {
-            const record = await server.record(name)
+            const record = await server.record(name, text => this.unread(text, server.name))
             this.shown.set(`${server.name} ${name}`, record)
             if (record !== null) await this.offer(name, record, server.name)
             return true
