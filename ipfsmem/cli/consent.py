@@ -21,13 +21,16 @@ def confirm(question: str, declined: str, *, default: bool = False) -> None:
         raise DeclinedError(f"{declined}; nothing was changed")
 
 
-def warn_of(specs: Iterable[str]) -> None:
-    """Print the risks of storing a vault at these providers. Raises ConfigError for an unusable spec."""
-    from ipfsmem.provider.contract import spec_warning
+def warned_of(specs: Iterable[str]) -> tuple[str, ...]:
+    """Print the risks of storing a vault at these providers, and return their specs with remotes of git as addresses. Raises
+    ConfigError for an unusable spec."""
+    from ipfsmem.provider.contract import lasting_spec, spec_warning
 
-    for spec in specs:
+    given = tuple(specs)
+    for spec in given:
         if text := spec_warning(spec):
             click.echo(style("warning: ", fg="yellow") + clean(text), err=True)
+    return tuple(lasting_spec(spec) if spec.startswith("git:") else spec for spec in given)
 
 
 #: Add --yes-public, for operations with `allow`.

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.consent import agrees_to_publish, warn_of
+from ipfsmem.cli.consent import agrees_to_publish, warned_of
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.hint_commands import advice
@@ -113,7 +114,8 @@ def command(context: CommandContext, request: InitRequest) -> None:
         request = ask_for_the_rest(request, default_keystore(context.home))
     request.check()
     ask_before_making(request.memory_dir)
-    warn_of([request.where] if isinstance(request.where, str) else request.where)
+    if where := warned_of([request.where] if isinstance(request.where, str) else request.where):
+        request = replace(request, provider=where)
     with _created(request.new_folder, context.folder):
         _init(context, request)
 

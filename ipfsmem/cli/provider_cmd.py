@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.consent import agrees_to_publish, confirm, public_option, warn_of
+from ipfsmem.cli.consent import agrees_to_publish, confirm, public_option, warned_of
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
@@ -88,7 +88,7 @@ def _show_places(context: CommandContext, found: ProviderNames, asked: Asked) ->
 
 
 def _warn(context: CommandContext, asked: Asked) -> None:
-    warn_of([asked["spec"]])
+    (asked["spec"],) = warned_of([asked["spec"]])
 
 
 add_command = operation_command("add", add, _show_added, ask=_warn)
@@ -96,7 +96,7 @@ remove_command = operation_command("remove", remove, _show_places)
 
 
 def _warn_of_tested(context: CommandContext, asked: Asked) -> None:
-    warn_of([asked["provider"]])
+    (asked["provider"],) = warned_of([asked["provider"]])
 
 
 def _without_vault(context: CommandContext, asked: Asked) -> Memory:
@@ -196,7 +196,8 @@ def _next_step(repaired: bool) -> str:
 def _refuse_mixed(context: CommandContext, asked: Asked) -> None:
     if asked["decline"] and asked["spec"] is not None:
         raise UsageError("--decline excludes SPEC")
-    warn_of([asked["spec"]] if asked["spec"] is not None else [])
+    if asked["spec"] is not None:
+        (asked["spec"],) = warned_of([asked["spec"]])
 
 
 def _follow(context: CommandContext, memory: Memory, asked: Asked) -> Followed:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.consent import agrees_to_publish, public_option, warn_of
+from ipfsmem.cli.consent import agrees_to_publish, public_option, warned_of
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.printing import clean, size, style
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _warn(context: CommandContext, asked: Asked) -> None:
-    warn_of([asked["target"]])
+    (asked["target"],) = warned_of([asked["target"]])
 
 
 def _move(context: CommandContext, memory: Memory, asked: Asked) -> MovedTo:

@@ -259,7 +259,7 @@ async def follow(
     before it returned this vault and a sync with the old and new providers succeeded.
     """
     from ipfsmem.parts.providers import provider_names
-    from ipfsmem.provider.contract import lasting_spec
+    from ipfsmem.provider.contract import lasting_spec, require_address
     from ipfsmem.sync import engine
     from ipfsmem.sync.forwarding import note_answer, unanswered_move
     from ipfsmem.sync.progress import no_progress
@@ -279,6 +279,7 @@ async def follow(
             note_answer(replica, found)
         return Followed(report=None, providers=tuple(provider_names(replica, syncing)))
     syncing.agree(public_ok)
+    require_address(spec or found.to)
     chosen = lasting_spec(spec or found.to)
     try:
         (opened,) = syncing.pool.open_all([chosen])

@@ -575,6 +575,14 @@ def lasting_spec(spec: str) -> str:
         return spec
 
 
+def require_address(spec: str) -> None:
+    """Raise ConfigError for a spec that `lasting_spec` would look up in the working directory: a remote's name."""
+    kind, _, rest = spec.partition(":")
+    if kind == "git" and kind in _installed():
+        opener, _ = _opener(spec)
+        opener.require_address(rest)  # type: ignore[attr-defined]
+
+
 def spec_warning(spec: str) -> str:
     """Return what a person is told of the risk of storing a vault there, as a sentence or more; "" without one.
 

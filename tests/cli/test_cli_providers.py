@@ -17,6 +17,7 @@ from tests.interop.counterparts import need_program
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, Cli
 from tests.support.ports import free_port
+from tests.unit.providers.git_lab import git
 
 
 def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
@@ -289,6 +290,15 @@ def test_vault_at_a_remote_is_found_from_every_folder(
     tried = bare.ok("provider", "test", "git:origin#tried")
     assert "repository of other work" in tried.err
     assert bare.ok("provider", "remove", "git:origin").out.endswith(f"git:{there}#notes\n")
+    refs = git(there, "for-each-ref")
+    bare.ok("write", "tone", "--body", "polite")
+    git(work, "config", "remote.fork.url", str(there))
+    refused = bare.fails(3, "sync", "--provider", "git:fork")
+    assert "names a remote of the repository" in refused.err
+    assert git(there, "for-each-ref") == refs  # nothing was pushed without a warning
+    moved = bare.ok("vault", "move", "git:origin")
+    assert "can push there can delete it" in moved.err
+    assert [one["spec"] for one in bare.ok("provider", "list", "--json").json["providers"]] == [spec]
     moved = bare.ok("vault", "move", "git:origin#moved")
     assert "repository of other work" in moved.err
     assert "repository of other work" in bare("provider", "follow", "git:origin#moved").err

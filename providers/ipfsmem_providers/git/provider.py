@@ -51,7 +51,7 @@ from ipfsmem_providers.git.object_store import (
     pack_states,
 )
 from ipfsmem_providers.git.program import GitProgram, LocalFailure
-from ipfsmem_providers.git.remotes import remote_address, remote_name, warning
+from ipfsmem_providers.git.remotes import address_of, require_address, warning
 from ipfsmem_providers.git.repository import BranchTree, CacheRepository, LostRace
 from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import BlockingWork, heartbeat, is_cancelled
@@ -97,10 +97,11 @@ class GitProvider(PackedStore):
     ) -> None:
         """`rest`: the address. `settings["git_cache"]`: the folder of the cache repository. No network access.
 
-        Raises ConfigError for an unusable address, and without the git program.
+        Raises ConfigError for an unusable address, a remote's name (see `lasting`), and without the git program.
         """
         given = settings or {}
-        self._address = _address(rest)
+        require_address(rest)
+        self._address = parse(rest)
         stall, push_stall = _stalls(given)
         token = _token(self._address, given)
         git = GitProgram(
@@ -132,12 +133,17 @@ class GitProvider(PackedStore):
     @staticmethod
     def lasting(rest: str) -> str:
         """Return the address independent of the working directory. Raises ConfigError for an unusable one."""
-        return _address(rest).shown
+        return address_of(rest).shown
 
     @staticmethod
     def warning(rest: str) -> str:
-        """Return the risk of a repository of other work, when a remote is named; else "". Raises ConfigError."""
-        return warning(rest) if remote_name(rest) else ""
+        """Return the risk of a repository of other work; "" for a branch of an address. Raises ConfigError."""
+        return warning(rest)
+
+    @staticmethod
+    def require_address(rest: str) -> None:
+        """Raise ConfigError for the name of a remote, which only `lasting` looks up."""
+        require_address(rest)
 
     @property
     def name(self) -> str:
@@ -437,11 +443,6 @@ def _add(shown: dict[str, PackState], tree: BranchTree) -> None:
     """Add the packs of a tree that were not shown before."""
     for name, state in pack_states(tree).items():
         shown.setdefault(name, state)
-
-
-def _address(rest: str) -> GitAddress:
-    """Return an address, or the one that a remote of the repository around the working directory has."""
-    return remote_address(rest) if remote_name(rest) else parse(rest)
 
 
 def _token(address: GitAddress, settings: Mapping[str, Any]) -> str:

@@ -27,6 +27,20 @@ def remote_name(rest: str) -> str:
     return name if _NAME.fullmatch(name) else ""
 
 
+def address_of(rest: str) -> GitAddress:
+    """Return an address, or the one that the remote named by `rest` has now. Raises ConfigError."""
+    return remote_address(rest) if remote_name(rest) else parse(rest)
+
+
+def require_address(rest: str) -> None:
+    """Raise ConfigError for the name of a remote: it is another repository in another folder. Pure."""
+    if name := remote_name(rest):
+        raise ConfigError(
+            f"git:{name} names a remote of the repository around the current folder, not a provider",
+            hint="Add it with a warning: ipfsmem provider add SPEC. Or name the address: git:ADDRESS#refs/ipfsmem/main",
+        )
+
+
 def remote_address(rest: str) -> GitAddress:
     """Return the address that the remote named by `rest` has now, with its ref: `SHARED_REF` unless `rest` names one.
 
@@ -91,11 +105,14 @@ def _spec(url: str, ref: str) -> str:
 
 
 def warning(rest: str) -> str:
-    """Return what a person is told who names a remote: its address, and who can do what there. Raises ConfigError."""
-    address = remote_address(rest)
+    """Return what a person is told who names a remote, or a ref that is not a branch: the address, and who can do what there; ""
+    for the branch of an address. Raises ConfigError."""
+    address, name = address_of(rest), remote_name(rest)
     is_branch = address.ref.startswith("refs/heads/")
+    if is_branch and not name:
+        return ""
     return (
-        f"{address.url} ({remote_name(rest)}) is a repository of other work; the vault is stored there in "
+        f"{address.url}{f' ({name})' if name else ''} is a repository of other work; the vault is stored there in "
         f"{'branch ' if is_branch else ''}{address.branch}. Everyone who can read the repository can copy the stored data"
         f"{' (each clone does)' if is_branch else ', though normal clones omit it,'} and sees its sizes, times and file names; encrypted texts stay "
         "unreadable. Everyone who can push there can delete it. Copies stay in clones, mirrors and backups. It is not known "

@@ -11,7 +11,7 @@ import pytest
 
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError
-from ipfsmem.provider.contract import lasting_spec, open_provider, spec_warning
+from ipfsmem.provider.contract import lasting_spec, open_provider, require_address, spec_warning
 from tests.interop.counterparts import need_program
 from tests.support.hints import hinted
 from tests.unit.providers.git_lab import Repository, git
@@ -70,8 +70,24 @@ def test_warning_tells_who_can_do_what(work: Path) -> None:
     for part in ("can copy the stored data", "normal clones omit it", "can push there can delete it", "not known whether the repository is public"):  # fmt: skip
         assert part in told
     assert "each clone does" in spec_warning("git:origin#notes")
-    for quiet in (STORED, f"git:{URL}", "/media/stick", "pinata"):
+    assert f"{URL} is a repository of other work" in spec_warning(STORED)
+    for quiet in (f"git:{URL}", f"git:{URL}#notes", "/media/stick", "pinata"):
         assert spec_warning(quiet) == ""
+
+
+@pytest.mark.parametrize("spec", ["git:origin", "git:origin#notes", "git:fork", "git: origin "])
+def test_name_of_a_remote_is_not_opened(work: Path, spec: str) -> None:
+    origin(work, URL)
+    for use in (open_provider, require_address):
+        with pytest.raises(
+            ConfigError, match="names a remote of the repository around the current folder"
+        ) as raised:
+            use(spec)
+        hinted(
+            "Add it with a warning: ipfsmem provider add SPEC. Or name the address: git:ADDRESS#refs/ipfsmem/main",
+            raised.value.hint,
+        )
+    require_address(STORED)
 
 
 def test_folder_outside_a_repository_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +117,7 @@ def test_repository_without_the_remote_is_refused(work: Path) -> None:
 )
 def test_token_in_the_address_of_a_remote_is_refused_and_hidden(work: Path, url: str) -> None:
     origin(work, url)
-    for ask in (lasting_spec, spec_warning, open_provider):
+    for ask in (lasting_spec, spec_warning):
         with pytest.raises(ConfigError, match="holds a user name, a token or a password") as raised:
             ask("git:origin")
         assert "hunter22" not in f"{raised.value} {raised.value.hint} {raised.value.__cause__}"
@@ -148,7 +164,7 @@ def test_normal_clone_omits_the_vault_and_other_branches_stay(work: Path, tmp_pa
     before = there.git("rev-parse", "main")
 
     async def publish() -> None:
-        provider = open_provider("git:origin", {"git_cache": tmp_path / "cache"})
+        provider = open_provider(lasting_spec("git:origin"), {"git_cache": tmp_path / "cache"})
         made = build_tree({"a.ipm": b"a" * 900})
         await provider.put_car(made.cid, made.blocks, name="n")
         await provider.pin(made.cid, "n")
