@@ -282,7 +282,7 @@ def records_of(at: StandIn) -> list[Path]:
     return sorted((at.folder / "names").iterdir(), key=lambda path: path.stat().st_mtime_ns)
 
 
-def test_newest_record_damaged_at_the_server_is_written_again_and_no_lesser_one_removed(
+def test_damaged_newest_record_is_written_again_and_no_lesser_removed(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
