@@ -102,11 +102,12 @@ def add(
 ) -> ProviderNames:
     """Add a provider without contacting it: the next sync publishes the vault there too."""
     from ipfsmem.parts.providers import provider_names, remember_providers
-    from ipfsmem.provider.contract import lasting_spec
+    from ipfsmem.provider.contract import lasting_spec, require_address
     from ipfsmem.provider.opening import Providers
 
     replica, syncing = view.opened.replica, view.syncing
     syncing.require_published()
+    require_address(spec)  # the command line looks names of remotes up, and warns
     spec = lasting_spec(spec)
     (opened,) = syncing.pool.open_all([spec])
     if spec not in replica.config.providers:

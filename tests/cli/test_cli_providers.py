@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
-from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import blocks
+from ipfsmem.memory import Memory
 from tests.interop.counterparts import need_program
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, Cli
@@ -295,6 +296,8 @@ def test_vault_at_a_remote_is_found_from_every_folder(
     git(work, "config", "remote.fork.url", str(there))
     refused = bare.fails(3, "sync", "--provider", "git:fork")
     assert "names a remote of the repository" in refused.err
+    with Memory.load(home=bare.home) as memory, pytest.raises(ConfigError, match="names a remote"):
+        memory.providers.add("git:origin")
     assert git(there, "for-each-ref") == refs  # nothing was pushed without a warning
     moved = bare.ok("vault", "move", "git:origin")
     assert "can push there can delete it" in moved.err
