@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -401,3 +402,59 @@ def test_password_that_a_server_sends_back_is_not_shown(
     with pytest.raises(ClientError) as refused:
         device.sync()
     assert "you sent" in refused.value.hint and "Basic" not in refused.value.hint
+
+
+@pytest.mark.parametrize("answer", ["missing", "page"])
+def test_no_second_vault_is_created_where_listed_files_cannot_be_read(
+    answer: str, at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    status, text = (404, "") if answer == "missing" else (200, "maintenance")
+    at.server.faults.answer("GET", "/", status, text, times=-1)
+    with pytest.raises(ClientError) as refused:
+        client.ask(
+            {"do": "open", "as": "a", "label": "a", "at": [f"webdav:{at.url}"], "token": TOKEN, "create": True, **by_wallet()}
+        )  # fmt: skip
+    assert "nothing was made" in str(refused.value) or "names" in str(refused.value)
+
+
+def test_file_that_a_server_accepts_and_does_not_store_is_an_error(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.sync()
+    before = {path.name: path.read_bytes() for path in (at.folder / "names").iterdir()}
+
+    async def empty(request: web.Request) -> web.Response:
+        await request.read()
+        at.server._path(request.raw_path).write_bytes(b"")
+        return web.Response(status=201)
+
+    at.server.faults.add("PUT", "/names/", empty, -1)
+    device.write("tone", "Be brief.")
+    report = device.sync()
+    assert any("did not store" in notice["text"] for notice in report["notices"])
+    after = {path.name: path.read_bytes() for path in (at.folder / "names").iterdir()}
+    assert all(after.get(name) == data for name, data in before.items())
+    at.server.faults.clear()
+    device.sync()
+    assert opened(client, at, "late").read("tone")["body"] == "Be brief."
+
+
+def test_record_that_was_cut_after_it_was_read_is_written_again(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.write("tone", "Be brief.")
+    device.sync()
+    device.sync()
+    for path in records_of(at):
+        path.write_bytes(b"")
+    ends = time.monotonic() + PATIENCE
+    while not any(path.stat().st_size for path in records_of(at)):
+        with contextlib.suppress(ClientError):
+            device.sync()
+        assert time.monotonic() < ends
+        time.sleep(0.2)

@@ -207,7 +207,7 @@ export const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).m
 export const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
 
 /** The lines of a list: sync programs may change line ends. */
-function* linesOf(data: Bytes): Generator<Bytes> {
+export function* linesOf(data: Bytes): Generator<Bytes> {
   let start = 0
   for (let at = 0; at <= data.length; at++) {
     if (at < data.length && data[at] !== 10 && data[at] !== 13) continue

@@ -69,7 +69,8 @@ async function checkNone(replica: Replica, providers: readonly Provider[], root:
     await find(run)
   } catch (error) {
     if (!(error instanceof Refused) || error.kind !== 'none') throw error
-    if (run.silent.size > 0) throw new MemoryError('provider', `nothing was made: ${[...run.silent].join(', ')} did not answer completely, and may hold the vault of this wallet`, 'Try again when all answer.')
+    const silent = new Set([...run.silent, ...run.incomplete])
+    if (silent.size > 0) throw new MemoryError('provider', `nothing was made: ${[...silent].join(', ')} did not answer completely, and may hold the vault of this wallet`, 'Try again when all answer.')
     return
   }
   throw new MemoryError('usage', 'this wallet has a vault there already, so no second one was made', 'Open it; or sign for another vault or key number.')

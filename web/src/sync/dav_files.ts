@@ -179,7 +179,11 @@ export class DavFiles {
     try {
       let attempt = 0
       for (; attempt < PLACINGS; attempt++) {
-        if (await this.#move(temporary, path, data.length)) break
+        if (await this.#move(temporary, path, data.length)) {
+          // Some servers accept a file and keep nothing of it.
+          if ((await this.entry(path))?.size !== data.length) throw this.failed(`did not store ${path}, which it accepted`)
+          break
+        }
         const [kept, own] = [await this.entry(path), await this.entry(temporary)]
         if (own === null) {
           if (kept?.isFolder !== false || kept.size !== data.length) throw this.failed(`changed while ${path} was stored; sync again`)

@@ -8,7 +8,7 @@
 
 import { type Bytes, hex, same, sha256, unlessRefused } from '../core/bytes.ts'
 import { isBlockOf, parseCid } from '../core/cid.ts'
-import { digestOf, indexFits, lookedThrough, lostIn, MOST_BLOCK, MOST_LIST, MOST_PIN, MOST_RECORD, PACK, packFiles, PIN, PIN_LIST, type Place, pinFile, placeIn, RECORD, readPin, recordFile, SharedFolder, tagOf } from '../core/folder.ts'
+import { digestOf, indexFits, linesOf, lookedThrough, lostIn, MOST_BLOCK, MOST_LIST, MOST_PIN, MOST_RECORD, PACK, packFiles, PIN, PIN_LIST, type Place, pinFile, placeIn, RECORD, readPin, recordFile, SharedFolder, tagOf } from '../core/folder.ts'
 import type { Environment } from '../device/device.ts'
 import { DavFiles, type FileInfo, type Listing } from './dav_files.ts'
 import type { Fetch } from './http.ts'
@@ -20,7 +20,7 @@ const MOST_LOST_FILE = 8 << 20
 const MOST_SMALL = 64 << 20
 /** Bytes of a pack that this client writes. */
 const PACK_SIZE = 16 << 20
-/** Packs of so few bytes are read whole, others in parts, and whole if a quarter of them is wanted at once. */
+/** Packs of so few bytes are read whole, others in parts, and whole once a quarter of them was wanted. */
 const WHOLE_ALWAYS = 1 << 20
 /** Bytes of packs that are kept whole. */
 const WHOLE_MOST = 64 << 20
@@ -34,6 +34,8 @@ const PACKS_AT_ONCE = 3
 const LISTS = 4
 /** Milliseconds for which a pack that could not be read is left alone. */
 const LEFT_ALONE_MS = 60_000
+/** Milliseconds after which a pack with other bytes than its name says is read again. */
+const UNPROVED_MS = 600_000
 
 /** `lost`: digests of its damaged blocks; null if they are unknown. */
 type Pack = { readonly key: string; readonly path: string; readonly size: number; readonly isGoing: boolean; readonly lost: ReadonlySet<string> | null; readonly index: Bytes | null }
@@ -54,20 +56,29 @@ export function davFolder(name: string, url: URL, account: string | null, fetch:
 }
 
 class DavFolder {
-  /** Bytes of pins and records that their names prove, by path. */
+  /** Bytes of pins and records that their names prove, by path, size and date. */
   readonly #small = new Map<string, Bytes>()
   /** By `Pack.key`: indexes that fit, packs read whole (the one used last at the end), blocks of packs that were looked through. */
   readonly #indexes = new Map<string, Bytes>()
   readonly #whole = new Map<string, Bytes>()
   readonly #scans = new Map<string, ReadonlyMap<string, Place>>()
+  /** Bytes requested of packs that were read in parts, and when packs were read that their names do not prove. */
+  readonly #requested = new Map<string, number>()
+  readonly #unproved = new Map<string, number>()
   /** Packs whose index names something that is not there. */
   readonly #false = new Set<string>()
+  /** When an index could not be read, by path, size and date. */
+  readonly #indexFailures = new Map<string, number>()
   readonly #failures = new Map<string, { readonly at: number; readonly error: ProviderError }>()
 
   constructor(
     readonly files: DavFiles,
     readonly environment: Environment
   ) {}
+
+  #byKey(): readonly (Map<string, unknown> | Set<string>)[] {
+    return [this.#indexes, this.#whole, this.#scans, this.#requested, this.#unproved, this.#false, this.#failures]
+  }
 
   // -- blocks
 
@@ -76,15 +87,16 @@ class DavFolder {
     const found = new Map<string, Bytes>()
     let failed: ProviderError | null = null
     for (let attempt = 0; attempt < 2; attempt++) {
-      const { packs, at, isWhole } = await this.#packs()
+      const { packs, at, isWhole, unread } = await this.#packs()
       const taken = await this.#takeAll(packs, cids, found)
-      failed = taken.failed
+      failed = taken.failed ?? (taken.isGone || unread ? this.files.failed('lists packs that cannot be read') : null)
       // Another device may have stored or merged packs since they were listed.
       if (cids.every(cid => found.has(cid)) || (at >= began && isWhole && !taken.isGone)) break
       this.files.forgetList('packs')
     }
-    if (failed !== null && !cids.every(cid => found.has(cid))) throw new ProviderError(failed.provider, failed.refused, failed.message, found)
-    return found
+    if (failed === null || cids.every(cid => found.has(cid))) return found
+    // A server that does not answer is not asked for the rest.
+    throw found.size === 0 && !failed.refused ? failed : new ProviderError(failed.provider, failed.refused, failed.message, found)
   }
 
   async has(cids: readonly string[]): Promise<ReadonlySet<string>> {
@@ -103,7 +115,8 @@ class DavFolder {
     let size = 0
     for (const block of [...blocks, null]) {
       if (part.length > 0 && (block === null || size + block[1].length > PACK_SIZE)) {
-        await this.#putPack(packFiles(root, part))
+        // Readers ask for blocks by digest.
+        await this.#putPack(packFiles(root, [...part].sort(([a], [b]) => (digestOf(a) < digestOf(b) ? -1 : 1))))
         part = []
         size = 0
       }
@@ -127,13 +140,16 @@ class DavFolder {
     // The root in the name of a single pin that cannot be read is pinned.
     const single = unread.filter(path => !PIN_LIST.test(path)).map(path => [path, new Uint8Array()] as const)
     const found = new SharedFolder(new Map([...read, ...single]), this.environment.now()).pins(pinName)
-    return [...found.map(pin => pin.cid), ...unread.filter(path => PIN_LIST.test(path)).map(() => UNREAD)]
+    const damaged = [...read].filter(([path, data]) => PIN_LIST.test(path) && !isProved(path, data) && !areLinesPins(data))
+    return [...found.map(pin => pin.cid), ...[...unread.filter(path => PIN_LIST.test(path)), ...damaged].map(() => UNREAD)]
   }
 
   async record(name: string, say: (text: string) => void): Promise<Bytes | null> {
     const { read, unread } = await this.#records(name)
     if (unread.length > 0) say(`${this.files.name}: ${unread.length === 1 ? 'a record of a name' : `${unread.length} records of a name`} cannot be read; a newer version may be there`)
-    return new SharedFolder(read).record(name)
+    const record = await new SharedFolder(read).record(name)
+    if (record === null && unread.length > 0) throw this.files.failed('lists records of a name that cannot be read')
+    return record
   }
 
   async putRecord(name: string, record: Bytes): Promise<void> {
@@ -143,7 +159,11 @@ class DavFolder {
     if (newest === null || !same(newest, record)) return
     // What was read before may be gone by now, though it is listed.
     const there = read.has(path) ? await this.files.read(path, data.length) : null
-    if (there === null || !same(there, data)) await this.files.put(path, data)
+    if (there === null || !same(there, data)) {
+      await this.files.put(path, data)
+      const stored = await this.files.read(path, data.length)
+      if (stored === null || !same(stored, data)) throw this.files.failed('did not store a record that it accepted')
+    }
     // Lesser records only: one that cannot be read here may be a greater one.
     for (const [other, old] of read) if (other !== path && (await new SharedFolder(new Map([[other, old]])).record(name)) !== null) await this.files.delete(other)
     this.files.forgetList('names')
@@ -158,16 +178,22 @@ class DavFolder {
 
   /**
    * The packs that are there, those that stay first, with their indexes. `withLost`: and with the blocks that were found damaged. `at`: when
-   * they were listed; `isWhole`: whether all listed indexes were there.
+   * they were listed; `isWhole`: whether all listed indexes were there; `unread`: whether something with the name of a pack cannot be read.
    */
-  async #packs(withLost = false): Promise<{ readonly packs: readonly Pack[]; readonly at: number; readonly isWhole: boolean }> {
+  async #packs(withLost = false): Promise<{ readonly packs: readonly Pack[]; readonly at: number; readonly isWhole: boolean; readonly unread: boolean }> {
     const { files, others, at } = await this.files.list('packs')
     const there = [...files].filter(([path]) => PACK.test(path))
     const partOf = (path: string, kind: string): string => path.replace(/\.car$/, kind)
     const versionOf = (path: string): string => `${files.get(path)?.size} ${files.get(path)?.modified}`
     const keyOf = (path: string): string => `${path} ${versionOf(path)} ${versionOf(partOf(path, '.idx'))}`
     const wanted = there.flatMap(([path]) => [...(this.#indexes.has(keyOf(path)) ? [] : [partOf(path, '.idx')]), ...(withLost ? [partOf(path, '.lost')] : [])]).filter(path => files.has(path))
-    const small = await this.#readAll(wanted, files, path => (path.endsWith('.idx') ? MOST_INDEX : MOST_LOST_FILE))
+    const isLeftAlone = (path: string): boolean => performance.now() - (this.#indexFailures.get(`${path} ${versionOf(path)}`) ?? Number.NEGATIVE_INFINITY) < LEFT_ALONE_MS
+    const small = await this.#readAll(
+      wanted.filter(path => !isLeftAlone(path)),
+      files,
+      path => (path.endsWith('.idx') ? MOST_INDEX : MOST_LOST_FILE)
+    )
+    for (const path of small.unread) if (path.endsWith('.idx')) this.#indexFailures.set(`${path} ${versionOf(path)}`, performance.now())
     let kept = [...this.#indexes.values()].reduce((sum, one) => sum + one.length, 0)
     const packs = there.map(([path, { size }]): Pack => {
       const key = keyOf(path)
@@ -183,8 +209,10 @@ class DavFolder {
     })
     if (small.error !== null && packs.every(pack => pack.index === null)) throw small.error
     const keys = new Set(packs.map(pack => pack.key))
-    for (const by of [this.#indexes, this.#whole, this.#scans, this.#false, this.#failures]) for (const key of [...by.keys()]) if (!keys.has(key)) by.delete(key)
-    return { packs: packs.sort((a, b) => Number(a.isGoing) - Number(b.isGoing)), at, isWhole: small.gone.length === 0 }
+    // They may have been read wrongly.
+    for (const [key, when] of [...this.#unproved]) if (performance.now() - when > UNPROVED_MS) for (const by of [this.#whole, this.#scans, this.#false, this.#unproved]) by.delete(key)
+    for (const by of this.#byKey()) for (const key of [...by.keys()]) if (!keys.has(key)) by.delete(key)
+    return { packs: packs.sort((a, b) => Number(a.isGoing) - Number(b.isGoing)), at, isWhole: small.gone.length === 0, unread: [...others].some(path => PACK.test(path)) }
   }
 
   /** Add the blocks that these packs hold. One pack that cannot be read does not cost the others. */
@@ -192,6 +220,8 @@ class DavFolder {
     let failed: ProviderError | null = null
     let isGone = false
     const guarded = async (pack: Pack, work: () => Promise<boolean>): Promise<void> => {
+      // Each request to a server that does not answer takes its whole time.
+      if (failed !== null && !failed.refused) return
       try {
         if (!(await work())) isGone = true
       } catch (error) {
@@ -244,8 +274,9 @@ class DavFolder {
   /** Add blocks that the index of a pack names. False if it is gone. */
   async #take(pack: Pack, wanted: Wanted[], found: Map<string, Bytes>): Promise<boolean> {
     wanted.sort((a, b) => a.at - b.at)
-    const bytes = wanted.reduce((sum, one) => sum + one.length, 0)
-    const isWhole = this.#whole.has(pack.key) || pack.size <= WHOLE_ALWAYS || (pack.size <= WHOLE_MOST && bytes * 4 >= pack.size)
+    const requested = (this.#requested.get(pack.key) ?? 0) + wanted.reduce((sum, one) => sum + one.length, 0)
+    this.#requested.set(pack.key, requested)
+    const isWhole = this.#whole.has(pack.key) || pack.size <= WHOLE_ALWAYS || (pack.size <= WHOLE_MOST && requested * 4 >= pack.size)
     const whole = isWhole ? await this.#wholePack(pack) : null
     if (isWhole && whole === null) return false
     let held = whole === null ? null : { start: 0, data: whole }
@@ -258,7 +289,10 @@ class DavFolder {
       for (const { cid, at, length } of span) {
         const block = held.data.slice(at - held.start, at - held.start + length)
         if (isBlockOf(parseCid(cid), block)) found.set(cid, block)
-        else this.#false.add(pack.key)
+        else {
+          this.#false.add(pack.key)
+          this.#unproved.set(pack.key, this.#unproved.get(pack.key) ?? performance.now())
+        }
       }
     }
     return true
@@ -283,12 +317,14 @@ class DavFolder {
   async #wholePack(pack: Pack): Promise<Bytes | null> {
     const data = this.#whole.get(pack.key) ?? (await this.files.read(pack.path, pack.size))
     if (data === null) return null
+    if (!this.#whole.has(pack.key) && hex(sha256(data)) !== PACK.exec(pack.path)?.[1]) this.#unproved.set(pack.key, performance.now())
     this.#whole.delete(pack.key)
     this.#whole.set(pack.key, data)
     let size = [...this.#whole.values()].reduce((sum, one) => sum + one.length, 0)
     for (const [key, one] of [...this.#whole]) {
       if (size <= WHOLE_MOST) break
       this.#whole.delete(key)
+      this.#requested.delete(key)
       size -= one.length
     }
     return data
@@ -300,7 +336,7 @@ class DavFolder {
     const isSound = async (): Promise<boolean> => ![...this.#false].some(key => key.startsWith(`${path} `)) && (await this.files.entry(note)) === null
     // The index is in place before its pack.
     for (const [one, data] of [...files].reverse()) await this.files.put(one, data, one === path ? isSound : null)
-    for (const by of [this.#indexes, this.#whole, this.#scans, this.#false, this.#failures]) for (const key of [...by.keys()]) if (key.startsWith(`${path} `)) by.delete(key)
+    for (const by of this.#byKey()) for (const key of [...by.keys()]) if (key.startsWith(`${path} `)) by.delete(key)
     // These blocks are stored again, so what was noted of their pack is over.
     for (const one of [path.replace(/\.car$/, '.going'), note]) if ((await this.files.entry(one)) !== null) await this.files.delete(one)
     this.files.forgetList('packs')
@@ -312,11 +348,13 @@ class DavFolder {
   async #readListed(folder: 'pins' | 'names', isWanted: (path: string) => boolean, most: (path: string) => number): Promise<Small> {
     for (let attempt = 1; ; attempt++) {
       const { files, others } = await this.files.list(folder)
-      for (const path of this.#small.keys()) if (path.startsWith(`${folder}/`) && !files.has(path)) this.#small.delete(path)
+      const keyOf = (path: string): string => `${path} ${files.get(path)?.size} ${files.get(path)?.modified}`
+      const keys = new Set([...files.keys()].map(keyOf))
+      for (const key of [...this.#small.keys()]) if (key.startsWith(`${folder}/`) && !keys.has(key)) this.#small.delete(key)
       const wanted = [...files.keys()].filter(isWanted)
-      const known = wanted.flatMap(path => (this.#small.has(path) ? [[path, this.#small.get(path) as Bytes] as const] : []))
+      const known = wanted.flatMap(path => (this.#small.has(keyOf(path)) ? [[path, this.#small.get(keyOf(path)) as Bytes] as const] : []))
       const small = await this.#readAll(
-        wanted.filter(path => !this.#small.has(path)),
+        wanted.filter(path => !this.#small.has(keyOf(path))),
         files,
         most
       )
@@ -324,7 +362,7 @@ class DavFolder {
         this.files.forgetList(folder)
         continue
       }
-      for (const [path, data] of small.read) if (isProved(path, data)) this.#small.set(path, data)
+      for (const [path, data] of small.read) if (isProved(path, data)) this.#small.set(keyOf(path), data)
       const read = new Map([...known, ...small.read])
       if (small.error !== null && read.size === 0) throw small.error
       const unproved = folder === 'names' ? [...small.read].filter(([path, data]) => !isProved(path, data)).map(([path]) => path) : []
@@ -366,6 +404,11 @@ function isProved(path: string, data: Bytes): boolean {
   const pin = unlessRefused(() => readPin(data))
   const [, cid, pinTag] = PIN.exec(path) ?? []
   return pin !== null && pin.cid === cid && tagOf(pin.name) === pinTag
+}
+
+/** Whether each line of a list is a pin. */
+function areLinesPins(data: Bytes): boolean {
+  return [...linesOf(data)].every(line => line.length === 0 || unlessRefused(() => readPin(line)) !== null)
 }
 
 /** Do work on all items, so many at once. */

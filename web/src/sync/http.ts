@@ -8,8 +8,6 @@ export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 /** Milliseconds of silence after which a provider is unavailable, and after which it must have sent this many bytes for each one more. */
 const SILENT_MS = 60_000
 const SLOWEST_BYTES_PER_MS = 16
-/** The rate of an upload, of which nothing is heard until its end. */
-const SLOWEST_UPLOAD_PER_MS = 64
 /** Maximum bytes of an answer. */
 const MOST_ANSWER = 512 << 20
 /** Maximum bytes of a text answer. */
@@ -41,7 +39,7 @@ class TimeLimit {
     readonly sent: number,
     readonly within: number
   ) {
-    this.#wait(silentMs + sent / SLOWEST_UPLOAD_PER_MS)
+    this.#wait(silentMs + sent / SLOWEST_BYTES_PER_MS)
   }
 
   get signal(): AbortSignal {
@@ -50,7 +48,7 @@ class TimeLimit {
 
   received(bytes: number): void {
     this.#received += bytes
-    const allowed = this.silentMs + this.sent / SLOWEST_UPLOAD_PER_MS + this.#received / SLOWEST_BYTES_PER_MS
+    const allowed = this.silentMs + this.sent / SLOWEST_BYTES_PER_MS + this.#received / SLOWEST_BYTES_PER_MS
     this.#wait(Math.min(this.silentMs, Math.min(allowed, this.within) - (performance.now() - this.#began)))
   }
 
@@ -100,7 +98,7 @@ export class Http {
       })
     } catch (error) {
       limit.end()
-      throw new ProviderError(this.name, false, `${this.name} did not answer when asked to ${what} (${error instanceof Error ? error.message : error})${this.unreached}`)
+      throw new ProviderError(this.name, false, `${this.name} did not answer when asked to ${what} (${this.#withoutSecrets(error instanceof Error ? error.message : String(error))})${this.unreached}`)
     }
     limits.set(response, limit)
     if (response.ok || allow.includes(response.status)) return response
@@ -153,7 +151,7 @@ export class Http {
         break
       }
     } catch (error) {
-      throw new ProviderError(this.name, false, `${this.name} broke off (${error instanceof Error ? error.message : error})`)
+      throw new ProviderError(this.name, false, `${this.name} broke off (${this.#withoutSecrets(error instanceof Error ? error.message : String(error))})`)
     } finally {
       limit?.end()
     }

@@ -54,6 +54,8 @@ export class Run {
   readonly brought = new Set<string>()
   /** Providers that failed while they were read. */
   readonly silent = new Set<string>()
+  /** Providers of which a part could not be read. */
+  readonly incomplete = new Set<string>()
 
   constructor(
     readonly replica: Replica,
@@ -73,13 +75,15 @@ export class Run {
   }
 
   /** Report a provider's failure, unless it is in `said`; the sync continues with the others. */
-  failed(error: unknown, said = this.silent): void {
+  failed(error: unknown, told?: Set<string>): void {
     if (!(error instanceof ProviderError)) throw error
+    const said = told ?? (error.found === undefined ? this.silent : this.incomplete)
     if (!said.has(error.provider)) this.say('provider', error.message, error.provider)
     said.add(error.provider)
   }
 
   unread(text: string, provider: string): void {
+    this.incomplete.add(provider)
     if (!this.notices.some(one => one.text === text)) this.say('unread', text, provider)
   }
 
