@@ -17,7 +17,6 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.errors import FormatError, PassphraseError, UsageError
-from ipfsmem.wallet.message import MAX_KEY_NUMBER
 
 if TYPE_CHECKING:
     from ipfsmem.cli.context import CommandContext
@@ -229,7 +228,7 @@ _OPTIONS: list[_Option] = [
     ),
     click.option(
         "--key-number",
-        type=WholeNumber(1, MAX_KEY_NUMBER),
+        type=WholeNumber(1),
         metavar="N",
         help="Key number of the vault (default: its own, else 1).",
     ),

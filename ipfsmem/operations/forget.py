@@ -53,9 +53,7 @@ def forget(
     ] = None,
     if_match: Annotated[
         str | None,
-        Meta(
-            description="Forget only if the text has this SHA-256; empty: only if no text is shown, which forgets its earlier texts."
-        ),
+        Meta(description="Forget only if the text has this SHA-256; empty: only if no text is shown."),
         Cli(metavar="SHA256", help="Forget only if the text has this SHA-256."),
         Except(("http", "mcp")),
     ] = None,

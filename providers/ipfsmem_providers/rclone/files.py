@@ -28,7 +28,7 @@ from ipfsmem_providers.rclone.address import RcloneAddress
 from ipfsmem_providers.rclone.errors import INSTALL_HINT, explain, is_missing
 from ipfsmem_providers.rclone.program import OLDEST, USER, RcloneServer
 from ipfsmem_providers.remote.files import Listing
-from ipfsmem_providers.remote.object_store import TEMPORARY
+from ipfsmem_providers.remote.object_store import STORE_NAMES, TEMPORARY
 from ipfsmem_providers.remote.placing import PathEntry, PlacedFiles
 
 #: Maximum bytes and files of a listing, and its seconds when nobody else waits for it.
@@ -39,6 +39,7 @@ _LISTING_SECONDS: Final = 600.0
 _SCAN_SECONDS: Final = 60.0
 #: Answers with an error of the remote; rclone has repeated the request by then.
 _FAILED: Final = frozenset((400, 403, 404, 416, 500, 503))
+_TWINS_HINT: Final = "Merge them: rclone dedupe --dedupe-mode skip REMOTE:PATH. Then sync again."
 _CREATE_HINT: Final = "Create it: rclone mkdir REMOTE:PATH. Or correct the address."
 
 
@@ -61,6 +62,15 @@ class _Stat(msgspec.Struct, frozen=True):
 
 class _Failure(msgspec.Struct, frozen=True):
     error: str = ""
+
+
+class _Info(msgspec.Struct, frozen=True):
+    features: dict[str, Any] = msgspec.field(name="Features", default_factory=dict)
+
+
+class _Remote(msgspec.Struct, frozen=True):
+    type: str = ""
+    remote: str = ""
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -100,11 +110,22 @@ class RcloneFiles(PlacedFiles):
         self.monotonic = self._http.timing.now
         #: The URL at which the version of rclone was checked.
         self._checked = ""
+        #: Whether rclone's remembered folders are dropped, and folders of one name looked for, before the next list.
+        self._stale = True
+        self._stored = False
         #: Folders of a vault that were seen with files: one that is gone then is not an empty one.
         self._seen: set[str] = set()
 
+    def forget(self) -> None:
+        """Have the next list look for folders again."""
+        self._stale = True
+
     async def list_folder(self, folder: str) -> Listing:
         """See `RemoteFiles`."""
+        if self._stale:
+            await self._call("fscache/clear", "look for folders", {})
+            await self._refuse_twins()
+            self._stale = False
         answer = await self._call(
             "operations/list",
             f"list {folder}",
@@ -136,6 +157,37 @@ class RcloneFiles(PlacedFiles):
         with contextlib.suppress(ValueError, OverflowError):
             return int(datetime.fromisoformat(date).timestamp() * 1000)
         return int(self._now() * 1000)
+
+    async def _refuse_twins(self) -> None:
+        """Raise ProviderRefused for two folders of one name, which some remotes hold: devices would use one of them each."""
+        answer = await self._call("operations/fsinfo", "ask for the features", {"fs": self._fs})
+        if answer is None or not answer.decode(_Info).features.get("DuplicateFiles"):
+            return
+        asked = {"fs": self._fs, "remote": "", "opt": {"noMimeType": True, "noModTime": True}}
+        answer = await self._call("operations/list", "list the folder", asked, max_bytes=_LISTING_MAX)
+        items = [] if answer is None else answer.decode(_Listed).items or []
+        names = [item.name for item in items if item.is_folder]
+        if twin := next((name for name in STORE_NAMES if names.count(name) > 1), ""):
+            raise ProviderRefused(
+                f"{self.where} has two folders {twin}, of which a device sees one", hint=_TWINS_HINT
+            )
+
+    async def _refuse_cache(self, url: str) -> None:
+        """Raise ProviderRefused for a remote that answers from a cache of its own, also behind an alias or a cipher."""
+        name = self._fs.partition(":")[0]
+        for _ in range(2):
+            answer = await self._request(
+                f"{url}config/get", json={"name": name}, allow=_FAILED, what="ask for the kind of the remote"
+            )  # fmt: skip
+            kind = _Remote() if answer.status in _FAILED else answer.decode(_Remote)
+            if kind.type == "cache":
+                raise ProviderRefused(
+                    f"{self.where}: the remote {name} is of type cache, which hides newer files of other devices",
+                    hint="Use the remote that it caches.",
+                )
+            name, mark, _ = kind.remote.partition(":")
+            if not mark or not name:
+                return
 
     async def _check_missing(self, folder: str) -> None:
         """Raise unless `folder` merely was not created yet in a folder that is there."""
@@ -186,6 +238,9 @@ class RcloneFiles(PlacedFiles):
         try:
             await self._store(temporary, data)
             await self._place(temporary, path, data, named_by_content)
+            if not self._stored:  # two devices may have created the folder at once
+                await self._refuse_twins()
+                self._stored = True
         except BaseException:  # also when the call is cancelled
             # It would stay for a day, as after a crash.
             await self._tidy(lambda: self.delete(temporary))
@@ -314,5 +369,6 @@ class RcloneFiles(PlacedFiles):
             found = answer.decode(_Version)
             if tuple(found.decomposed[:2]) < OLDEST:
                 raise ProviderRefused(f"rclone {found.version[:20]} is too old", hint=INSTALL_HINT)
+            await self._refuse_cache(url)
             self._checked = url
         return url

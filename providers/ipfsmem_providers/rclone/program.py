@@ -1,6 +1,7 @@
 """`rclone rcd` of this process: its remote control on a port of this machine, behind a password of its own.
 
-It ends with this process, however that ends: a small program between the two ends it when its standard input closes.
+It ends with this process, however that ends: a small program between the two ends it when its standard input closes, or when
+it is ended itself.
 """
 
 from __future__ import annotations
@@ -23,17 +24,30 @@ USER: Final = "ipfsmem"
 #: The oldest version that was tested.
 OLDEST: Final = (1, 60)
 _KEEPER: Final = """\
-import os, subprocess, sys, threading
-child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
-def end():
-    while os.read(0, 4096):
+import ctypes, os, signal, subprocess, sys, threading
+def dies_with_parent():
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    except (AttributeError, OSError):
         pass
+before = dies_with_parent if sys.platform == "linux" else None
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, preexec_fn=before)
+def end():
     child.terminate()
     try:
         child.wait(5)
     except subprocess.TimeoutExpired:
         child.kill()
-threading.Thread(target=end, daemon=True).start()
+def closed():
+    while os.read(0, 4096):
+        pass
+    end()
+def start(work):
+    threading.Thread(target=work, daemon=True).start()
+for name in ("SIGTERM", "SIGHUP", "SIGINT"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), lambda *_: start(end))
+start(closed)
 os._exit(child.wait() & 255)
 """
 #: Port 0: the system chooses one that nobody else has, and rclone names it.
@@ -48,7 +62,7 @@ _CHANGES: Final = tuple(
     f"RCLONE_{name}"
     for name in (
         "RC", "LOG", "SYSLOG", "STATS", "EXCLUDE", "INCLUDE", "FILTER", "FILES_FROM", "MAX_", "MIN_", "IGNORE_", "BACKUP_DIR",
-        "SUFFIX", "DRY_RUN", "INTERACTIVE", "IMMUTABLE", "QUIET", "VERBOSE", "USE_JSON_LOG",
+        "SUFFIX", "COPY_LINKS", "LOCAL_COPY_LINKS", "LOCAL_SKIP_LINKS", "SKIP_LINKS", "DRY_RUN", "INTERACTIVE", "IMMUTABLE", "QUIET", "VERBOSE", "USE_JSON_LOG",
     )
 )  # fmt: skip
 #: Seconds until it must listen, and to end.
@@ -89,7 +103,8 @@ class RcloneServer:
 
     def _start(self) -> _Messages:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_CHANGES)}
-        environment |= {"RCLONE_RC_USER": USER, "RCLONE_RC_PASS": self.password}
+        # A link is listed as what cannot be read, and not left out.
+        environment |= {"RCLONE_RC_USER": USER, "RCLONE_RC_PASS": self.password, "RCLONE_LOCAL_LINKS": "true"}
         try:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _KEEPER, self._program, *_OPTIONS],

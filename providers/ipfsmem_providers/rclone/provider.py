@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ipfsmem_providers.packs.store import PackWriter
 from ipfsmem_providers.rclone.address import parse
 from ipfsmem_providers.rclone.files import RcloneFiles
 from ipfsmem_providers.rclone.program import find_rclone
@@ -34,7 +35,22 @@ class RcloneProvider(RemoteFolder):
         """
         address = parse(rest)
         files = RcloneFiles(address, find_rclone(), settings or {}, now=lambda: clock() / 1e9)
+        self._files = files
         super().__init__(files, clock)
+
+    def begin_snapshot(self, cache: bytes) -> None:
+        """See `Snapshots`. Folders that rclone remembers may have been replaced since."""
+        self._files.forget()
+        super().begin_snapshot(cache)
+
+    async def collect(self) -> int:
+        """Remove nothing: dates of files may be those of the uploader's clock, a rename may be a copy and a removal, and rclone
+        repeats removals. Devices that mount the folder collect."""
+        return 0
+
+    def _finish(self, writer: PackWriter) -> None:
+        """Place a pack. Packs are not merged: see `collect`."""
+        self._packs.place(writer)
 
     @staticmethod
     def lasting(rest: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -194,6 +195,125 @@ def test_stranger_at_the_port_is_refused(at: RcloneFolder) -> None:
     asyncio.run(run())
 
 
+def test_nothing_is_merged_marked_or_removed(at: RcloneFolder) -> None:
+    async def run() -> None:
+        provider, here = at.open(), at.mounted()
+        trees = [tree(str(number)) for number in range(40)]
+        for made in trees:
+            await provider.put_car(made.cid, made.blocks, name="n")
+        await provider.pin(trees[0].cid, "n")
+        packs = {path.name for path in (at.folder / "packs").glob("*.car")}
+        assert len(packs) == len(trees)
+        for path in (at.folder / "packs").iterdir():
+            os.utime(path, (1, 1))  # by the clock of the uploader
+        assert await provider.collect() == 0
+        assert {path.name for path in (at.folder / "packs").glob("*.car")} == packs
+        assert not list((at.folder / "packs").glob("*.going"))
+        assert await here.collect() > 0  # a device that mounts the folder does
+        marks = list((at.folder / "packs").glob("*.going"))
+        for path in marks:
+            path.write_text('{"since":1}')
+            os.utime(path, (1, 1))
+        await provider.put_car(trees[1].cid, trees[1].blocks, name="n")
+        assert marks and all(path.with_suffix(".car").exists() for path in marks)
+        for provider_ in (provider, here):
+            await provider_.close()
+
+    asyncio.run(run())
+
+
+def test_link_in_the_folder_is_told(at: RcloneFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RCLONE_COPY_LINKS", "true")
+
+    async def run() -> None:
+        provider = at.open()
+        await store(provider, tree("x"))
+        name = f"{'ab' * 32}.pins"
+        (at.folder / "pins" / name).symlink_to("/nonexistent/elsewhere")
+        await provider.pins("n")
+        assert any(name in one for one in provider.unread())
+        await provider.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("lines", ["", "[up]\ntype = alias\nremote = cached:x\n"])
+def test_remote_with_a_cache_is_refused(tmp_path: Path, at: RcloneFolder, lines: str) -> None:
+    conf = f"[nas]\ntype = local\n[cached]\ntype = cache\nremote = nas:{tmp_path}\n{lines}"
+    told = "the remote cached is of type cache, which hides newer files"
+    with configured(tmp_path, conf), pytest.raises(ProviderRefused, match=told) as raised:
+        asyncio.run(RcloneProvider("up:memory" if lines else "cached:memory").pins("n"))
+    hinted("Use the remote that it caches.", raised.value.hint)
+
+
+def test_folders_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote like Google Drive, where two devices created a folder at once."""
+    folders, cleared = ["packs", "pins"], []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        asked = await request.json() if request.content_type == "application/json" else {}
+        if request.path == "/operations/list":
+            return web.json_response({"list": [{"Name": name, "Size": -1, "IsDir": True} for name in folders if not asked["remote"]]})  # fmt: skip
+        if request.path == "/fscache/clear":
+            cleared.append(asked)
+        if request.path in ("/operations/uploadfile", "/operations/movefile"):
+            folders.append("pins")
+        return web.json_response(
+            {
+                "/core/version": {"version": "v1.60.1", "decomposed": [1, 60, 1]},
+                "/operations/fsinfo": {"Features": {"DuplicateFiles": True}},
+                "/operations/stat": {"item": None},
+            }.get(request.path, {})
+        )
+
+    def app() -> web.Application:
+        made = web.Application()
+        made.router.add_route("*", "/{tail:.*}", handle)
+        return made
+
+    with serve(app) as url:
+        fake(tmp_path, monkeypatch, f"echo 'Serving remote control on {url}/' >&2; exec sleep 3600")
+
+        async def run() -> None:
+            provider = RcloneProvider("drive:memory")
+            assert await provider.pins("n") == []
+            with pytest.raises(ProviderRefused, match="has two folders pins, of which a device sees one") as raised:  # fmt: skip
+                await provider._remote.put("pins/one", b"x")
+            hinted(
+                "Merge them: rclone dedupe --dedupe-mode skip REMOTE:PATH. Then sync again.",
+                raised.value.hint,
+            )
+            provider.begin_snapshot(b"")
+            with pytest.raises(ProviderRefused, match="has two folders pins"):
+                await provider.pins("n")
+            assert len(cleared) == 2
+            folders[:] = ["packs", "pins"]
+            assert await provider.pins("n") == []
+            await provider.close()
+
+        asyncio.run(run())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the child")
+@pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_program_ends_with_its_keeper(at: RcloneFolder, ends: signal.Signals) -> None:
+    async def run() -> None:
+        provider = at.open()
+        await provider.pins("n")
+        server = provider._remote._server  # type: ignore[attr-defined]
+        url = server.url()
+        assert answers(url)
+        os.kill(server._process.pid, ends)
+        until = time.monotonic() + PATIENCE
+        while answers(url) or server._process.poll() is None:
+            assert time.monotonic() < until, "rclone outlives its keeper"
+            await asyncio.sleep(0.02)
+        assert await provider.pins("n") == []
+        await provider.close()
+
+    asyncio.run(run())
+
+
 def test_false_answers_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program that answers in the place of rclone: more bytes than asked for, fewer, others, too many files."""
     part = {"Content-Range": "bytes 0-9/10"}
@@ -201,6 +321,8 @@ def test_false_answers_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     async def handle(request: web.Request) -> web.StreamResponse:
         if request.path == "/core/version":
             return web.json_response({"version": "v1.60.1", "decomposed": [1, 60, 1]})
+        if request.path in ("/fscache/clear", "/operations/fsinfo"):
+            return web.json_response({})
         if request.path == "/operations/list":
             return web.json_response({"list": [{"Name": f"{n}", "Size": 1} for n in range(100_001)]})
         kind = request.path.rpartition("/")[2]
@@ -281,6 +403,14 @@ def test_encrypted_configuration_is_told(tmp_path: Path, at: RcloneFolder) -> No
         ("HTTP error 429 (Too Many Requests)", False, "Sync again in a while."),
         ("open /x: permission denied", True, "Check that the account may read and write the folder: rclone lsf REMOTE:PATH"),
         ("https://u:pw@host/ odd\x1b[2J", False, "Try again, or run: rclone lsf REMOTE:PATH"),
+        ('Put "http://nas/packs/507403-429.car": dial tcp 10.4.0.3:403: connection refused', False, "Try again, or run: rclone lsf REMOTE:PATH"),
+        ("failed to open a/401.car: EOF", False, "Try again, or run: rclone lsf REMOTE:PATH"),
+        ("503 Service Unavailable, 507 bytes", False, "Try again, or run: rclone lsf REMOTE:PATH"),
+        ('Get "https://h/k?X-Amz-Signature=pw&a=b": EOF', False, "Try again, or run: rclone lsf REMOTE:PATH"),
+        ("Put https://u:a/pw@h/k: EOF", False, "Try again, or run: rclone lsf REMOTE:PATH"),
+        ('Propfind "https://h/401": 403 Forbidden', True, "Check that the account may read and write the folder: rclone lsf REMOTE:PATH"),
+        ('oauth2: "invalid_grant" "Bad Request"', True, "Log in again: rclone config reconnect REMOTE:"),
+        ("http 507", False, "Free space there."),
     ],
 )  # fmt: skip
 def test_message_of_a_remote_has_a_next_step(said: str, permanent: bool, hint: str) -> None:
