@@ -22,6 +22,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.provider.contract import require_address, shown_spec
+
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
@@ -34,7 +37,11 @@ _PROGRAMS: Final = {"git": "git", "sftp": "ssh", "rclone": "rclone"}
 
 
 class Failed(Exception):
-    """A command did not do what it should."""
+    """A command did not do what it should. `out`: what it printed."""
+
+    def __init__(self, text: str, out: str = "") -> None:
+        super().__init__(text)
+        self.out = out
 
 
 class Row(NamedTuple):
@@ -76,10 +83,11 @@ class Device:
             for key, body in bodies.items():
                 memory.write(key, body)
 
-    def keys(self) -> set[str]:
-        """Return the keys of the memories whose text is here."""
+    def bodies(self) -> dict[str, str]:
+        """Return the texts of the memories by key, those that are here."""
         with self._open() as memory:
-            return {one.key for one in memory.list() if memory.read(one.key) is not None}
+            found = {one.key: memory.read(one.key) for one in memory.list()}
+            return {key: text.file.body for key, text in found.items() if text is not None}
 
     def _open(self) -> Memory:
         from ipfsmem.memory import Memory
@@ -97,8 +105,20 @@ def finished(process: subprocess.Popen[str], what: str) -> Any:
             text = f"{error['message']} {error['hint']}".strip()
         except (ValueError, KeyError, TypeError):
             text = err.strip()[-400:]
-        raise Failed(f"{what} ended with {process.returncode}: {text}")
+        raise Failed(f"{what} ended with {process.returncode}: {text}", out)
     return json.loads(out)
+
+
+def all_finished(processes: Sequence[subprocess.Popen[str]], what: str) -> None:
+    """Wait for every command. Raises Failed for the first that failed."""
+    failures = []
+    for process in processes:
+        try:
+            finished(process, what)
+        except Failed as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 class Trial:
@@ -106,11 +126,15 @@ class Trial:
 
     def __init__(self, folder: Path, spec: str, *, memories: int, large: int, rounds: int) -> None:
         passphrase = secrets.token_urlsafe(18)
-        self.a, self.b = (Device(folder / name, spec, passphrase) for name in ("laptop", "phone"))
+        self.a, self.b, self.c = (
+            Device(folder / name, spec, passphrase) for name in ("laptop", "phone", "tablet")
+        )
         self._wallet, self._spec = str(folder / "wallet.json"), spec
         self._memories, self._large, self._rounds = memories, large, rounds
-        self._written: set[str] = set()
+        self._written: dict[str, str] = {}
         self.rows: list[Row] = []
+        #: Whether something was stored at the provider.
+        self.stored = False
 
     def run(self) -> bool:
         """Run every check; those that need one that failed are left out. Return whether all held."""
@@ -118,8 +142,9 @@ class Trial:
             return False
         if self._spec.startswith("git:") and "#" not in self._spec:
             self._row("provider test with #refs/ipfsmem/trial", self._test_ref)
+        if not self._row("create a vault", self._create):
+            return False
         steps: Sequence[tuple[str, Callable[[], str]]] = (
-            ("create a vault", self._create),
             (f"first publish of {self._memories:,} memories", self._first),
             ("publish one change", self._change),
             ("sync without changes", self._idle),
@@ -128,6 +153,7 @@ class Trial:
             (f"publish {self._large} MiB of large memories", self._big),
             ("read every block back", self._check),
             ("compact", self._compact),
+            ("restore on a third device", self._restore_again),
         )
         held = [self._row(name, work) for name, work in steps]
         return all(held)
@@ -136,14 +162,20 @@ class Trial:
         began = time.monotonic()
         try:
             text, held = work(), True
-        except Failed as error:
-            text, held = str(error), False
+        except (Failed, IpfsmemError, OSError, ValueError, KeyError) as error:
+            text, held = str(error) or type(error).__name__, False
         self.rows.append(Row(name, held, time.monotonic() - began, text))
         print(f"{'ok    ' if held else 'FAILED'} {self.rows[-1].seconds:7.1f} s  {name}  {text}", file=sys.stderr, flush=True)  # fmt: skip
         return held
 
     def _test(self, spec: str = "") -> str:
-        tried = self.a.run("provider", "test", spec or self._spec)
+        try:
+            tried = self.a.run("provider", "test", spec or self._spec)
+        except Failed as error:
+            steps = json.loads(error.out)["steps"] if error.out.strip() else []
+            self.stored |= any(one["outcome"] == "ok" for one in steps)
+            raise
+        self.stored = True
         steps = [one for one in tried["steps"] if one["outcome"] == "ok"]
         return "; ".join([f"{len(steps)} steps", *(one["text"] for one in steps if one["what"] in _TOLD)])
 
@@ -156,7 +188,7 @@ class Trial:
 
     def _write(self, device: Device, bodies: dict[str, str]) -> None:
         device.write(bodies)
-        self._written |= bodies.keys()
+        self._written |= bodies
 
     def _sync(self, device: Device) -> str:
         report = device.run("sync")["report"]
@@ -177,16 +209,21 @@ class Trial:
         return f"{report['bytes_received']:,} bytes received"
 
     def _restore(self) -> str:
-        self.b.run("recover", "--wallet", self._wallet, "--label", "phone")
-        return self._compare(self.b)
+        return self._restore_on(self.b)
+
+    def _restore_again(self) -> str:
+        return self._restore_on(self.c)
+
+    def _restore_on(self, device: Device) -> str:
+        device.run("recover", "--wallet", self._wallet, "--label", device.home.name)
+        return self._compare(device)
 
     def _race(self) -> str:
         for number in range(self._rounds):
             both = (self.a, self.b)
             for device in both:
                 self._write(device, {f"race-{number}-{device.home.name}": secrets.token_hex(200)})
-            for process in [device.start("sync") for device in both]:
-                finished(process, "sync at the same time as another device")
+            all_finished([device.start("sync") for device in both], "sync at the same time as another device")
         for device in (self.a, self.b, self.a):
             device.run("sync")
         self._compare(self.a)
@@ -199,9 +236,11 @@ class Trial:
         return self._sync(self.a)
 
     def _compare(self, device: Device) -> str:
-        there = device.keys()
-        if lost := sorted(self._written - there):
-            raise Failed(f"{len(lost)} of {len(self._written)} memories are lost, for instance {lost[0]}")
+        there = device.bodies()
+        if lost := sorted(key for key, body in self._written.items() if there.get(key) != body):
+            raise Failed(
+                f"{len(lost)} of {len(self._written)} memories are lost or changed, for instance {lost[0]}"
+            )
         return f"{len(there):,} memories"
 
     def _check(self) -> str:
@@ -228,7 +267,7 @@ def versions(spec: str) -> str:
 
 
 def table(spec: str, rows: Sequence[Row]) -> str:
-    """Return the report as Markdown. The address shows no secret: addresses with one are refused."""
+    """Return the report as Markdown, without the address."""
     lines = [f"{spec.partition(':')[0]}, {datetime.now(UTC):%d %B %Y}: {versions(spec)}", "", "| check | held | seconds | |", "| --- | --- | --- | --- |"]  # fmt: skip
     for row in rows:
         text = row.text.replace("|", "\\|")
@@ -248,11 +287,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--large", type=int, default=20, metavar="MIB")
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args(arguments)
+    try:
+        require_address(asked.spec)
+    except IpfsmemError as error:
+        print(f"{error}\n{error.hint}", file=sys.stderr)
+        return 1
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         trial = Trial(Path(folder), asked.spec, memories=asked.memories, large=asked.large, rounds=asked.rounds)  # fmt: skip
         held = trial.run()
     print(table(asked.spec, trial.rows))
-    print(f"\nDelete the data of the trial at {asked.spec.partition('#')[0]} by hand.", file=sys.stderr)
+    if trial.stored:
+        print(f"\nDelete the data of the trial at {shown_spec(asked.spec)} by hand.", file=sys.stderr)
     return 0 if held else 1
 
 

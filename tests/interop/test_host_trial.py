@@ -21,6 +21,7 @@ SCRIPT = Path(__file__).parents[2] / "tools" / "host_trial.py"
 CHECKS = (
     "provider test", "create a vault", "first publish of 3 memories", "publish one change", "sync without changes",
     "restore on a second device", "two devices at once, 1 times", "publish 0 MiB of large memories", "read every block back", "compact",
+    "restore on a third device",
 )  # fmt: skip
 
 Server = Callable[[Path, ExitStack, pytest.MonkeyPatch], str]
@@ -77,3 +78,21 @@ def test_trial_of_a_missing_folder_says_so_and_fails(tmp_path: Path) -> None:
     done = trial(str(tmp_path / "gone"))
     assert done.returncode == 1 and "| provider test | **no** |" in done.stdout
     assert str(tmp_path / "gone") in done.stdout and "Traceback" not in done.stderr
+    assert "Delete the data" not in done.stderr  # nothing was stored
+
+
+def test_trial_whose_vault_cannot_be_created_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    monkeypatch.setenv("IPFSMEM_VAULT", "no name?")  # only what makes a vault uses it
+    done = trial(str(folder))
+    assert done.returncode == 1 and "| create a vault | **no** |" in done.stdout
+    assert "first publish" not in done.stdout and "Traceback" not in done.stderr
+    assert f"Delete the data of the trial at {folder} by hand." in done.stderr
+
+
+def test_trial_shows_no_secret_of_an_address(tmp_path: Path) -> None:
+    done = trial("git:https://me:hunter22@github.com/me/trial.git")
+    assert done.returncode == 1 and "hunter22" not in done.stdout + done.stderr
+    done = trial("git:origin")
+    assert done.returncode == 1 and "names a remote" in done.stderr and "Traceback" not in done.stderr
