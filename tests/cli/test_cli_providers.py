@@ -293,8 +293,7 @@ def test_vault_at_a_remote_is_found_from_every_folder(
     assert bare.ok("provider", "remove", "git:origin").out.endswith(f"git:{there}#notes\n")
     refs = git(there, "for-each-ref")
     bare.ok("write", "tone", "--body", "polite")
-    git(work, "config", "remote.fork.url", str(there))
-    refused = bare.fails(3, "sync", "--provider", "git:fork")
+    refused = bare.fails(3, "sync", "--provider", "git:origin")
     assert "names a remote of the repository" in refused.err
     with Memory.load(home=bare.home) as memory, pytest.raises(ConfigError, match="names a remote"):
         memory.providers.add("git:origin")

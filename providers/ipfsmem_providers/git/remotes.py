@@ -35,6 +35,8 @@ def address_of(rest: str) -> GitAddress:
 def require_address(rest: str) -> None:
     """Raise ConfigError for the name of a remote: it is another repository in another folder. Pure."""
     if name := remote_name(rest):
+        if name != _USUAL:
+            parse(rest)  # refuses it
         raise ConfigError(
             f"git:{name} names a remote of the repository around the current folder, not a provider",
             hint="Add it with a warning: ipfsmem provider add SPEC. Or name the address: git:ADDRESS#refs/ipfsmem/main",

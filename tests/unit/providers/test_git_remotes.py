@@ -75,7 +75,7 @@ def test_warning_tells_who_can_do_what(work: Path) -> None:
         assert spec_warning(quiet) == ""
 
 
-@pytest.mark.parametrize("spec", ["git:origin", "git:origin#notes", "git:fork", "git: origin "])
+@pytest.mark.parametrize("spec", ["git:origin", "git:origin#notes", "git: origin "])
 def test_name_of_a_remote_is_not_opened(work: Path, spec: str) -> None:
     origin(work, URL)
     for use in (open_provider, require_address):
@@ -87,6 +87,8 @@ def test_name_of_a_remote_is_not_opened(work: Path, spec: str) -> None:
             "Add it with a warning: ipfsmem provider add SPEC. Or name the address: git:ADDRESS#refs/ipfsmem/main",
             raised.value.hint,
         )
+    with pytest.raises(ConfigError, match="not the address of a repository"):
+        require_address("git:fork")
     require_address(STORED)
 
 
