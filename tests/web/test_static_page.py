@@ -247,6 +247,12 @@ def test_page_app_opens_offline_and_locks_in_every_tab(folder: Path, url: str, m
         await typed(page, words_of(memory), f"peer:{url}")
         await page.wait_for_selector(".row:has-text('Tone')")
 
+        # It can be read before it is stored in this browser, and published after that.
+        await page.evaluate("location.hash = '#/vault'")
+        await page.wait_for_selector("text=Everything here is published.")
+        await page.evaluate("location.hash = '#/'")
+        await page.wait_for_selector(".row:has-text('Tone')")
+
         await page.context.set_offline(True)
         await page.reload()
         await page.click(".row:has-text('Tone')")
