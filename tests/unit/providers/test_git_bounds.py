@@ -343,7 +343,7 @@ def test_program_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", ".")
     with pytest.raises(ConfigError, match="git program is not installed"):
         GitProvider(str(tmp_path), {"git_cache": tmp_path / "c"})
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="git:origin names a remote"):
         GitProvider("origin", {"git_cache": tmp_path / "c"})
     assert not (tmp_path / "ran").exists()
 
