@@ -359,11 +359,6 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     Raises ConfigError naming the file.
     """
     env = os.environ if environment is None else environment
-    if env.get("IPFSMEM_NAMESPACE"):  # ignored, another vault than the user named would be opened
-        raise ConfigError(
-            "IPFSMEM_NAMESPACE was renamed to IPFSMEM_VAULT",
-            hint="Set IPFSMEM_VAULT instead, and unset IPFSMEM_NAMESPACE.",
-        )
     named = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
         file = settings_file(env)
@@ -378,7 +373,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
                 hint="Put the file there, or name another one, or unset IPFSMEM_CONFIG.",
             ) from None
     except (ValueError, OSError, RecursionError) as error:
-        raise ConfigError(f"settings file {file} cannot be used: {error}") from None
+        raise unusable_file(file, error) from None
     if env.get("IPFSMEM_EMBEDDINGS"):
         if env["IPFSMEM_EMBEDDINGS"] != "off":
             raise ConfigError(
@@ -388,6 +383,33 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
     over = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
     return msgspec.structs.replace(known, **over)
+
+
+def vault_name(given: str | None, known: Settings, environment: Mapping[str, str] | None = None) -> str:
+    """Return the name of the vault to use: the given one, else that of the environment or the settings file, else `default`.
+
+    Raises ConfigError if only the former variable names one.
+    """
+    env = os.environ if environment is None else environment
+    if not given and env.get("IPFSMEM_NAMESPACE") and not env.get("IPFSMEM_VAULT"):
+        # Ignored, another vault than the user named would be opened.
+        raise ConfigError(
+            "IPFSMEM_NAMESPACE was renamed to IPFSMEM_VAULT",
+            hint="Set IPFSMEM_VAULT instead, and unset IPFSMEM_NAMESPACE.",
+        )
+    return given or known.vault or DEFAULT_NAMESPACE
+
+
+def unusable_file(file: Path | None, error: Exception) -> ConfigError:
+    """Return the error for a settings file that `read_settings` refused with `error`."""
+    said = f"settings file {file} cannot be used: {error}"
+    if isinstance(error, RenamedSettingError):
+        return ConfigError(said, hint=f"Rename `namespace` in {file} to `vault`.")
+    return ConfigError(said)
+
+
+class RenamedSettingError(ValueError):
+    """A settings file has the former name of the setting `vault`."""
 
 
 def context_tokens(layout: str) -> int:
@@ -424,7 +446,7 @@ def read_settings(text: str) -> Settings:
 
     given = tomllib.loads(text)
     if "namespace" in given:
-        raise ValueError("the setting namespace was renamed to vault")
+        raise RenamedSettingError("the setting namespace was renamed to vault")
     try:
         return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in given.items()})
     except (KeyError, msgspec.ValidationError):  # said with its place

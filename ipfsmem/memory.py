@@ -647,7 +647,7 @@ class Memory(MemoryMethods):
         from ipfsmem.vault.opening import open_damaged
 
         known, place = configuration.settings(), Home.of(home)
-        name = namespace or known.vault or configuration.DEFAULT_NAMESPACE
+        name = configuration.vault_name(namespace, known)
         folder = configuration.namespace_folder(place.path(known), name)
         opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
         return cls(OpenResult(opened, ProviderConnection(opened), Origin()))

@@ -102,6 +102,10 @@ def setting(name: str) -> Described:
     found = known.get(name)
     if found is not None:
         return found
+    if name == "namespace":
+        raise UsageError(
+            "the setting namespace was renamed to vault", hint="Its value: ipfsmem config show vault"
+        )
     if name.startswith("providers."):
         raise UsageError(
             "settings of providers are often secrets, and these are no arguments of a command",

@@ -79,7 +79,7 @@ class CommandContext:
         """Return the name of the vault: flag, environment, settings file, `default`."""
         from ipfsmem import config
 
-        return self._namespace or config.settings().vault or config.DEFAULT_NAMESPACE
+        return self._namespace or config.vault_name(None, config.settings())
 
     def choose(self, name: str) -> None:
         """Make this call about the vault `name`. Raises UsageError if it names another one."""

@@ -44,10 +44,10 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
     try:
         if (namespace is None or home is None) and _has_settings(environment):
             _load_msgspec()
-            from ipfsmem.config import settings
+            from ipfsmem.config import settings, vault_name
 
             known = settings(environment)
-            namespace, home = namespace or known.vault, home or known.home
+            namespace, home = vault_name(namespace, known, environment), home or known.home
         namespace = namespace or environment.get("IPFSMEM_VAULT") or DEFAULT_NAMESPACE
         home = home or environment.get("IPFSMEM_HOME")
         place = expanded(home) if home else platform_folder("data")

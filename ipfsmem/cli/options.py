@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from ipfsmem.errors import UsageError
 
+#: Options by their command and former name, and the present name of each.
+RENAMED_OPTIONS: Final = {
+    ("approve", "--copy"): "--alternative",
+    ("context", "--anew"): "--reset",
+    ("member revoke", "--nothing-stands"): "--cascade",
+    ("read", "--conflict"): "--alternative",
+    ("resolve", "--take"): "--alternative",
+    ("scope into", "--stay"): "--remove",
+}
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -141,11 +150,18 @@ class NoRepeatedOptions(click.Command):
     """A command that refuses a repeated option, unless it is repeatable: click silently uses the last."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Do as click does. Raises click's error for a repeated option, or one with its opposite."""
-        if not ctx.resilient_parsing:
-            _refuse_negative_values(self, ctx, args)
-            refuse_repeated_options(self, ctx, args)
-        return super().parse_args(ctx, args)
+        """Do as click does. Raises click's error for a repeated option, one with its opposite, or one that was renamed."""
+        try:
+            if not ctx.resilient_parsing:
+                _refuse_negative_values(self, ctx, args)
+                refuse_repeated_options(self, ctx, args)
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            now = RENAMED_OPTIONS.get((ctx.command_path.partition(" ")[2], error.option_name))
+            if now is None:
+                raise
+            was = error.option_name
+            raise click.NoSuchOption(was, f"No such option {was!r}: it is now {now!r}.", ctx=ctx) from None
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description, then the examples."""

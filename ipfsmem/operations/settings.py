@@ -156,6 +156,11 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
     known = _NAMES.get(name, ())
     if known and value and str(value).lower() not in known:
         raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(known)}.")
+    if name == "vault" and value is not None:
+        try:
+            config.namespace_folder(Path(), str(value))
+        except ConfigError as error:
+            raise UsageError(str(error), hint=error.hint) from None
     path = config.settings_file(env)
     if path is None:
         raise ConfigError("the system names no home folder for this user, so a settings file has no path")
@@ -188,13 +193,21 @@ def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, s
     except (FormatError, UnicodeDecodeError) as error:
         raise ConfigError(f"settings file {path} was not changed: {error}") from None
     try:
-        known = config.read_settings(after)
-        weigh(known.recall.weights, known.recall.half_life_days)
+        _check(after)
     except (ValueError, RecursionError, ConfigError) as error:
+        try:
+            _check(before)
+        except (ValueError, RecursionError, ConfigError) as earlier:
+            raise config.unusable_file(path, earlier) from None
         raise UsageError(
             f"settings file {path} was not changed, as the change would make it unusable: {error}"
         ) from None
     return before, after
+
+
+def _check(text: str) -> None:
+    known = config.read_settings(text)
+    weigh(known.recall.weights, known.recall.half_life_days)
 
 
 def _said(path: Path | None) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class _Plan(msgspec.Struct, frozen=True):
         """Check the arguments. Raises ConfigError and UsageError."""
         here, known = Home.of(home), configuration.settings()
         check_protection(mode, passphrase)
-        name = namespace or known.vault or configuration.DEFAULT_NAMESPACE
+        name = configuration.vault_name(namespace, known)
         folder = configuration.namespace_folder(here.path(known), name)
         claim_folder(folder)
         plain_folder = plain_files_at(mode, memory_dir)

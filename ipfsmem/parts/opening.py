@@ -64,7 +64,7 @@ class LoadRequest(msgspec.Struct, frozen=True):
 
     def name(self, known: configuration.Settings) -> str:
         """Return the name of the vault, by the settings if unstated."""
-        return self.namespace or known.vault or configuration.DEFAULT_NAMESPACE
+        return configuration.vault_name(self.namespace, known)
 
 
 class ProviderConnection:

@@ -18,6 +18,7 @@ import pytest
 from ipfsmem import config
 from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
+from ipfsmem.cli.options import RENAMED_OPTIONS
 from ipfsmem.errors import ConfigError, IpfsmemError
 from ipfsmem.memories.memory_records import Alternative, Conflict, MemoryRecord
 from ipfsmem.operations.conflicts import Conflicts
@@ -78,6 +79,15 @@ def test_fast_commands_import_few_modules(tmp_path: Path, arguments: list[str]) 
 def test_unknown_command_suggests_a_similar_one(bare: Cli) -> None:
     assert "did you mean 'read'?" in bare.fails(2, "reed").err
     bare.fails(2, "xyzzy")
+
+
+@pytest.mark.parametrize(("command", "old"), RENAMED_OPTIONS)
+def test_former_name_of_an_option_leads_to_the_present_one(bare: Cli, command: str, old: str) -> None:
+    now = RENAMED_OPTIONS[command, old]
+    for words in ((old,), (f"{old}=tone.conflict-1.md",)):
+        said = bare.fails(2, *command.split(), "tone", *words).err
+        assert f"it is now '{now}'" in said and "Did you mean" not in said
+    assert now in bare.ok(*command.split(), "--help").out
 
 
 def test_usage_errors_are_one_line(bare: Cli) -> None:

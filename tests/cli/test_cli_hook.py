@@ -123,6 +123,18 @@ def test_old_variable_of_the_vault_is_reported(cli: Cli, monkeypatch: pytest.Mon
     assert (done.code, done.out) == (0, "") and "renamed to IPFSMEM_VAULT" in done.err
 
 
+def test_hook_that_names_its_vault_ignores_the_old_variable(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPFSMEM_NAMESPACE", "other")
+    said = json.dumps({"cwd": str(tmp_path), "session_id": "1"}).encode()
+    words = ("hook", "session-start", "--program", "claude-code", "--vault", "default")
+    assert plain_call([*words]) is not None
+    done = cli.ok(*words, stdin=said)
+    assert "who Alex is" in json.loads(done.out)["hookSpecificOutput"]["additionalContext"]
+    assert not done.err
+
+
 def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:
     said = json.dumps({"cwd": str(tmp_path), "session_id": "1"}).encode()
     done = cli.ok("hook", "session-start", "--program", "claude-code", stdin=said)

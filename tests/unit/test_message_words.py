@@ -21,6 +21,7 @@ ALLOWED = (
     "Say what is wrong first.",  # an example of a memory's text
     "(in Python: namespace=", "namespace= or home=", "home= and namespace=", "and --namespace name", "namespace=VALUE",  # a name in the code
     "the setting namespace was renamed to vault",  # the earlier name
+    "Rename `namespace` in VALUE to `vault`.",
     "showed all of it",  # to models
     "rewrote the whole of it",  # a memory of the demo
     "a namespace is a tuple of texts",  # LangGraph's word

@@ -14,7 +14,7 @@ from ipfsmem.memories.context import tokens_of
 from ipfsmem.memory import Memory
 from ipfsmem.operations.settings import set_setting, settings_files, settings_shown
 from ipfsmem.setting_edit import with_value, without_value
-from ipfsmem.setting_list import all_settings
+from ipfsmem.setting_list import all_settings, setting
 from ipfsmem.tools import toolset
 from tests.support.hints import Refused
 
@@ -161,11 +161,52 @@ def test_a_file_that_is_damaged_missing_or_read_only_is_left_alone(file: Path) -
 
 
 def test_old_name_of_the_vault_is_refused_with_the_new_one(file: Path) -> None:
+    old = {"IPFSMEM_NAMESPACE": "work"}
     with pytest.raises(ConfigError, match="renamed to IPFSMEM_VAULT"):
-        config.settings({"IPFSMEM_NAMESPACE": "work"})
+        config.vault_name(None, config.Settings(vault="own"), old)
+    assert config.vault_name("mine", config.Settings(), old) == "mine"
+    both = {**old, "IPFSMEM_VAULT": "new"}
+    assert config.vault_name(None, config.settings(both), both) == "new"
+    with pytest.raises(UsageError, match="renamed to vault"):
+        setting("namespace")
     file.write_text('namespace = "work"\n')
-    with pytest.raises(ConfigError, match="renamed to vault"):
-        config.settings()
+    for refused in (
+        config.settings,
+        lambda: set_setting("vault", "work"),
+        lambda: set_setting("label", None),
+    ):
+        with pytest.raises(
+            ConfigError, match="cannot be used: the setting namespace was renamed to vault"
+        ) as caught:
+            refused()
+        assert caught.value.hint == f"Rename `namespace` in {file} to `vault`."
+    assert file.read_text() == 'namespace = "work"\n'
+
+
+def test_memory_that_names_its_vault_ignores_the_old_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPFSMEM_NAMESPACE", "work")
+    with Memory.create("default", "local", home=tmp_path) as memory:
+        memory.write("tone", "short")
+    with Memory.load("default", home=tmp_path) as memory:
+        assert memory.read("tone")
+    for refused in (
+        Memory.load,
+        Memory.load_damaged,
+        lambda **options: Memory.create(mode="local", **options),
+    ):
+        with pytest.raises(ConfigError, match="renamed to IPFSMEM_VAULT"):
+            refused(home=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a b", "../../x", ""])
+def test_invalid_name_of_a_vault_is_not_set(file: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="not a valid vault name"):
+        set_setting("vault", name)
+    assert file.read_text() == FILE
+    set_setting("vault", "work")
+    assert config.settings().vault == "work"
 
 
 def test_the_usual_file_is_made_and_a_link_stays_a_link(
