@@ -318,7 +318,8 @@ class MemoryMethods(StackMethods):
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             reason: The reason, for the timeline.
             seen: Forget only this text: a MemoryRecord, its `token` or its `seen`.
-            if_match: Forget only if the text has this SHA-256; empty: only if no text is shown.
+            if_match: Forget only if the text has this SHA-256; empty: only if no text is shown, which forgets its
+                earlier texts.
             keep_earlier: Keep the earlier texts of a fact, so that it can be restored.
 
         Raises:

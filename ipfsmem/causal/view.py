@@ -98,7 +98,7 @@ class KeyView(msgspec.Struct, frozen=True):
         dots = self.dots
         for file in files:
             if file not in copies:
-                raise NotFoundError(f"{self.key!r} has no conflict copy {file!r}")
+                raise NotFoundError(f"{self.key!r} has no alternative {file!r}")
             dots += copies[file].dots
         return dots
 

@@ -9,11 +9,18 @@ import click
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operations.forget import Forgotten, forget
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
+
+
+def _check_match(context: CommandContext, asked: Asked) -> None:
+    if (
+        asked["if_match"] == ""
+    ):  # from an unset variable; it would forget the earlier texts of a memory that is gone
+        raise UsageError("--if-match must not be empty")
 
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> Forgotten:
@@ -50,4 +57,4 @@ def _show(context: CommandContext, result: Forgotten, asked: Asked) -> None:
         )
 
 
-command = operation_command("forget", forget, _show, run=_run, absent=_absent)
+command = operation_command("forget", forget, _show, ask=_check_match, run=_run, absent=_absent)

@@ -19,6 +19,7 @@ from ipfsmem.config import DEFAULT_NAMESPACE
 from ipfsmem.errors import UsageError
 from ipfsmem.operations.device import change_passphrase
 from ipfsmem.operations.vaults import add, list_
+from ipfsmem.wallet.message import MAX_KEY_NUMBER
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -104,7 +105,7 @@ vaults_command = operation_command(
         click.Option(["--add"], metavar="NAME", help="Store the name of another vault."),
         click.Option(
             ["--key-number"],
-            type=WholeNumber(1),
+            type=WholeNumber(1, MAX_KEY_NUMBER),
             metavar="N",
             help="Its key number, with --add (default: 1).",
         ),
@@ -117,7 +118,7 @@ vaults_command = operation_command(
 @click.option("--wallet-vault", metavar="NAME", hidden=True)  # replaced by --vault
 @click.option(
     "--key-number",
-    type=WholeNumber(1),
+    type=WholeNumber(1, MAX_KEY_NUMBER),
     default=1,
     show_default=True,
     metavar="N",

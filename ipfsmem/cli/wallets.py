@@ -17,6 +17,7 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.errors import FormatError, PassphraseError, UsageError
+from ipfsmem.wallet.message import MAX_KEY_NUMBER
 
 if TYPE_CHECKING:
     from ipfsmem.cli.context import CommandContext
@@ -228,7 +229,7 @@ _OPTIONS: list[_Option] = [
     ),
     click.option(
         "--key-number",
-        type=WholeNumber(1),
+        type=WholeNumber(1, MAX_KEY_NUMBER),
         metavar="N",
         help="Key number of the vault (default: its own, else 1).",
     ),

@@ -321,7 +321,7 @@ class MemoryStore:
                     if data is None:
                         raise _not_fetched(self.replica, key, (copy.dot,))
                     return self._copy_reading(key, copy, entry, data)
-        raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
+        raise NotFoundError(f"{key} has no alternative {file}", hint="List them with: ipfsmem conflicts.")
 
     def _copy_reading(self, key: str, copy: ConflictCopy, entry: Entry, data: bytes) -> MemoryRecord:
         own = any(self.is_own(dot, entry[dot].author) for dot in copy.dots)
@@ -996,7 +996,7 @@ def _check_match(key: str, view: KeyView, if_match: str) -> None:
         )
     if not if_match and now:
         raise ChangedError(
-            f"there is a memory {key} already, so nothing was written",
+            f"there is a memory {key} already, so nothing was changed",
             hint="Read it first, or choose another key.",
         )
     if not now.startswith(if_match.lower()):

@@ -53,7 +53,9 @@ def forget(
     ] = None,
     if_match: Annotated[
         str | None,
-        Meta(description="Forget only if the text has this SHA-256; empty: only if no text is shown."),
+        Meta(
+            description="Forget only if the text has this SHA-256; empty: only if no text is shown, which forgets its earlier texts."
+        ),
         Cli(metavar="SHA256", help="Forget only if the text has this SHA-256."),
         Except(("http", "mcp")),
     ] = None,

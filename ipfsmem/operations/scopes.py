@@ -11,7 +11,7 @@ from msgspec import Meta
 from ipfsmem.causal.cards import Card, Kind, ProjectId
 from ipfsmem.causal.value import decode_entry
 from ipfsmem.errors import UsageError
-from ipfsmem.operation import Cli, Except, Http, Items, Put, Reason, View, operation
+from ipfsmem.operation import Cli, Except, Http, Items, Put, Reason, Stored, View, operation
 from ipfsmem.parts.scopes import MemoryScopes
 
 ScopeName = Annotated[
@@ -138,7 +138,7 @@ def make(
     view: View,
     name: ScopeName,
     *,
-    title: Annotated[str | None, Meta(description="Title; it can be changed later.")] = None,
+    title: Annotated[str | None, Stored(), Meta(description="Title; it can be changed later.")] = None,
     kind: Annotated[
         Kind, Meta(description="Its subject: a project (workspace), a person (user) or an agent.")
     ] = "workspace",
@@ -162,7 +162,9 @@ def make(
     raises=("NotFoundError: there is no such scope, or it is forgotten.", "FormatError: `title` is invalid."),
     idempotent=True,
 )
-def title_(view: View, name: ScopeName, title: Annotated[str, Meta(description="Its title.")]) -> ScopeCard:
+def title_(
+    view: View, name: ScopeName, title: Annotated[str, Stored(), Meta(description="Its title.")]
+) -> ScopeCard:
     """Change the title of a scope. Its name never changes."""
     made = view.opened.scopes.change(name, title=title)
     view.opened.changed()
@@ -189,7 +191,7 @@ def put(
     name: ScopeName,
     *,
     title: Annotated[
-        str | None, Meta(description="Its title, which a scope that exists already requires.")
+        str | None, Stored(), Meta(description="Its title, which a scope that exists already requires.")
     ] = None,
     kind: Annotated[
         Kind,

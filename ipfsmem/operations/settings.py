@@ -47,6 +47,7 @@ class SettingList(Items[SettingShown], frozen=True, kw_only=True):
     audit="",
     command="config show",
     http="GET /v1/settings",
+    ingests=False,
 )
 def list_(
     view: View | None,

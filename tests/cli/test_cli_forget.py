@@ -17,6 +17,14 @@ def test_forgotten_and_noted(cli: Cli) -> None:
     assert cli.ok("read", "tone", "--body").out == "again\n"
 
 
+def test_empty_if_match_is_refused_and_keeps_the_history(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    cli.ok("forget", "tone")
+    before = cli.ok("history", "tone", "--json").json
+    assert "--if-match" in cli.fails(2, "forget", "tone", "--if-match", "").err
+    assert cli.ok("history", "tone", "--json").json == before
+
+
 def test_on_the_other_device_too_and_its_words_are_kept(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "old")
     sealed.ok("sync")

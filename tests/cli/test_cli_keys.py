@@ -77,5 +77,7 @@ def test_derive_refuses(bare: Cli) -> None:
     bare.fails(10, "key", "derive", stdin=b"12 34")
     assert bare.fails(2, "key", "derive", stdin=b"0" * 64).err.startswith("ipfsmem: ")
     bare.fails(2, "key", "derive", "--vault", "Not A Label", stdin=KEY.encode())
-    bare.fails(2, "key", "derive", "--key-number", "0", stdin=KEY.encode())
+    for number in ("0", str(2**31)):
+        for words in (("key", "derive"), ("key", "vaults", "--add", "bob")):
+            assert "--key-number" in bare.fails(2, *words, "--key-number", number, stdin=KEY.encode()).err
     assert json.loads((VECTORS / "derivation.json").read_text())

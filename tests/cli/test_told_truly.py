@@ -265,7 +265,7 @@ def test_a_new_memory_that_is_there_is_not_said_to_have_been_read(cli: Cli) -> N
     """It said "is not what was read", and to "write with the new hash", to who had read and given none."""
     cli.ok("write", "tone", "--body", "one", "--new")
     refused = cli.fails(6, "write", "tone", "--body", "two", "--new").err
-    assert "there is a memory tone already, so nothing was written" in refused and "hash" not in refused
+    assert "there is a memory tone already, so nothing was changed" in refused and "hash" not in refused
     assert (
         "there is no memory of that key"
         in cli.fails(6, "write", "new", "--body", "x", "--if-match", "0" * 64).err

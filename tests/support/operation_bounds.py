@@ -79,6 +79,8 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     ("fact add", "text"): {"half a character": "a\ud800b", "too long": "x" * 2_001},
     ("fact edit", "text"): {"half a character": "a\ud800b", "too long": "x" * 2_001},
     ("note", "type"): _HALF,
+    **{(f"scope {op}", "title"): _HALF for op in ("make", "put", "title")},
+    **{(f"graph {op}", "type"): _HALF for op in ("relate", "unrelate")},
     ("cleanup", "older_than"): {"below": 1},
 }  # fmt: skip
 #: Parameters without a row above: names that are looked up and not found, texts that are cut or normalised, paths, secrets, flags, and

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
 from ipfsmem.graph.graph import MOST
-from ipfsmem.operation import Cli, ForModels, Http, Items, View
+from ipfsmem.operation import Cli, ForModels, Http, Items, Stored, View
 
 if TYPE_CHECKING:
     from ipfsmem.graph.entity import Entity
@@ -63,7 +63,7 @@ End = Annotated[
     ForModels("Name or key of the entity.", most=200),
 ]
 RelationType = Annotated[
-    str, Meta(max_length=MAX_NAMED, description="Type of the relation, such as works_at.")
+    str, Stored(), Meta(max_length=MAX_NAMED, description="Type of the relation, such as works_at.")
 ]
 #: Filters of the relations that an operation shows.
 OfEntity = Annotated[

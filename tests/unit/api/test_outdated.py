@@ -50,7 +50,7 @@ def test_answers_over_http_say_that_a_file_could_not_be_read(tmp_path: Path, fol
     asked(tmp_path / "home", ask)
 
 
-def test_check_reports_findings_though_edits_of_folders_cannot_be_imported(
+def test_check_and_settings_answer_though_edits_cannot_be_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: object) -> None:
@@ -61,6 +61,7 @@ def test_check_reports_findings_though_edits_of_folders_cannot_be_imported(
         assert (await client.get("/v1/memories")).status == 507
         checked, _ = await good(client.get("/v1/check"))
         assert checked["findings"] and checked["errors"] == 0
+        assert (await good(client.get("/v1/settings")))[0]["settings"]
 
     opener(tmp_path / "home")().close()
     asked(tmp_path / "home", ask)
