@@ -358,6 +358,9 @@ class BucketPins(PackPins):
         pins = (self._of_key(file, name) for file in files if is_single(file))
         return [pin for pin in pins if pin is not None]
 
+    def _holds(self, file: str) -> bool:
+        return is_single(file) or super()._holds(file)  # a listed key has all data of its pin
+
     def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
         if is_list(file):
             return super()._pins_in(file, name)

@@ -18,6 +18,7 @@ import contextlib
 import functools
 import hashlib
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -41,6 +42,8 @@ _NAME_MAX: Final = 255
 #: Maximum bytes of a list made by merging; one of more than twice this is not read.
 _LIST_MAX: Final = 8 * 1024 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
+#: Seconds after which a list in memory is read again: its file may be listed and unreadable by now.
+_KNOWN_SECONDS: Final = 86_400.0
 #: Attempts to read lists of which one is gone when it is opened: another device merges just now.
 _ATTEMPTS: Final = 4
 #: A list's whole name, also inside another one: `.<name>.icloud`, `.syncthing.<name>.tmp` and the like
@@ -71,18 +74,22 @@ class _PinList(NamedTuple):
 class PackPins:
     """The pins of one location; `now` returns milliseconds since 1970 UTC. Methods block."""
 
-    def __init__(self, store: ObjectStore, now: Callable[[], int]) -> None:
+    def __init__(
+        self, store: ObjectStore, now: Callable[[], int], elapsed: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`elapsed` returns seconds, only differences count."""
         self.store = store
-        self._now = now
+        self._now, self._elapsed = now, elapsed
         self._lists: dict[str, _PinList] = {}
+        #: When lists were read, by `elapsed`.
+        self._since: dict[str, float] = {}
         #: Lists that are there and damaged, so that not all of their pins are known.
         self.unread: set[str] = set()
 
     def add(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A pin that exists keeps its time."""
         files = self.store.files(self._prefix(name))
-        own = self._single_pins(self._files_of(root, name, files), name)
-        for known in own or self._in_lists(files, root, name):
+        if (known := self._stored(files, root, name)) is not None:
             return known
         pin = self._pin(root, name, self._now())
         if pin.handle in self.store.not_files(self._prefix(name)):
@@ -262,19 +269,44 @@ class PackPins:
         data = b"\n".join(sorted(_line(cid, of, at) for (cid, of), at in pins.items())) + b"\n"
         file = f"{self._prefix(name)}{hashlib.sha256(data).hexdigest()}{PIN_LIST}"
         self.store.write(file, data)
-        self._lists[file] = self._list_of(pins, intact=True)
+        self._keep(file, self._list_of(pins, intact=True))
         return file
 
-    def _in_lists(self, files: Iterable[str], root: CID, name: str) -> Iterable[Pin]:
-        for known in self._read_lists(filter(is_list, files)).values():
+    def _stored(self, files: Collection[str], root: CID, name: str) -> Pin | None:
+        """Return a pin that a file holds now. A cached pin proves nothing about its file."""
+        own = [file for file in self._files_of(root, name, files) if file in files]
+        for pin in self._single_pins(own, name):
+            if self._holds(pin.handle):
+                return pin
+        for file, known in self._read_lists(filter(is_list, files)).items():
             created = known.pins.get((str(root), name))
-            if created is not None:
-                yield self._pin(root, name, created)
+            if created is not None and self._holds(file):
+                return self._pin(root, name, created)
+        return None
+
+    def _holds(self, file: str) -> bool:
+        """Tell whether a file holds now the pins that its name stands for; one that does not is not cached any more."""
+        with contextlib.suppress(OSError), self.store.open_file(file, buffered=True) as held:
+            if holds_pins(file, held.read(2 * _LIST_MAX + 1)):
+                return True
+        self.forget([file])
+        return False
+
+    def forget(self, files: Iterable[str]) -> None:
+        """Read these lists again when they are needed."""
+        for file in files:
+            self._lists.pop(file, None)
+            self._since.pop(file, None)
+
+    def _keep(self, file: str, known: _PinList) -> None:
+        self._lists[file], self._since[file] = known, self._elapsed()
 
     def _read_lists(self, files: Iterable[str]) -> dict[str, _PinList]:
-        """Return these lists by file, without vanished ones. Each is read once, since its name is its hash."""
+        """Return these lists by file, without vanished ones. Each is read once a day, since its name is its hash."""
         lists = list(files)
-        found = {file: self._lists[file] for file in lists if file in self._lists}
+        now = self._elapsed()
+        self.forget(file for file, since in self._since.copy().items() if now - since >= _KNOWN_SECONDS)
+        found = {file: known for file in lists if (known := self._lists.get(file)) is not None}
         unread = [file for file in lists if file not in found]
         for file, head in self._heads(unread, 2 * _LIST_MAX + 1).items():
             heartbeat()
@@ -289,7 +321,7 @@ class PackPins:
             intact = whole and head is not None and hashlib.sha256(head.data).hexdigest() == _hash_named(file)
             found[file] = self._list_of(pins, intact=intact)
             if intact:
-                self._lists[file] = found[file]
+                self._keep(file, found[file])
         return found
 
     def _listed(

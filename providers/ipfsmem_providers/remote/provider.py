@@ -108,8 +108,7 @@ class RemoteFolder(PackedStore):
             cached = {}
         for folder, (store, is_sound) in self._cached.items():
             old = store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
-            if folder == "names":
-                self._names.forget(old)
+            (self._names if folder == "names" else self._pins).forget(old)
         self._snapshot.begin()
         self._forget_unread()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -14,7 +15,7 @@ from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs.object_store import Head
 from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, PackPins
 
-from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.errors import ProviderRefused
 
@@ -56,6 +57,37 @@ def test_a_pin_keeps_its_time_wherever_it_stands(folder: Path) -> None:
     assert not (folder / first.handle).exists()
     other = pins_in(folder, 6_000).add(root(0), "another name")
     assert other.created == 6_000 and pins_in(folder).named("another name") == [other]
+
+
+@pytest.mark.parametrize("lost", ["bytes", "another pin's bytes", "file"])
+def test_pin_in_a_lost_list_is_added_again(folder: Path, lost: str) -> None:
+    pins = pins_in(folder)
+    for n in range(MAX_FILES + 1):
+        pins.add(root(n), NAME)
+    [file] = folder.glob(f"*{PIN_LIST}")
+    line = file.read_bytes().splitlines(keepends=True)[0]
+    there = parse_cid(json.loads(line)["cid"])
+    file.write_bytes(
+        {"bytes": b"", "another pin's bytes": line.replace(b'"v":1', b'"v":2'), "file": line}[lost]
+    )
+    if lost == "file":
+        file.unlink()
+    assert there not in [pin.cid for pin in pins_in(folder).named(NAME)]
+    pins.add(there, NAME)
+    assert there in [pin.cid for pin in pins_in(folder).named(NAME)]
+    assert pins.add(there, NAME) == pins_in(folder).add(there, NAME)
+
+
+def test_list_in_memory_is_read_again_after_a_day(folder: Path) -> None:
+    elapsed = [0.0]
+    pins = PackPins(FolderObjectStore(folder.parent, folder.name), lambda: 0, lambda: elapsed[0])
+    for n in range(MAX_FILES + 1):
+        pins.add(root(n), NAME)
+    [file] = folder.glob(f"*{PIN_LIST}")
+    file.write_bytes(b"")
+    assert len(pins.named(NAME)) == MAX_FILES + 1 and not pins.unread
+    elapsed[0] = 86_400.0
+    assert len(pins.named(NAME)) < MAX_FILES + 1 and pins.unread == {file.name}
 
 
 def test_many_are_taken_away_at_the_price_of_one(folder: Path) -> None:

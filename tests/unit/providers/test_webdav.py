@@ -948,6 +948,37 @@ def test_cached_record_of_a_lost_file_replaces_no_other(at: StandIn, offered: by
     run(body())
 
 
+def test_pin_of_a_cached_list_that_is_lost_is_added_again(at: StandIn) -> None:
+    """Its publish was acknowledged, and no other device found the root."""
+
+    async def body() -> None:
+        await published(first := at.open())
+        await first.close()
+        [single] = (at.folder / "pins").iterdir()
+        data = single.read_bytes() + b"\n"
+        single.unlink()
+        listed = at.folder / "pins" / f"{hashlib.sha256(data).hexdigest()}.pins"
+        listed.write_bytes(data)
+        reader = at.open()
+        reader.begin_snapshot(b"")
+        assert [pin.cid for pin in await reader.pins("n")] == [TREE.cid]
+        cache = reader.end_snapshot()
+        await reader.close()
+        stat = listed.stat()
+        listed.write_bytes(b"\0" * stat.st_size)
+        os.utime(listed, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        later = at.open()
+        later.begin_snapshot(cache)
+        assert [pin.cid for pin in await later.pins("n")] == [TREE.cid]  # cached
+        at.server.requests.clear()
+        await later.pin(TREE.cid, "n")
+        assert at.server.requests == {"PROPFIND": 1, "GET": 1, "PUT": 1, "MOVE": 1}
+        assert [pin.cid for pin in await at.mounted().pins("n")] == [TREE.cid]
+        await later.close()
+
+    run(body())
+
+
 def test_long_process_reads_a_record_again_after_a_day(at: StandIn) -> None:
     clock, slept = MockClock(), [0.0]
 
