@@ -17,20 +17,20 @@ from ipfsmem.sync.identity import head_of_other_copy
 from ipfsmem.sync.steps import Admitted, DiscoveredHeads
 
 
-def admit(run: SyncContext, found: DiscoveredHeads) -> Admitted:
+def admit(run: SyncContext, discovered: DiscoveredHeads) -> Admitted:
     """Find the heads made by another copy of their device, and whether one is of this device.
 
     Notices report rollbacks, and two versions with one number.
     """
-    heads = found.heads.values()
+    heads = discovered.heads.values()
     named = {before for head in heads for before in head.commit.commit.prev}
     copies = copies_among(heads, named, run.replica.world.now())
     with run.replica.transaction():
         doubled: set[str] = set()
         for head in sorted(heads, key=lambda h: h.commit.commit.c):
-            if _is_of_other_copy(run, found, head, named, doubled):
+            if _is_of_other_copy(run, discovered, head, named, doubled):
                 copies.add(head.root)
-    return Admitted(found, frozenset(copies), head_of_other_copy(run.replica, list(heads)))
+    return Admitted(discovered, frozenset(copies), head_of_other_copy(run.replica, list(heads)))
 
 
 def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
@@ -44,12 +44,12 @@ def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
         other = newest.setdefault(head.commit.commit.dev, head)
         if other.commit.commit.c < head.commit.commit.c:
             newest[head.commit.commit.dev] = head
-    found: set[CID] = set()
+    roots: set[CID] = set()
     for head in heads:
         commit, top = head.commit.commit, newest[head.commit.commit.dev].commit.commit
         if commit.c < top.c and head.commit.digest not in named and _is_later(commit.h, top.h, now):
-            found.add(head.root)
-    return found
+            roots.add(head.root)
+    return roots
 
 
 def _is_later(h: str, than: str, now: int) -> bool:
@@ -59,7 +59,7 @@ def _is_later(h: str, than: str, now: int) -> bool:
 
 
 def _is_of_other_copy(
-    run: SyncContext, found: DiscoveredHeads, head: Head, named: Set[str], doubled: set[str]
+    run: SyncContext, discovered: DiscoveredHeads, head: Head, named: Set[str], doubled: set[str]
 ) -> bool:
     """Compare a head with its device's mark and move the mark; tell whether another copy of the device made it.
 
@@ -78,7 +78,7 @@ def _is_of_other_copy(
         if later and head.commit.digest not in known_heads.past(db):
             return True
         # A list also shows the past, and a held head does not get newer: neither indicates a rollback.
-        if head.root not in found.listed and head.root not in found.held:
+        if head.root not in discovered.listed and head.root not in discovered.held:
             run.notices.say(
                 "stale",
                 f"an older version of {label_and_id(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {mark.number} "

@@ -164,9 +164,9 @@ def further_anchors(run: SyncContext) -> list[bytes]:
     if ring is None:
         return []
     view = ring.view
-    found = {person.anchor for person in view.members.values() if person.anchor and person.role == "admin"}
-    found |= set(view.old_anchors.values())
-    return sorted(found - {run.anchor})
+    anchors = {person.anchor for person in view.members.values() if person.anchor and person.role == "admin"}
+    anchors |= set(view.old_anchors.values())
+    return sorted(anchors - {run.anchor})
 
 
 async def publish_anchor_pins(run: SyncContext) -> None:
@@ -258,16 +258,16 @@ def _pinned_roots(run: SyncContext) -> dict[str, dict[str, str]]:
 
 async def pinned_anchors(run: SyncContext, provider: Provider) -> list[Pin]:
     """Return the pins for further anchors there. Those gone are forgotten, so that the next sync restores them."""
-    found: list[Pin] = []
+    all_pins: list[Pin] = []
     noted = _pinned_roots(run)
     for anchor in further_anchors(run) if _takes(provider) else ():
         pins = await provider.pins(pin_name(anchor))
         if not pins:
             noted.get(provider.name, {}).pop(anchor.hex(), None)
-        found += pins
+        all_pins += pins
     with run.replica.transaction():
         run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(noted))
-    return found
+    return all_pins
 
 
 def known_roots(run: SyncContext) -> list[CID]:

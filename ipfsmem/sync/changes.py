@@ -43,14 +43,14 @@ class Changes(msgspec.Struct, frozen=True):
 
 def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
     """Return the changes of memories among these entries. One with only a wish to forget is removed."""
-    found: Kinds = {}
+    kinds: Kinds = {}
     for name in before.keys() | after.keys():
         memory = parse_entry(name)
         if isinstance(memory, MemoryName):
             kind = _kind(_texts(before.get(name, {})), _texts(after.get(name, {})))
             if kind is not None:
-                found[memory] = kind
-    return found
+                kinds[memory] = kind
+    return kinds
 
 
 def combine_kinds(earlier: Kinds, later: Kinds) -> Kinds:

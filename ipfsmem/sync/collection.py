@@ -49,7 +49,7 @@ class Collection(msgspec.Struct, frozen=True):
     """The result of a collection: a verdict for each root, at each provider and here, and the blocks removed here.
 
     `freed`: bytes freed at a provider that collects on request, now or a day later. `problems`: why such a
-    provider did not, or could not be called. `guards`: the guarded roots, and which were released.
+    provider did not, or could not be called. `held_roots`: the guarded roots, and which were released.
     """
 
     providers: dict[str, list[Verdict]]
@@ -66,7 +66,7 @@ async def _unpin(
     rules: Rules,
     *,
     rings: Set[CID],
-    guards: Set[str],
+    held_roots: Set[str],
     dropped: frozenset[str],
 ) -> list[Verdict]:
     pins = await provider.pins(pin_name(run.anchor))
@@ -76,7 +76,7 @@ async def _unpin(
     for pin in pins:
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
-        known = _facts(run.replica, root, at, run.names.roots(), rings, guards)
+        known = _facts(run.replica, root, at, run.names.roots(), rings, held_roots)
         facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = PinnedRoot(str(pin.cid), pin.created, ring=True)
@@ -102,9 +102,9 @@ async def _unpin(
     return verdicts
 
 
-def judge_known_roots(run: SyncContext, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
-    """Return a verdict for each root known to this device, newest first. `guards`: the roots that stay guarded."""
-    return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
+def judge_known_roots(run: SyncContext, rings: Set[CID], rules: Rules, held_roots: Set[str]) -> list[Verdict]:
+    """Return a verdict for each root known to this device, newest first. `held_roots`: the roots that stay guarded."""
+    return _judge_known(run.replica, run.names.roots(), rings, rules, held_roots)
 
 
 def superseded(replica: Replica) -> int:
@@ -147,21 +147,23 @@ async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
 
 
 def _judge_known(
-    replica: Replica, named: Set[CID], rings: Set[CID], rules: Rules, guards: Set[str]
+    replica: Replica, named: Set[CID], rings: Set[CID], rules: Rules, held_roots: Set[str]
 ) -> list[Verdict]:
     rows = heads.newest_first(replica.db.connection)
-    facts = [_facts(replica, row.root, row.seen, named, rings, guards) for row in rows if is_cid(row.root)]
+    facts = [
+        _facts(replica, row.root, row.seen, named, rings, held_roots) for row in rows if is_cid(row.root)
+    ]
     return judge(
         facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
     )
 
 
 def _facts(
-    replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], guards: Set[str]
+    replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], held_roots: Set[str]
 ) -> PinnedRoot:
     """Return what this device knows of a root.
 
-    `at`: when it was pinned or seen (milliseconds); `guards`: the roots guarded by this or another device.
+    `at`: when it was pinned or seen (milliseconds); `held_roots`: the roots guarded by this or another device.
     """
     head = heads.get(replica.db.connection, root)
     cid = parse_cid(root)
@@ -172,7 +174,7 @@ def _facts(
         verified=head is not None,
         named=cid in named,
         ring=head is None and cid in rings,
-        guarded=root in guards,
+        guarded=root in held_roots,
         deletes_since=root in roots_before_deletes(replica),
     )
 
@@ -215,7 +217,7 @@ async def collect_roots(run: SyncContext, rings: Set[CID], rules: Rules) -> Coll
             problems[provider.name] = error
     dropped = meant(run, rules.drop_guarded, elsewhere)
     guard_list = describe_holds(run, elsewhere, dropped)
-    guards = {*guarded(run.replica.db), *elsewhere} - dropped
+    held_roots = {*guarded(run.replica.db), *elsewhere} - dropped
     verdicts: dict[str, list[Verdict]] = {}
     for provider in run.providers:
         can = provider.capabilities
@@ -223,13 +225,13 @@ async def collect_roots(run: SyncContext, rings: Set[CID], rules: Rules) -> Coll
             continue
         try:
             verdicts[provider.name] = await _unpin(
-                run, provider, rules, rings=rings, guards=guards, dropped=dropped
+                run, provider, rules, rings=rings, held_roots=held_roots, dropped=dropped
             )
         except ProviderError as error:
             problems[provider.name] = error
     if problems and not verdicts:
         raise next(iter(problems.values()))
-    here = judge_known_roots(run, rings, rules, guards)
+    here = judge_known_roots(run, rings, rules, held_roots)
     collected = _collect_here(run, here, rules, dropped)
     freed = await _collect_at_providers(run, problems) if not rules.dry_run else {}
     reasons = {one.shown: one.error().in_a_line() for one in run.not_opened}

@@ -83,10 +83,10 @@ def kept_pauses(replica: Replica) -> dict[str, int]:
     """Return the requested pauses still in effect: end of each, in milliseconds since 1970 UTC."""
     stored, now = replica.db.get_meta(meta.PAUSES), replica.world.now()
     try:
-        kept = read_json(stored, type=dict[str, int]) if stored else {}
+        pauses = read_json(stored, type=dict[str, int]) if stored else {}
     except msgspec.DecodeError:
         return {}
-    return {name: until for name, until in kept.items() if now < until <= now + LONGEST * 1_000}
+    return {name: until for name, until in pauses.items() if now < until <= now + LONGEST * 1_000}
 
 
 def clock_time(milliseconds: int) -> str:
@@ -96,11 +96,11 @@ def clock_time(milliseconds: int) -> str:
 
 async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
     """Run concurrently and return all results. If any failed, all are awaited, then the first failure is raised."""
-    found = await asyncio.gather(*works, return_exceptions=True)
-    for one in found:
+    results = await asyncio.gather(*works, return_exceptions=True)
+    for one in results:
         if isinstance(one, BaseException):
             raise one
-    return [one for one in found if not isinstance(one, BaseException)]
+    return [one for one in results if not isinstance(one, BaseException)]
 
 
 class Company:
@@ -171,8 +171,8 @@ class Company:
 
         A name lookup or upload may take a healthy provider far longer.
         """
-        asked = [one for one in self._others if self.is_company and one.capabilities.list]
-        looks = [asyncio.ensure_future(one.pins(_NOBODYS)) for one in asked]
+        providers = [one for one in self._others if self.is_company and one.capabilities.list]
+        looks = [asyncio.ensure_future(one.pins(_NOBODYS)) for one in providers]
         try:
             yield
         finally:
@@ -198,9 +198,9 @@ class Company:
 
     def keep_pauses(self) -> None:
         """Store the pauses still in effect. Outside any transaction."""
-        now, kept = self._replica.world.now(), kept_pauses(self._replica)
+        now, stored = self._replica.world.now(), kept_pauses(self._replica)
         wanted = {name: until for name, until in self._pauses.items() if until > now}
-        if wanted != kept:
+        if wanted != stored:
             with self._replica.transaction():
                 self._replica.db.set_meta(meta.PAUSES, msgspec.json.encode(wanted))
 
@@ -293,8 +293,8 @@ class CompanyMember:
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """See `Provider.get_dag`. One answer brings a tree; its provider limits the time without progress."""
-        async with contextlib.aclosing(self._blocks_of(root)) as found:
-            async for block in found:
+        async with contextlib.aclosing(self._blocks_of(root)) as blocks:
+            async for block in blocks:
                 yield block
 
     async def _blocks_of(self, root: CID) -> AsyncGenerator[Block, None]:
@@ -347,10 +347,10 @@ class CompanyMember:
     def _offer(self, name: str) -> Callable[..., Awaitable[Any]]:
         real = getattr(self._provider, name)
 
-        async def call(*given: Any) -> Any:
-            size = len(given[0]) if given else 0
+        async def call(*arguments: Any) -> Any:
+            size = len(arguments[0]) if arguments else 0
             base = ANSWER if name in _SOON else SERVICE
-            return await self._ask(lambda: real(*given), _RunningCall(base + _BLOCK * size))
+            return await self._ask(lambda: real(*arguments), _RunningCall(base + _BLOCK * size))
 
         return call
 

@@ -63,7 +63,7 @@ def guard_name(anchor_public: bytes) -> str:
     return "ipfsmem-" + sha256(b"ipfsmem/v1/guard\0" + anchor_public).hexdigest()[:16]
 
 
-def add_hold(replica: Replica, found: MassDelete) -> None:
+def add_hold(replica: Replica, deletes: MassDelete) -> None:
     """Guard the roots before a mass delete (inside a transaction).
 
     The authors of the lost texts decide which guards share a bound: the largest deletes stay, then the
@@ -71,15 +71,16 @@ def add_hold(replica: Replica, found: MassDelete) -> None:
     alarms about own texts, however many, displace no one else's guard, nor does one become an own guard by
     what else was deleted with it.
     """
-    for root in found.roots:
+    for root in deletes.roots:
         known = guarded(replica.db).get(root)
-        new = DeletionHold(replica.world.now(), found.gone, found.of, found.by)
+        new = DeletionHold(replica.world.now(), deletes.gone, deletes.of, deletes.by)
         if known is not None:
             of = {
-                one: max(known.of.get(one, 0), found.of.get(one, 0)) for one in sorted({*known.of, *found.of})
+                one: max(known.of.get(one, 0), deletes.of.get(one, 0))
+                for one in sorted({*known.of, *deletes.of})
             }
-            by = tuple(sorted({*known.by, *found.by}))
-            new = DeletionHold(known.at, max(known.gone, found.gone), of, by)
+            by = tuple(sorted({*known.by, *deletes.by}))
+            new = DeletionHold(known.at, max(known.gone, deletes.gone), of, by)
         replica.db.set_meta(meta.GUARD + root, msgspec.json.encode(new))
     shares: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for root, one in guarded(replica.db).items():
@@ -216,7 +217,7 @@ def describe_holds(run: SyncContext, elsewhere: Iterable[str], dropped: frozense
     released."""
     here = guarded(run.replica.db)
     ring = run.replica.ring
-    found = [
+    holds = [
         Guarded(
             root,
             one.at,
@@ -229,9 +230,9 @@ def describe_holds(run: SyncContext, elsewhere: Iterable[str], dropped: frozense
         )
         for root, one in here.items()
     ]
-    found.sort(key=lambda one: (-(one.at or 0), one.root))
+    holds.sort(key=lambda one: (-(one.at or 0), one.root))
     others = sorted({*elsewhere} - here.keys())
-    return found + [Guarded(root, None, 0, (), (), root in dropped) for root in others]
+    return holds + [Guarded(root, None, 0, (), (), root in dropped) for root in others]
 
 
 async def drop_guard_pins(run: SyncContext, provider: Provider, dropped: frozenset[str]) -> None:

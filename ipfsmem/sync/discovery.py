@@ -63,25 +63,25 @@ async def discover(run: SyncContext) -> DiscoveredHeads:
     todo = [ipns_name(run.anchor)]
     if run.root is not None:
         todo.append(ipns_name(run.root.head_public))
-    asked: set[str] = set()
-    await _follow_all(search, todo, asked)
+    requested: set[str] = set()
+    await _follow_all(search, todo, requested)
     if run.named_root is not None:
         # The user wants this root, whatever older ones are found.
         await _open_named(search, {_GIVEN: run.named_root}, anchor=False)
-        await _follow_all(search, _to_ask(search, asked), asked)
+        await _follow_all(search, _to_ask(search, requested), requested)
     search.held = held_heads(run.replica)
     again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]
     failed = await _open_roots(search, again, anchor=False)  # unreadable now: it stays held
     search.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
-    await _verify_by_whole_ring(search, asked)
+    await _verify_by_whole_ring(search, requested)
     if run.root is not None:
         await learn_unknown_anchors(run)
     return search.found()
 
 
-async def discover_older(run: SyncContext, found: DiscoveredHeads) -> DiscoveredHeads:
+async def discover_older(run: SyncContext, earlier: DiscoveredHeads) -> DiscoveredHeads:
     """Add heads of pin lists: a complete older head, when names led to damaged ones."""
-    search = Search(run, found)
+    search = Search(run, earlier)
     if not search.lists_read and (failure := await _open_pins(search)) is not None and not search.heads:
         raise failure
     await _verify_by_whole_ring(search, None)
@@ -91,9 +91,9 @@ async def discover_older(run: SyncContext, found: DiscoveredHeads) -> Discovered
 class Search:
     """The results so far; only this module changes it."""
 
-    def __init__(self, run: SyncContext, found: DiscoveredHeads | None = None) -> None:
+    def __init__(self, run: SyncContext, earlier: DiscoveredHeads | None = None) -> None:
         self.run = run
-        so_far = found or DiscoveredHeads(fresh=run.replica.ring is None)
+        so_far = earlier or DiscoveredHeads(fresh=run.replica.ring is None)
         self.fresh = so_far.fresh
         self.heads = dict(so_far.heads)
         self.opened = set(so_far.opened)
@@ -152,12 +152,12 @@ class Search:
         self.run.notices.put_off(root, error)
 
 
-async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
-    """Look up the names `todo` and all that their rings lead to, collecting them in `asked`; then read pin lists,
+async def _follow_all(search: Search, todo: list[str], requested: set[str]) -> None:
+    """Look up the names `todo` and all that their rings lead to, collecting them in `requested`; then read pin lists,
     and again, until nothing new is learned."""
     while todo:
         while todo:
-            asked.update(todo)
+            requested.update(todo)
             leads = await _resolve(search, todo)
             search.leads |= leads
             anchors = _anchor_names(search.run)
@@ -168,10 +168,10 @@ async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
                 search, {n: root for n, root in leads.items() if n not in anchors}, anchor=False
             )
             await _retry_refused(search)
-            todo = _to_ask(search, asked)
+            todo = _to_ask(search, requested)
         await _read_lists(search)
         await _retry_refused(search)
-        todo = _to_ask(search, asked)
+        todo = _to_ask(search, requested)
 
 
 async def _read_lists(search: Search) -> None:
@@ -200,11 +200,11 @@ async def _retry_refused(search: Search) -> None:
                 search.put_off(root, error)
 
 
-async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
+async def _verify_by_whole_ring(search: Search, requested: set[str] | None) -> None:
     """Judge every root by the join of all roots' rings, whatever the reading order, then report refusals.
 
     A head whose maker another ring revokes is refused, one whose maker another ring enrols is accepted. Looks
-    up the names they lead to, unless `asked` is None.
+    up the names they lead to, unless `requested` is None.
     """
     replica = search.run.replica
     while True:
@@ -214,8 +214,8 @@ async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
             with replica.transaction():
                 replica.set_ring(ring.add((), named))
         await _retry_refused(search)
-        if asked is not None and replica.ring is not ring:
-            await _follow_all(search, _to_ask(search, asked), asked)
+        if requested is not None and replica.ring is not ring:
+            await _follow_all(search, _to_ask(search, requested), requested)
         if replica.ring is ring:
             break
     _put_off_unread(search)
@@ -403,7 +403,7 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
         )
 
 
-def _to_ask(search: Search, asked: Set[str]) -> list[str]:
+def _to_ask(search: Search, requested: Set[str]) -> list[str]:
     """Return the member names not yet asked: anchors, devices admitted by roots, then up to `MAX_NAMES`
     admitted by admins.
 
@@ -417,15 +417,15 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
     by_admins = [p for p in may if view.members[p.family].rank != RANK_ROOT]
     others = {ipns_name(person.sign): person for person in by_admins}
     known = [ipns_name(key) for key in (*view.anchors(), *(p.sign for p in may if p not in by_admins))]
-    room = max(0, MAX_NAMES - len(asked & others.keys()))
-    waiting = [name for name in others if name not in asked]
+    room = max(0, MAX_NAMES - len(requested & others.keys()))
+    waiting = [name for name in others if name not in requested]
     if left := waiting[room:]:
         by = sorted({label_and_id(ring, view.members[others[name].family].by) for name in left})
         search.run.notices.say(
             "names-left",
             f"{len(left)} devices that {' and '.join(by)} added were not searched for published versions: there are too many. If you do not know them, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade",
         )
-    return [*(name for name in dict.fromkeys(known) if name not in asked), *waiting[:room]]
+    return [*(name for name in dict.fromkeys(known) if name not in requested), *waiting[:room]]
 
 
 async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
@@ -434,7 +434,7 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
     An anchor may lead there by other names, a device's name may not: its holder could point it at another
     device's root.
     """
-    found: dict[str, CID] = {}
+    roots: dict[str, CID] = {}
     wrong: dict[str, FormatError] = {}
     at, anchors = {name: name for name in names}, _anchor_names(search.run)
     for _ in range(MAX_HOPS):
@@ -445,7 +445,7 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
             try:
                 leads = target(record)
                 if isinstance(leads, CID):
-                    found[name] = leads
+                    roots[name] = leads
                 elif name in anchors:
                     following[name] = leads
                 else:
@@ -461,7 +461,7 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
             f"{who} an invalid version as the newest; it was ignored",
             f"{name}: {first}",
         )
-    return found
+    return roots
 
 
 async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) -> None:
@@ -518,8 +518,8 @@ def _refuse(search: Search, root: CID, source: str, error: IpfsmemError) -> None
 
 def _tell_of_refused(search: Search) -> None:
     """Report unused roots, grouping those of one list with the same failure."""
-    told, search.refusals = search.refusals, []
-    for source, roots in told:
+    refusals, search.refusals = search.refusals, []
+    for source, roots in refusals:
         refused = {root: error for root, error in roots.items() if root not in search.heads}
         if not refused:
             continue

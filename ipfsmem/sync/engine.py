@@ -105,8 +105,8 @@ async def sync(
         _tell_of_removals(done.run, ring_before)
     await _settle(done.run)
     report = done.report
-    said = [*notices.said, *report.notices, *done.run.notices.said]
-    report.notices = list(dict.fromkeys(said))
+    messages = [*notices.said, *report.notices, *done.run.notices.said]
+    report.notices = list(dict.fromkeys(messages))
     _tell_of_missed(report, company)
     return report
 
@@ -171,16 +171,16 @@ async def _once(run: SyncContext, layout: Layout) -> _Done:
 
 def _unread_records(run: SyncContext) -> int:
     """Report and return the number of records and lists that exist but are unreadable."""
-    found = 0
+    unread = 0
     for provider in run.providers:
         for file in provider.unread() if isinstance(provider, Unreading) else ():
-            found += 1
+            unread += 1
             run.notices.say(
                 "record-unread",
                 f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. If a sync program still copies it or keeps it online only, let it download the file; otherwise sync the device that wrote it, which uploads it again",
                 provider=provider.name,
             )
-    return found + len(run.names.unread)
+    return unread + len(run.names.unread)
 
 
 def _tell_of_missed(report: SyncReport, company: Company) -> None:
@@ -236,8 +236,8 @@ async def _pull(run: SyncContext) -> Joined:
         if not run.providers:
             raise one.error()
         run.notices.say("not-opened", one.error().in_a_line(), provider=one.shown)
-    found = await discover(run)
-    admitted = admit(run, found)
+    discovered = await discover(run)
+    admitted = admit(run, discovered)
     joined = await join_found(run, admitted)
     _tell_of_move(run)
     return joined

@@ -57,10 +57,10 @@ class Fetcher:
 
         Raises ProviderError when a missing block may be at a provider that is down or cannot be opened.
         """
-        found, failure = await self.try_get(cids)
+        blocks, failure = await self.try_get(cids)
         if failure is not None:
             raise failure
-        return found
+        return blocks
 
     async def side_by_side(
         self, reads: Mapping[K, Fetch[T]], use: Callable[[K, T], IpfsmemError | None]
@@ -73,22 +73,24 @@ class Fetcher:
         before = len(self.fetched)
         done: dict[K, T] = {}
         failed: dict[K, IpfsmemError] = {}
-        asked: dict[K, set[CID]] = {key: set() for key in reads}
+        requested: dict[K, set[CID]] = {key: set() for key in reads}
         answers: dict[K, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
         while answers:
             wanted: dict[K, list[CID]] = {}
             for key, blocks in answers.items():
                 try:
                     wanted[key] = next(reads[key]) if blocks is None else reads[key].send(blocks)
-                    asked[key].update(wanted[key])
+                    requested[key].update(wanted[key])
                 except StopIteration as end:
                     done[key] = end.value
                 except IpfsmemError as error:
                     failed[key] = error
-            found, down = await self.try_get(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
+            received, down = await self.try_get(
+                dict.fromkeys(cid for cids in wanted.values() for cid in cids)
+            )
             answers = {}
             for key, cids in wanted.items():
-                got = {cid: found[cid] for cid in cids if cid in found}
+                got = {cid: received[cid] for cid in cids if cid in received}
                 if down is not None and len(got) < len(cids):
                     failed[key] = down
                 else:
@@ -96,7 +98,7 @@ class Fetcher:
         for key in reads:
             if key in done and (refused := use(key, done[key])) is not None:
                 failed[key] = refused
-        good = {cid for key, cids in asked.items() if key not in failed for cid in cids}
+        good = {cid for key, cids in requested.items() if key not in failed for cid in cids}
         for cid in list(self.fetched)[before:]:
             if cid not in good:
                 del self.fetched[cid]
@@ -105,7 +107,7 @@ class Fetcher:
     async def try_get(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
         """Return the available blocks, verified, and why the others could not be requested everywhere (None:
         they were)."""
-        found: dict[CID, bytes] = {}
+        blocks: dict[CID, bytes] = {}
         missing: list[CID] = []
         wanted = list(cids)
         here = read_blocks(self._db, {cid.digest for cid in wanted if cid not in self.fetched})
@@ -116,13 +118,13 @@ class Fetcher:
             if data is None:
                 missing.append(cid)
             else:
-                found[cid] = data
+                blocks[cid] = data
         for start in range(0, len(missing), min(BATCH, MAX_BATCH)):
             more, problem = await self._fetch(missing[start : start + BATCH])
-            found |= more
+            blocks |= more
             if problem is not None:
-                return found, problem
-        return found, None
+                return blocks, problem
+        return blocks, None
 
     async def get_tree(self, root: CID, replica: Replica) -> None:
         """Fetch and keep a whole tree in one answer, if a provider supports it: for a device that has nothing yet.
@@ -177,10 +179,10 @@ class Fetcher:
 
         The error of one that is down or cannot be opened matters only if something is missing in the end.
         """
-        found: dict[CID, bytes] = {}
+        blocks: dict[CID, bytes] = {}
         failure: ProviderError | None = self._not_opened[0].error() if self._not_opened else None
         for provider in self._providers:
-            left = [cid for cid in wanted if cid not in found]
+            left = [cid for cid in wanted if cid not in blocks]
             if not left or not provider.capabilities.blocks:
                 continue
             try:
@@ -189,8 +191,8 @@ class Fetcher:
                 failure, answer = error, error.blocks
             for cid, data in answer.items():
                 if self._take(provider, cid, data):
-                    found[cid] = data
-        return found, failure if len(found) < len(wanted) else None
+                    blocks[cid] = data
+        return blocks, failure if len(blocks) < len(wanted) else None
 
     def forget_since(self, count: int) -> None:
         """Drop the blocks fetched since there were `count`: they belong to a refused head."""

@@ -20,7 +20,7 @@ from ipfsmem.device.tables import meta
 
 def learn_moves(replica: Replica, entries: Iterable[str]) -> None:
     """Find forwarding records in these entries, changed by a join (inside a transaction)."""
-    found: Move | None = None
+    newest: Move | None = None
     for name in entries:
         segment = segment_name(name)
         if segment is None or segment.scope:
@@ -32,9 +32,9 @@ def learn_moves(replica: Replica, entries: Iterable[str]) -> None:
             for event in segment_events(text):
                 move = read_move(event)
                 if move is not None and move.by == segment.dev:
-                    found = newer_move(found, move)
-    if found is not None:
-        note(replica, found)
+                    newest = newer_move(newest, move)
+    if newest is not None:
+        note(replica, newest)
 
 
 def note(replica: Replica, move: Move) -> None:

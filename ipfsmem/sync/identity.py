@@ -67,15 +67,15 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
     drawn = pairs_drawn(replica, [(pair.n, pair.r) for pair in pairs_of_heads if pair is not None])
     vault = replica.vault_tag
     assert vault is not None
-    found: list[tuple[int, str, Head]] = []
+    candidates: list[tuple[int, str, Head]] = []
     for head in heads:
-        seen = head.commit.commit.ctx.get(device.id)
+        counter = head.commit.commit.ctx.get(device.id)
         # Without a key of this id in the ring, its signature has not been checked yet.
-        if seen is not None and device.id in head.lacking:
-            seen = seen if verify_seen(device.sign_public, vault, device.id, seen) else None
-        if seen is not None and not drew_pair(drawn, seen.n, seen.r):
-            found.append((seen.n, seen.r, head))
-    return max(found, key=lambda item: item[:2])[2] if found else None
+        if counter is not None and device.id in head.lacking:
+            counter = counter if verify_seen(device.sign_public, vault, device.id, counter) else None
+        if counter is not None and not drew_pair(drawn, counter.n, counter.r):
+            candidates.append((counter.n, counter.r, head))
+    return max(candidates, key=lambda item: item[:2])[2] if candidates else None
 
 
 def take_new_id(replica: Replica, notices: Notices) -> Device:
@@ -118,14 +118,17 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
     moves = values_to_move(entries, old, common, lambda name: {})
     stepped = step_back(State(frame.ctx, entries), old, common, moves, replica.device.id)
     lines: list[Line] = []
-    for held in moves.segments:
+    for moved_value in moves.segments:
         published_values = {
             dot: value
-            for dot, value in before.get(held.entry, {}).items()
+            for dot, value in before.get(moved_value.entry, {}).items()
             if dot[:16] == old and int(dot[17:]) <= common
         }
-        lines += _lines_left(replica, held, published_values)
-        stepped.entries[held.entry] = {**stepped.entries.get(held.entry, {}), **published_values}
+        lines += _lines_left(replica, moved_value, published_values)
+        stepped.entries[moved_value.entry] = {
+            **stepped.entries.get(moved_value.entry, {}),
+            **published_values,
+        }
     seen = {device: pair for device, pair in frame.seen.items() if device != old or common}
     store.apply(
         {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},
@@ -161,7 +164,9 @@ def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> M
 
     frame = store.frame
     moves = values_to_move(entries, old, 0, there)
-    lines = [line for held in moves.segments for line in _lines_left(replica, held, there(held.entry))]
+    lines = [
+        line for segment in moves.segments for line in _lines_left(replica, segment, there(segment.entry))
+    ]
     stepped = step_back(State(frame.ctx, entries), old, 0, moves, replica.device.id)
     seen = {device: pair for device, pair in frame.seen.items() if device != old}
     store.apply(
@@ -172,12 +177,12 @@ def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> M
     return MovedValues(lines, [*changes, *same], entries)
 
 
-def _lines_left(replica: Replica, held: ValueToMove, there: Entry) -> list[Line]:
-    mine = replica.store.body(held.entry, held.value) or b""
+def _lines_left(replica: Replica, segment: ValueToMove, there: Entry) -> list[Line]:
+    mine = replica.store.body(segment.entry, segment.value) or b""
     theirs: list[bytes] = []
     for value in there.values():
-        theirs += segment_lines(replica.store.body(held.entry, value) or b"")
-    scope = parse_entry(held.entry).scope
+        theirs += segment_lines(replica.store.body(segment.entry, value) or b"")
+    scope = parse_entry(segment.entry).scope
     return [(scope, line) for line in lines_to_move(segment_lines(mine), theirs)]
 
 
@@ -223,14 +228,14 @@ class AdoptionResult(msgspec.Struct, frozen=True):
     """The result of `adopt_head` or `adopt_orphans`.
 
     `left`: changes of the head still to be joined. `lines`: timeline lines to append after that, each with
-    its scope. For the report: `before`, the old entries that were written; `beside`, keys of texts moved for
+    its scope. For the report: `before`, the old entries that were written; `new_keys`, keys of texts moved for
     want of room; `lost`, entries with a text that is on no device that can be asked.
     """
 
     left: list[EntryDifference]
     lines: list[Line]
     before: dict[str, Entry]
-    beside: list[str]
+    new_keys: list[str]
     lost: list[str]
 
 
@@ -314,18 +319,18 @@ def adopt(
     frame = store.frame
     before, others = State(frame.ctx, mine), State(ctx, theirs)
     after, others, crowded = adopt_fork(before, others, devices, replica.device.id, replica.is_mine)
-    taken = {
+    adopted = {
         name: sign_entry(replica, name, after.entries.get(name, {}))
         for name in mine
         if after.entries.get(name, {}) != mine[name]
     }
-    if taken or segments:
-        note_others(replica, taken)
-        store.apply(taken | segments, StateHeader(after.ctx, frame.seen, frame.hlc))
-    beside, without, untouched = _write_under_own_keys(replica, crowded)
+    if adopted or segments:
+        note_others(replica, adopted)
+        store.apply(adopted | segments, StateHeader(after.ctx, frame.seen, frame.hlc))
+    new_keys, without, untouched = _write_under_own_keys(replica, crowded)
     left += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
-    was = {**untouched, **{name: mine[name] for name in taken}}
-    return AdoptionResult(left, lines, was, beside, sorted({*lost, *without}))
+    was = {**untouched, **{name: mine[name] for name in adopted}}
+    return AdoptionResult(left, lines, was, new_keys, sorted({*lost, *without}))
 
 
 def _write_under_own_keys(
@@ -337,7 +342,7 @@ def _write_under_own_keys(
     and the written entries as they were.
     """
     writing = Writing(replica)
-    beside: list[str] = []
+    new_keys: list[str] = []
     without: list[str] = []
     before: dict[str, Entry] = {}
     for name, values in crowded.items():
@@ -356,9 +361,9 @@ def _write_under_own_keys(
                 except (NotFoundError, LimitError):  # the scope was forgotten, or is full too
                     without.append(name)
                     continue
-            beside.append(key)
+            new_keys.append(key)
     writing.commit()
-    return sorted(set(beside)), without, before
+    return sorted(set(new_keys)), without, before
 
 
 def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:
@@ -370,13 +375,13 @@ def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tup
     if mine.keys() == theirs.keys() and all(same_identity(mine[dot], theirs[dot]) for dot in mine):
         return mine, [], True
     values = [(dot, value) for entry in (mine, theirs) for dot, value in entry.items()]
-    found = [replica.store.body(name, value) for _, value in values]
-    whole = None not in found
+    texts = [replica.store.body(name, value) for _, value in values]
+    whole = None not in texts
     staying: Entry = {}
     if mine and theirs and whole:
         dot, value = max(values, key=lambda item: (int(item[0][17:]), item[1].body or ""))
         staying = {dot: value}
-    lines = [line for text in found if text is not None for line in segment_lines(text)]
+    lines = [line for text in texts if text is not None for line in segment_lines(text)]
     return staying, list(dict.fromkeys(lines)), whole
 
 
@@ -388,10 +393,10 @@ def append_new_lines(replica: Replica, lines: list[Line]) -> list[Line]:
     by_scope: dict[str, list[bytes]] = {}
     for scope, line in lines:
         by_scope.setdefault(scope, []).append(line)
-    held = replica.store.segments_of(by_scope)
+    segments = replica.store.segments_of(by_scope)
     for scope, new in by_scope.items():
         days = {day_of(event["ts"]) for event in parse_lines(b"\n".join(new) + b"\n")}
-        for segment, entry in held.get(scope, ()):
+        for segment, entry in segments.get(scope, ()):
             if segment.day in days:
                 for value in entry.values():
                     body = replica.store.body(segment.entry, value) or b""

@@ -31,7 +31,7 @@ def free_interval(providers: Sequence[Provider], devices: int) -> SyncInterval:
     """Return the shortest interval that is free for `devices` devices; else that costs little, else the longest."""
     priced = [provider for provider in providers if isinstance(provider, Metered)]
     metered = [provider for provider in priced if provider.idle_cost(_MONTH)]  # one a second
-    found = [
+    intervals = [
         SyncInterval(
             seconds=seconds,
             cost=sum(provider.idle_cost(devices * _MONTH / seconds) for provider in metered),
@@ -40,6 +40,6 @@ def free_interval(providers: Sequence[Provider], devices: int) -> SyncInterval:
         )
         for seconds in INTERVALS
     ]
-    free = (one for one in found if not one.cost)
-    little = (one for one in found if one.cost <= _LITTLE)
-    return next(free, None) or next(little, found[-1])
+    free = (one for one in intervals if not one.cost)
+    little = (one for one in intervals if one.cost <= _LITTLE)
+    return next(free, None) or next(little, intervals[-1])

@@ -87,9 +87,9 @@ def _checked(
             theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.lacking}
         check_covered(counts, name, theirs, where)
         for dot, value in theirs.items():
-            held = mine.get(dot)
+            own_value = mine.get(dot)
             # Another signature is not part of the identity, but an invalid one must not be joined either.
-            if held is not None and held.s == value.s and same_identity(held, value):
+            if own_value is not None and own_value.s == value.s and same_identity(own_value, value):
                 continue
             unseen.append((name, dot, value))
         changes.append(EntryDifference(name, mine, theirs))
@@ -213,10 +213,10 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
         note_others(replica, joined)
         keep_own(replica, before, joined)
         store.apply(joined, frame)
-    lacking = sum(digest not in here for digest in bodies)
-    if lacking or not here.issuperset(bases):
+    missing = sum(digest not in here for digest in bodies)
+    if missing or not here.issuperset(bases):
         replica.db.set_meta(meta.LACKING, b"1")
-    return JoinedHead(before, joined, lacking, sum(outcome.crowded.values()), crowded)
+    return JoinedHead(before, joined, missing, sum(outcome.crowded.values()), crowded)
 
 
 def _words_of_crowded(crowded: dict[str, int]) -> str:

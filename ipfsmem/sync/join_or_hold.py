@@ -201,8 +201,8 @@ def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
     db, now = work.run.replica.db.connection, work.run.replica.world.now()
     if heads.get(db, str(head.root)) is not None:
         return False
-    seen = now if made is None else min(made, now)
-    heads.put(db, HeadRow(str(head.root), commit.dev, commit.c, head.commit.digest, seen), commit.prev)
+    first_seen = now if made is None else min(made, now)
+    heads.put(db, HeadRow(str(head.root), commit.dev, commit.c, head.commit.digest, first_seen), commit.prev)
     return True
 
 
@@ -224,18 +224,18 @@ def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) 
     Inside the transaction of the join. `by`: the device that published the head.
     """
     lost = count_deleted(work.run.replica, changes)
-    found = find_mass_delete(work.run.replica, lost, by) if lost else None
-    if found is None:
+    deletes = find_mass_delete(work.run.replica, lost, by) if lost else None
+    if deletes is None:
         return
-    add_hold(work.run.replica, found)
-    ring, first, *last = work.run.replica.ring, *found.roots
+    add_hold(work.run.replica, deletes)
+    ring, first, *last = work.run.replica.ring, *deletes.roots
     stay = f"The version before that, {first}, " + (
         f"and the one before the last part of the delete, {last[0]}, are kept" if last else "is kept"
     )
     work.run.notices.say(
         "mass-delete",
-        f"{found.gone} texts and parts of the timeline were deleted elsewhere within a day, more than a tenth of the texts of "
-        f"{named([label_of(ring, family) for family in found.of])}. The delete came with versions of "
-        f"{named([label_of(ring, device) for device in found.by])}. {stay} until you confirm the delete: "
-        f"{'; '.join(f'ipfsmem vault compact --drop-guarded {root}' for root in found.roots)}",
+        f"{deletes.gone} texts and parts of the timeline were deleted elsewhere within a day, more than a tenth of the texts of "
+        f"{named([label_of(ring, family) for family in deletes.of])}. The delete came with versions of "
+        f"{named([label_of(ring, device) for device in deletes.by])}. {stay} until you confirm the delete: "
+        f"{'; '.join(f'ipfsmem vault compact --drop-guarded {root}' for root in deletes.roots)}",
     )

@@ -155,21 +155,21 @@ async def _discover_older(work: JoinWork) -> list[Head]:
         refused=frozenset(work.refused),
         known_elsewhere=work.known_elsewhere,
     )
-    work.found = found = await discover_older(work.run, so_far)
-    work.heads, work.refused = dict(found.heads), set(found.refused)
-    work.known_elsewhere = found.known_elsewhere
+    work.found = older = await discover_older(work.run, so_far)
+    work.heads, work.refused = dict(older.heads), set(older.refused)
+    work.known_elsewhere = older.known_elsewhere
     return [head for root, head in work.heads.items() if root not in before]
 
 
 def _take_over_orphans(work: JoinWork) -> None:
     """Adopt the texts of devices that no longer have a key in the ring."""
     with work.run.replica.transaction():
-        found = orphans(work.run.replica)
-        if found:
-            adopted = adopt_orphans(work.run.replica, found, unsure=work.unsure_of_bodies)
+        orphan_ids = orphans(work.run.replica)
+        if orphan_ids:
+            adopted = adopt_orphans(work.run.replica, orphan_ids, unsure=work.unsure_of_bodies)
             work.run.notices.say(
                 "orphan",
-                f"{work.called(found)} is no longer a member: its texts are now those of this device",
+                f"{work.called(orphan_ids)} is no longer a member: its texts are now those of this device",
             )
             now = {name: work.run.replica.store.entry(name) for name in adopted.before}
             work.kinds = combine_kinds(work.kinds, kinds_between(adopted.before, now))
@@ -205,12 +205,12 @@ def _tell_of_copies(work: JoinWork) -> None:
             f"device {', '.join(devices)} wrote different texts under the same numbers: head {roots[0]}{more} "
             "came second, is held back",
         )
-    for kind, found in work.adopted.items():
-        if beside := [key for adopted in found for key in adopted.beside]:
+    for kind, results in work.adopted.items():
+        if new_keys := [key for adopted in results for key in adopted.new_keys]:
             work.run.notices.say(
-                kind, f"too many texts under one key: those over the limit are now {named(beside)}"
+                kind, f"too many texts under one key: those over the limit are now {named(new_keys)}"
             )
-        if lost := [name for adopted in found for name in adopted.lost]:
+        if lost := [name for adopted in results for name in adopted.lost]:
             work.run.notices.say(
                 kind,
                 "left out, as no device or provider that answered has them or they had no place: "
@@ -348,24 +348,24 @@ async def _ask_for(work: JoinWork, missing: list[bytes]) -> tuple[int, ProviderE
     """Request objects by SHA-256; return the number received, and why the others could not be requested everywhere."""
     db, now = work.run.replica.db, work.run.replica.world.now()
     stored = db.get_meta(meta.ASKED_FOR)
-    asked = read_json(stored, type=_Asked) if stored else _Asked()
-    everything = len(missing) <= ASK_AT_ONCE or passed(asked.at, now, DAY_MS)
-    start = next((i for i, digest in enumerate(missing) if digest.hex() > asked.last), 0)
+    progress = read_json(stored, type=_Asked) if stored else _Asked()
+    everything = len(missing) <= ASK_AT_ONCE or passed(progress.at, now, DAY_MS)
+    start = next((i for i, digest in enumerate(missing) if digest.hex() > progress.last), 0)
     ordered = [raw_cid(digest) for digest in (*missing[start:], *missing[:start])]
     came, down = 0, None  # an outage stops requests; the next sync continues after it
     for at in range(0, len(ordered), ASK_AT_ONCE):
         part = ordered[at : at + ASK_AT_ONCE]
-        found, failure = await work.run.fetcher.try_get(part)
+        blocks, failure = await work.run.fetcher.try_get(part)
         down = down or failure
-        came += len(found)
-        asked.last = part[-1].digest.hex()
-        if not found and (failure is not None or not everything):
+        came += len(blocks)
+        progress.last = part[-1].digest.hex()
+        if not blocks and (failure is not None or not everything):
             break
     if everything and down is None:
-        asked.at = now
+        progress.at = now
     if len(missing) > ASK_AT_ONCE:
         with work.run.replica.transaction():
-            db.set_meta(meta.ASKED_FOR, msgspec.json.encode(asked))
+            db.set_meta(meta.ASKED_FOR, msgspec.json.encode(progress))
     return came, down
 
 
@@ -376,18 +376,18 @@ def _let_go_of_forgotten(replica: Replica) -> bool:
     A local forget does the same at once (`memories/`). All local data is checked, not only what a join changed,
     so leftovers of an earlier version are removed too.
     """
-    store, found = replica.store, False
+    store, any_forgotten = replica.store, False
     for scope in scopes_with_sessions_here(replica):
         if scope_forgotten(store, scope):
             forget_sessions_here(replica, scope)
-            found = True
+            any_forgotten = True
     for scope, keys in spoken_of(replica).items():
         if scope_forgotten(store, scope):
             forget_in_dreams(replica, scope)
-            found = True
+            any_forgotten = True
             continue
         for key in keys:
             if any(value.kind == FORGOTTEN for value in store.entry(memory_entry(key, scope)).values()):
                 forget_in_dreams(replica, scope, key)
-                found = True
-    return found
+                any_forgotten = True
+    return any_forgotten

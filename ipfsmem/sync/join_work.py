@@ -61,22 +61,22 @@ class JoinWork:
 
     def joined(self) -> Joined:
         """Return the result for the next step."""
-        found, run = self.found, self.run
-        outages, before = found.outages, set[CID]()
-        if outages.roots or found.unread:
+        discovered, run = self.found, self.run
+        outages, before = discovered.outages, set[CID]()
+        if outages.roots or discovered.unread:
             before = joined_before(run.replica)
-            outages = outages.after({}, {*found.opened, *found.headless, *before})
+            outages = outages.after({}, {*discovered.opened, *discovered.headless, *before})
         unread_lists = {name for name in outages.unread_lists if not run.names.tells_of_all(name)}
         # For a new device, a provider that only knows names stores nothing of this vault.
         keeping = {
-            p.name for p in run.providers if not found.fresh or p.capabilities.put or p.capabilities.pin
+            p.name for p in run.providers if not discovered.fresh or p.capabilities.put or p.capabilities.pin
         }
         return Joined(
             found=self.found,
             heads=self.heads,
             damaged=self.damaged,
             refused=frozenset(self.refused),
-            lost=found.unread - before,
+            lost=discovered.unread - before,
             outages=outages,
             silent=frozenset(keeping & {*outages.silent, *run.names.silent, *unread_lists}),
             kinds=self.kinds,

@@ -193,8 +193,8 @@ def _damaged_parts(replica: Replica) -> list[tuple[str, bytes]]:
 async def _repair_part(replica: Replica, fetcher: Fetcher, prefix: str, digest: bytes) -> None:
     file = replica.store.file_of_node(prefix)
     if file is not None:
-        found, _ = await fetcher.try_get([raw_cid(file)])
-        if any(_put_back(replica, prefix, digest, stored) for stored in found.values()):
+        blocks, _ = await fetcher.try_get([raw_cid(file)])
+        if any(_put_back(replica, prefix, digest, stored) for stored in blocks.values()):
             return
     root = replica.db.get_meta(meta.ROOT)
     if root is None:
@@ -218,8 +218,8 @@ def _file_in(reader: Reader, root: CID, prefix: str, extension: str) -> Fetch[by
     if state is None:
         raise DamagedError(f"version {root} holds no state")
     path = (*prefix[:-1], f"{prefix[-1:] or 'top'}{extension}")
-    found = yield from reader.resolve(state, path)
-    return (yield from reader.read_file(found.cid, max_bytes=MAX_NODE))
+    entry = yield from reader.resolve(state, path)
+    return (yield from reader.read_file(entry.cid, max_bytes=MAX_NODE))
 
 
 def _put_back(replica: Replica, prefix: str, digest: bytes, stored: bytes) -> bool:

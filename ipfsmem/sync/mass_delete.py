@@ -114,8 +114,8 @@ def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> Mass
     together: Counter[str] = Counter()
     for part in parts:
         together.update(part.lost)
-    found = tally_mass_delete(together, lambda: count_standing(replica))
-    losers = found[1].keys() if found is not None else frozenset[str]()
+    tally = tally_mass_delete(together, lambda: count_standing(replica))
+    losers = tally[1].keys() if tally is not None else frozenset[str]()
     went = [part for part in parts if any(not losers.isdisjoint(authors.split()) for authors in part.lost)]
     left = []
     for part in parts:
@@ -125,9 +125,9 @@ def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> Mass
         if rest:
             left.append(msgspec.structs.replace(part, lost=rest))
     db.set_meta(meta.GONE_LATELY, msgspec.json.encode(left))
-    if found is None:
+    if tally is None:
         return None
-    gone, told_of = found
+    gone, told_of = tally
     merged: Counter[str] = Counter()
     for one, number in told_of.items():
         merged[one.removesuffix(_PIECES)] += number
@@ -171,13 +171,13 @@ def count_standing(replica: Replica) -> dict[str, int]:
     """Return the number of local texts and segments by known author, with their sort as a suffix."""
     family = _families(replica)
     over = authors.everyone(replica.db.connection)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, text in replica.store.texts():
         if _WISH not in text:
             earlier = over.get(_entry_mark(replica, name)) if over else None
             who = _authors(text, family).union(earlier or ())
-            found.update(one + _sort(name) for one in who)
-    return found
+            counts.update(one + _sort(name) for one in who)
+    return counts
 
 
 def roots_before_deletes(replica: Replica) -> set[str]:

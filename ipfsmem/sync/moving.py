@@ -58,7 +58,7 @@ async def move_roots(
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []
-    lacking: list[str] = []
+    missing: list[str] = []
     down, ask = "", True
     for done, root in enumerate(live):
         run.progress(f"moving to {target.name}", done, len(live))
@@ -71,14 +71,14 @@ async def move_roots(
             complete, down = False, str(error)
             ask = error.permanent or run.fetcher.blocks > came  # else each would be waited for again
         if not complete:
-            lacking.append(str(root))
+            missing.append(str(root))
             continue
         placed.append(await upload_to(run, joined, target, root))
     await publish_holds(run)
     checked = await _check(run, target, placed, newest)
     await check_anchor_pins(run, target)
     return Moved(
-        [str(root) for root in placed], lacking, run.sending.blocks, run.sending.bytes, checked, down
+        [str(root) for root in placed], missing, run.sending.blocks, run.sending.bytes, checked, down
     )
 
 
@@ -97,10 +97,10 @@ async def _complete(run: SyncContext, root: CID, *, ask: bool) -> bool:
         if missing and not ask:
             return False
         if missing:
-            found, down = await run.fetcher.try_get(missing)
+            blocks, down = await run.fetcher.try_get(missing)
             if down is not None:
                 raise down
-            if len(found) < len(missing):
+            if len(blocks) < len(missing):
                 return False
             with run.replica.transaction():
                 run.fetcher.keep()
@@ -117,11 +117,11 @@ async def _complete(run: SyncContext, root: CID, *, ask: bool) -> bool:
 
 async def _guarded_anywhere(run: SyncContext) -> set[str]:
     """Return the roots guarded by this device or at a provider that answers: these move too."""
-    found = set(guarded(run.replica.db))
+    roots = set(guarded(run.replica.db))
     for provider in run.providers:
         with contextlib.suppress(ProviderError):
-            found |= (await holds_at(run, provider)).keys()
-    return found
+            roots |= (await holds_at(run, provider)).keys()
+    return roots
 
 
 async def _check(run: SyncContext, target: Provider, roots: list[CID], newest: CID | None) -> int:
@@ -135,9 +135,9 @@ async def _check(run: SyncContext, target: Provider, roots: list[CID], newest: C
     checked = 0
     if target.capabilities.has:
         await _send_what_lacks(run, target, roots, await _not_there(run, target, wanted))
-        lacking = await _not_there(run, target, wanted)
-        if lacking:
-            raise _lacking(target, lacking[0])
+        missing = await _not_there(run, target, wanted)
+        if missing:
+            raise _lacking(target, missing[0])
         checked = len(wanted)
     raw = raw_reader(target)
     if raw is not None and newest is not None and newest in roots and _keeps_tree(run, target, newest):
@@ -146,16 +146,16 @@ async def _check(run: SyncContext, target: Provider, roots: list[CID], newest: C
         for start in range(0, len(read), _READ_AT_ONCE):
             part = read[start : start + _READ_AT_ONCE]
             run.progress(f"reading {target.name}", start, len(read))
-            found = await raw.read_stored(part)
+            blocks = await raw.read_stored(part)
             for cid in part:
-                if cid not in found:
+                if cid not in blocks:
                     raise _lacking(target, cid)
         return max(checked, len(read))
     if checked:
         return checked
-    found = await target.get_blocks(roots) if target.capabilities.blocks else dict.fromkeys(roots, b"")
+    blocks = await target.get_blocks(roots) if target.capabilities.blocks else dict.fromkeys(roots, b"")
     for root in roots:
-        if root not in found:
+        if root not in blocks:
             raise ProviderRefused(
                 f"{target.name} does not serve version {root} yet", hint="Run the move again later."
             )

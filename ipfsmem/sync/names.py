@@ -156,22 +156,22 @@ class Names:
                 failed_at = failed_at or channel.name
                 continue
             self._there[channel.name, name] = encoded
-            found = self._verified(name, encoded, channel.name)
-            if encoded is not None and found is None:
+            record = self._verified(name, encoded, channel.name)
+            if encoded is not None and record is None:
                 self.unread.add(name)
-            if known is not None and (found is None or record_order(found) < record_order(known)):
+            if known is not None and (record is None or record_order(record) < record_order(known)):
                 self.behind.add(channel.name)
-            if found and (best is None or record_order(found) > record_order(best)):
-                best = found
+            if record and (best is None or record_order(record) > record_order(best)):
+                best = record
         if failures:
             if len(failures) == len(self._channels):
                 if self._fresh or not self._there:
                     raise failures[0]
                 self.unread.add(name)
-                said = f"a name could not be read, so newer texts may be missing: {failures[0]}; the next sync tries again"
+                message = f"a name could not be read, so newer texts may be missing: {failures[0]}; the next sync tries again"
             else:
-                said = f"a name could not be read everywhere: {failures[0]}. Versions named only there come with a later sync"
-            self._notices.say("channel-down", said, provider=failed_at)
+                message = f"a name could not be read everywhere: {failures[0]}. Versions named only there come with a later sync"
+            self._notices.say("channel-down", message, provider=failed_at)
         if best is not None:
             self._records[name] = best.encoded
             if best.has_expired(self._replica.world.now() * 1_000_000):
@@ -184,14 +184,14 @@ class Names:
 
     async def read_all(self, names: Sequence[str]) -> list[IpnsRecord | None]:
         """`read` several names concurrently: latencies may be high."""
-        found: list[IpnsRecord | None] = []
+        records: list[IpnsRecord | None] = []
         for start in range(0, len(names), _AT_ONCE):
             reads = map(self.read, names[start : start + _AT_ONCE])
             for answer in await asyncio.gather(*reads, return_exceptions=True):
                 if isinstance(answer, BaseException):
                     raise answer
-                found.append(answer)
-        return found
+                records.append(answer)
+        return records
 
     async def _ask(self, channel: Provider, name: str) -> bytes | ProviderError | None:
         try:
@@ -239,8 +239,8 @@ class Names:
 
     def offer(self, name: str, encoded: bytes) -> None:
         """Store a record found elsewhere than at a channel, if valid and greater than the known one."""
-        best, found = self.known(name), self._verified(name, encoded)
-        if found is not None and (best is None or record_order(found) > record_order(best)):
+        best, offered = self.known(name), self._verified(name, encoded)
+        if offered is not None and (best is None or record_order(offered) > record_order(best)):
             self._records[name] = encoded
 
     def sign(self, seed: bytes, public: bytes, value: str, life_ms: int, *, instead: bool = False) -> str:
@@ -283,18 +283,18 @@ class Names:
         await side_by_side(self.put_at(channel, wanted) for channel in channels)
         for name in wanted:
             record = self.known(name)
-            put = record.encoded if record is not None else b""
+            encoded = record.encoded if record is not None else b""
             failures = [
                 (c.name, error)
                 for c in channels
-                if (error := self._failed.get((c.name, name, put))) is not None
+                if (error := self._failed.get((c.name, name, encoded))) is not None
             ]
             if failures:
                 channel, failure = failures[0]
-                if not any(self._there.get((c.name, name)) == put for c in self._channels):
+                if not any(self._there.get((c.name, name)) == encoded for c in self._channels):
                     raise failure
-                said = f"a name could not be published everywhere: {failure}"
-                self._notices.say("channel-down", said, provider=channel)
+                message = f"a name could not be published everywhere: {failure}"
+                self._notices.say("channel-down", message, provider=channel)
         self._remember()
 
     async def put_for_others(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
@@ -309,13 +309,13 @@ class Names:
         self._remember()
 
     async def _put_for_others(self, channel: Provider, names: Sequence[str]) -> None:
-        asked = [name for name in names if (channel.name, name) in self._there]
+        known_here = [name for name in names if (channel.name, name) in self._there]
         try:
-            lacking = await self._lacking(channel, asked)
+            missing = await self._lacking(channel, known_here)
         except ProviderError:
             return
-        for name in asked:
-            if name not in lacking and await self._put(name, channel) is not None:
+        for name in known_here:
+            if name not in missing and await self._put(name, channel) is not None:
                 return
 
     async def _lacking(self, channel: Provider, names: Sequence[str]) -> set[str]:
@@ -345,13 +345,13 @@ class Names:
         record = self.known(name)
         if record is None or not self._is_due(channel, name, record):
             return None
-        put = (channel.name, name, record.encoded)
-        if (failed := self._failed.get(put)) is not None:
+        attempt = (channel.name, name, record.encoded)
+        if (failed := self._failed.get(attempt)) is not None:
             return failed
         try:
             await channel.put_name(name, record.encoded)
         except ProviderError as error:
-            self._failed[put] = error
+            self._failed[attempt] = error
             return error
         self._there[channel.name, name] = record.encoded
         self._note(channel, name)
@@ -384,15 +384,15 @@ class Names:
 
     def roots(self) -> set[CID]:
         """Return every root that a known record points at: never unpin these."""
-        found: set[CID] = set()
+        targets: set[CID] = set()
         for name in self._records:
             record = self.known(name)
             if record is not None:
                 with contextlib.suppress(FormatError):
                     leads = target(record)
                     if isinstance(leads, CID):
-                        found.add(leads)
-        return found
+                        targets.add(leads)
+        return targets
 
     def keep(self) -> None:
         """Store all records (inside a transaction)."""

@@ -233,14 +233,14 @@ class Checker:
         """Check the blocks of older roots kept there that the newest lacks, if local and so resendable; not
         those of `but`."""
         db = self._replica.db
-        beside: dict[CID, None] = {}
+        older_only: dict[CID, None] = {}
         with no_collection():
             for root in roots:
-                beside.update((cid, None) for cid in new_blocks(db, root, [self._root]))
+                older_only.update((cid, None) for cid in new_blocks(db, root, [self._root]))
         for cid in but:
-            beside.pop(cid, None)
-        here = blocks_here(db, [cid.digest for cid in beside])
-        self.older = [cid for cid in beside if cid.digest in here]
+            older_only.pop(cid, None)
+        here = blocks_here(db, [cid.digest for cid in older_only])
+        self.older = [cid for cid in older_only if cid.digest in here]
         await self._ask(self.older)
         self._notes.total = max(self._notes.total, self.seen)
 
@@ -318,11 +318,11 @@ class Checker:
             for start in range(0, len(level), _BATCH):
                 part = level[start : start + _BATCH]
                 self._progress(f"reading {self._provider.name}", len(seen) - len(level) + start, len(seen))
-                asked = [cid for cid in part if cid not in self._present]
-                found = await self._stored(asked)
-                self._note([cid for cid in asked if cid not in found], found)
+                unknown = [cid for cid in part if cid not in self._present]
+                blocks = await self._stored(unknown)
+                self._note([cid for cid in unknown if cid not in blocks], blocks)
                 for cid in part:
-                    data = found.get(cid) or self._replica.db.block(cid.digest)
+                    data = blocks.get(cid) or self._replica.db.block(cid.digest)
                     if data is not None and cid.codec == DAG_PB:
                         below.update((link.cid, None) for link in decode_node(data).links)
             level = [cid for cid in below if cid not in seen]
@@ -421,13 +421,13 @@ class Checker:
         for start in range(0, len(wanted), _BATCH):
             part = wanted[start : start + _BATCH]
             self._progress(f"reading {self._provider.name}", start, len(wanted))
-            found = await self._stored(part)
-            self._note([cid for cid in part if cid not in found], found)
+            blocks = await self._stored(part)
+            self._note([cid for cid in part if cid not in blocks], blocks)
 
     async def _stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         assert self._raw is not None
-        found = await self._raw.read_stored(cids)
-        return {cid: data for cid, data in found.items() if _is_sound(cid, data)}
+        blocks = await self._raw.read_stored(cids)
+        return {cid: data for cid, data in blocks.items() if _is_sound(cid, data)}
 
     def _note(self, absent: Iterable[CID], present: Iterable[CID]) -> None:
         self._present.update(present)
@@ -466,8 +466,8 @@ def note_missing(notes: CopyNotes, missing: Collection[CID], now: int) -> None:
 
 def describe_copy(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
     """Describe what is known of a provider's copy. Local."""
-    found = _describe_copy(replica, provider, read, sent)
-    return msgspec.structs.replace(found, paused_until=kept_pauses(replica).get(provider.name))
+    description = _describe_copy(replica, provider, read, sent)
+    return msgspec.structs.replace(description, paused_until=kept_pauses(replica).get(provider.name))
 
 
 def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -> Presence:

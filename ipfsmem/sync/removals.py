@@ -50,7 +50,7 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
         elif isinstance(body, Member) and body.heir_of is None:
             rank = (id_of_hex(body.by) in roots, body.since, body.label)
             labels[body.id] = max(rank, labels.get(body.id, rank))
-    found = [
+    unordered = [
         Removal(
             one,
             labels[one][2] if one in labels else "",
@@ -66,7 +66,7 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
         """Tell whether only its removers admitted it: any number of these could be listed before another."""
         return set(view.admitted_by.get(removal.id, "").split()) <= {*removal.by}
 
-    return sorted(found, key=lambda removal: (not removal.trusted, theirs_alone(removal), removal.id))
+    return sorted(unordered, key=lambda removal: (not removal.trusted, theirs_alone(removal), removal.id))
 
 
 def removal_key(device: str, by: str) -> str:
@@ -86,11 +86,11 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
         for by in one.by:
             if removal_key(one.id, by) not in notices_shown and one.id != mine:
                 news[by, one.lasting].append(one)
-    for (by, lasting), found in sorted(news.items()):
+    for (by, lasting), group in sorted(news.items()):
         if not lasting or before is not None:
-            notices.say("removed", words_of_removals(replica.ring, by, found, lasting=lasting))
+            notices.say("removed", words_of_removals(replica.ring, by, group, lasting=lasting))
     if news:
-        replica.note_shown(*(removal_key(one.id, by) for (by, _), found in news.items() for one in found))
+        replica.note_shown(*(removal_key(one.id, by) for (by, _), group in news.items() for one in group))
 
 
 def removed_by_admins(ring: Ring | None) -> list[str]:
@@ -100,19 +100,21 @@ def removed_by_admins(ring: Ring | None) -> list[str]:
         if not one.lasting:
             for admin in one.by:
                 by[admin].append(one)
-    return [words_of_removals(ring, admin, found, lasting=False) for admin, found in sorted(by.items())]
+    return [words_of_removals(ring, admin, group, lasting=False) for admin, group in sorted(by.items())]
 
 
-def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, lasting: bool) -> str:
+def words_of_removals(ring: Ring | None, by: str, removed: Iterable[Removal], *, lasting: bool) -> str:
     """Describe who was removed by whom, and what to do about it."""
-    found = list(found)
-    who = called({one.id: one.label for one in found})
-    said = f"{who} {'was' if len(found) == 1 else 'were'} removed from this vault by {whose_word(ring, by)}"
+    removed = list(removed)
+    who = called({one.id: one.label for one in removed})
+    message = (
+        f"{who} {'was' if len(removed) == 1 else 'were'} removed from this vault by {whose_word(ring, by)}"
+    )
     if lasting:
-        return f"{said}, permanently"
-    which = found[0].id if len(found) == 1 else "ID"
+        return f"{message}, permanently"
+    which = removed[0].id if len(removed) == 1 else "ID"
     return (
-        f"{said}. If that was not you, restore the removed members and revoke everything else it did: ipfsmem member revoke {by} "
+        f"{message}. If that was not you, restore the removed members and revoke everything else it did: ipfsmem member revoke {by} "
         f"--cascade. If it was, make the removal permanent, even if that member is revoked later: ipfsmem member revoke {which}"
     )
 

@@ -76,22 +76,22 @@ async def keep_present(
     before = copy(notes)
     served = run.fetcher.served.get(provider.name, ())
     checker = Checker(replica, provider, root, answered, _rings(run), notes, run.progress, served)
-    looked, sent = await checker.check_due(extent), 0
-    if looked and resend != "nothing":
+    was_checked, sent = await checker.check_due(extent), 0
+    if was_checked and resend != "nothing":
         sent = await _ProviderRepair(run, provider, root, checker, notes, by_hand=resend == "by hand").repair(
             answered
         )
-    if looked:
+    if was_checked:
         note_missing(notes, checker.missing, replica.world.now())
         notes.stopped = notes.stopped and bool(checker.missing)
     if notes != before:
         with replica.transaction():
             store_notes(replica, provider.name, notes)
-    found = describe_copy(replica, provider, read=checker.seen if looked else 0, sent=sent)
-    _tell(run, found)
-    if looked:
+    description = describe_copy(replica, provider, read=checker.seen if was_checked else 0, sent=sent)
+    _tell(run, description)
+    if was_checked:
         _refuse_holes(run, provider, root, checker)
-    return found
+    return description
 
 
 async def look_in_group(
@@ -107,16 +107,16 @@ async def look_in_group(
     notes = load_notes(run.replica, provider.name)
     served = run.fetcher.served.get(provider.name, ())
     checker = Checker(run.replica, provider, root, answered, _rings(run), notes, run.progress, served)
-    looked = await checker.check_due(extent)
-    if looked and (checker.missing or checker.thorough or checker.shrunk):
+    was_checked = await checker.check_due(extent)
+    if was_checked and (checker.missing or checker.thorough or checker.shrunk):
         return None
 
     def record() -> None:
-        if looked:
+        if was_checked:
             note_missing(notes, [], run.replica.world.now())
         with run.replica.transaction():
             store_notes(run.replica, provider.name, notes)
-        _tell(run, describe_copy(run.replica, provider, read=checker.seen if looked else 0))
+        _tell(run, describe_copy(run.replica, provider, read=checker.seen if was_checked else 0))
 
     return record
 
@@ -150,7 +150,7 @@ async def _kept_there(run: SyncContext, provider: Provider, newest: CID) -> list
 
 def _rings(run: SyncContext) -> list[CID]:
     """Return the roots of anchors: those that names lead to, or without names those pinned for anchors."""
-    found = set(known_roots(run))
+    roots = set(known_roots(run))
     names = any(provider.capabilities.names for provider in run.providers)
     for name in anchor_names(run.replica) if names else ():
         record = run.names.known(name)
@@ -158,8 +158,8 @@ def _rings(run: SyncContext) -> list[CID]:
             with contextlib.suppress(FormatError):
                 leads = target(record)
                 if isinstance(leads, CID):
-                    found.add(leads)
-    return sorted(found, key=str)
+                    roots.add(leads)
+    return sorted(roots, key=str)
 
 
 def _refuse_holes(run: SyncContext, provider: Provider, root: CID, checker: Checker) -> None:
@@ -178,24 +178,26 @@ def _refuse_holes(run: SyncContext, provider: Provider, root: CID, checker: Chec
         )
 
 
-def _tell(run: SyncContext, found: Presence) -> None:
-    if found.sent:
-        count = "1 part was" if found.sent == 1 else f"{found.sent:,} parts were"
+def _tell(run: SyncContext, description: Presence) -> None:
+    if description.sent:
+        count = "1 part was" if description.sent == 1 else f"{description.sent:,} parts were"
         run.notices.say(
-            "repaired", f"{count} missing at {found.provider} and sent again", provider=found.provider
+            "repaired",
+            f"{count} missing at {description.provider} and sent again",
+            provider=description.provider,
         )
-    if found.state == "waiting":
+    if description.state == "waiting":
         run.notices.say(
             "not-served-yet",
-            f"{found.provider}: {found.text}; the next sync looks again",
-            provider=found.provider,
+            f"{description.provider}: {description.text}; the next sync looks again",
+            provider=description.provider,
         )
-    elif found.missing:
-        run.sending.missing += found.missing
+    elif description.missing:
+        run.sending.missing += description.missing
         run.notices.say(
             "missing",
-            f"{found.provider}: {found.text}, for instance {', '.join(found.examples)}",
-            provider=found.provider,
+            f"{description.provider}: {description.text}, for instance {', '.join(description.examples)}",
+            provider=description.provider,
         )
 
 
@@ -225,8 +227,10 @@ class _ProviderRepair:
             # A lost pack may have held only parts of older versions. What the provider itself reports as
             # damaged is sent later (`resend_damaged`).
             mending = self._provider if isinstance(self._provider, Repair) and not self._by_hand else None
-            lacking = await mending.missing_blocks() if mending is not None else ()
-            await checker.look_at_older(await _kept_there(self._run, self._provider, answered), but=lacking)
+            reported_missing = await mending.missing_blocks() if mending is not None else ()
+            await checker.look_at_older(
+                await _kept_there(self._run, self._provider, answered), but=reported_missing
+            )
         if not can.put:
             return 0
         sent = 0
@@ -287,10 +291,12 @@ class _ProviderRepair:
 
     def _live_bytes(self) -> int:
         """Return the bytes of the live set: the newest tree, and the blocks of rings beyond it."""
-        beside = {
+        ring_only = {
             cid.digest for ring in _rings(self._run) for cid in new_blocks(self._db, ring, [self._root])
         }
-        return tree_bytes(self._db, self._root) + sum(len(self._db.block(digest) or b"") for digest in beside)
+        return tree_bytes(self._db, self._root) + sum(
+            len(self._db.block(digest) or b"") for digest in ring_only
+        )
 
     def _bytes_of(self, cids: Iterable[CID]) -> int:
         return sum(len(self._db.block(cid.digest) or b"") for cid in cids)
@@ -371,14 +377,14 @@ async def resend_damaged(run: SyncContext, provider: Provider, root: CID) -> Non
     if not isinstance(provider, Repair) or not provider.capabilities.partial_car:
         return
     try:
-        lacking = (await provider.missing_blocks())[:MAX_BATCH]
+        missing = (await provider.missing_blocks())[:MAX_BATCH]
     except ProviderError as error:
-        said = f"the list of damaged parts at {provider.name} could not be read"
-        run.notices.failed(said, error, provider=provider.name)
+        message = f"the list of damaged parts at {provider.name} could not be read"
+        run.notices.failed(message, error, provider=provider.name)
         return
     sent = 0
-    for start in range(0, len(lacking), _AT_ONCE):
-        part = lacking[start : start + _AT_ONCE]
+    for start in range(0, len(missing), _AT_ONCE):
+        part = missing[start : start + _AT_ONCE]
         here = read_blocks(run.replica.db, [cid.digest for cid in part])
         blocks: list[Block] = [(cid, here[cid.digest]) for cid in part if cid.digest in here]
         if blocks:

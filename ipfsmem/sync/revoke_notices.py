@@ -63,10 +63,10 @@ def words_of_label(was: RingMember, now: RingMember, admitted_by: str) -> str:
     by a root."""
     if was.label == now.label:
         return f"{now.label} ({now.id}) has that label already: nothing changed"
-    said = f"{was.label} ({now.id}) is now labelled {now.label}, on each device after its next sync"
+    message = f"{was.label} ({now.id}) is now labelled {now.label}, on each device after its next sync"
     if was.by == now.by or now.rank != RANK_ROOT or was.rank == RANK_ROOT:
-        return said
-    return f"{said}. It was added by {admitted_by}; now it stays a member even if that one is revoked"
+        return message
+    return f"{message}. It was added by {admitted_by}; now it stays a member even if that one is revoked"
 
 
 def words_of_what_stands(admitted: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:

@@ -119,17 +119,20 @@ async def find_salvageable(run: SyncContext, heads: Sequence[Head]) -> Salvageab
     )
 
 
-def bring_back(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> Salvaged:
+def bring_back(replica: Replica, salvageable: Salvageable, picked: Collection[str] = ()) -> Salvaged:
     """Write what was found (inside a transaction), and the loose values under the entry names `picked`.
 
     A fifth text of this device in one entry is left out and named: retry it after the others were read and
     merged.
     """
     loose: dict[str, list[tuple[str, Value]]] = {}
-    for one in found.loose:
+    for one in salvageable.loose:
         if one.name in picked:
             loose.setdefault(one.name, []).append((one.dot, one.value))
-    changes = [*found.changes, *(SalvageChange(name, tuple(values), ()) for name, values in loose.items())]
+    changes = [
+        *salvageable.changes,
+        *(SalvageChange(name, tuple(values), ()) for name, values in loose.items()),
+    ]
     back: set[str] = set()
     gone: set[str] = set()
     crowded: set[str] = set()
@@ -287,16 +290,16 @@ def _signed(replica: Replica, prefix: str, text: bytes) -> list[Loose]:
         node = parse_node(prefix, text, sha256(text).digest())
     except IpfsmemError:
         return []
-    found: list[Loose] = []
+    signed: list[Loose] = []
     for name, raw in (node.entries or {}).items():
         try:
             entry: Entry = decode_entry(name, raw)
             check_entry(name, entry)
         except IpfsmemError:
             continue
-        found += [
+        signed += [
             Loose(name, text_dot, value)
             for text_dot, value in entry.items()
             if any(verify_value(key, name, text_dot, value, vault) for key in keys.get(text_dot[:16], ()))
         ]
-    return found
+    return signed

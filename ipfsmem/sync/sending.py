@@ -102,9 +102,9 @@ async def send(
     reused: set[CID] = set()
     if can.has and can.partial_car and (ask or len(wanted) > _FEW):
         reused.update(cid for cid in wanted if cid in there)
-        asked = [cid for cid in wanted if cid not in reused]
-        for start in range(0, len(asked), MAX_BATCH):
-            reused |= await provider.has(asked[start : start + MAX_BATCH])
+        unsent = [cid for cid in wanted if cid not in reused]
+        for start in range(0, len(unsent), MAX_BATCH):
+            reused |= await provider.has(unsent[start : start + MAX_BATCH])
         wanted = [cid for cid in wanted if cid not in reused]
     absent = not_here(db, wanted)
     if absent:

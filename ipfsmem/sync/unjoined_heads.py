@@ -31,24 +31,24 @@ def held_heads(replica: Replica) -> dict[CID, str]:
 
 def hold_head(replica: Replica, root: CID, device: str) -> None:
     """Record a held head (inside a transaction). Per device the first ones stay, and the last."""
-    held = held_heads(replica)
-    if root in held:
+    heads = held_heads(replica)
+    if root in heads:
         return
-    of_device = [other for other, held_for in held.items() if held_for == device]
+    of_device = [other for other, held_for in heads.items() if held_for == device]
     for other in of_device[HELD_AT_ONCE - 1 :]:
-        del held[other]
-    _write_held(replica, {**held, root: device})
+        del heads[other]
+    _write_held(replica, {**heads, root: device})
 
 
 def release_head(replica: Replica, root: CID) -> None:
     """Stop holding a head (inside a transaction)."""
-    held = held_heads(replica)
-    if held.pop(root, None) is not None:
-        _write_held(replica, held)
+    heads = held_heads(replica)
+    if heads.pop(root, None) is not None:
+        _write_held(replica, heads)
 
 
-def _write_held(replica: Replica, held: Mapping[CID, str]) -> None:
-    replica.db.set_meta(meta.HELD, msgspec.json.encode({str(root): device for root, device in held.items()}))
+def _write_held(replica: Replica, heads: Mapping[CID, str]) -> None:
+    replica.db.set_meta(meta.HELD, msgspec.json.encode({str(root): device for root, device in heads.items()}))
 
 
 def not_whole(replica: Replica) -> list[CID]:

@@ -312,10 +312,10 @@ async def _fetch_tree(run: SyncContext, root: CID, known: Sequence[CID]) -> list
         missing = not_here(db, wanted)
         if not missing:
             return wanted
-        found, _ = await run.fetcher.try_get(missing)
+        blocks, _ = await run.fetcher.try_get(missing)
         with run.replica.transaction():
             run.fetcher.keep()
-        if not found:
+        if not blocks:
             return wanted
 
 
