@@ -98,16 +98,16 @@ def parted(card: Card) -> list[Card]:
     """Split a card into several whose ids each fit. Raises FormatError, LimitError beyond 16 × 64 ids."""
     if len(card.ids) > MAX_IDS * _MOST_PARTS:
         raise LimitError(f"a scope has {len(card.ids)} ids, at most {MAX_IDS * _MOST_PARTS} are taken")
-    found = [msgspec.structs.replace(card, ids=())]
+    cards = [msgspec.structs.replace(card, ids=())]
     for ident in sorted(set(card.ids)):
-        more = msgspec.structs.replace(card, ids=(*found[-1].ids, ident))
+        more = msgspec.structs.replace(card, ids=(*cards[-1].ids, ident))
         if fits_one_card(more):
-            found[-1] = more
+            cards[-1] = more
         else:
-            found.append(msgspec.structs.replace(card, ids=(ident,)))
-    for one in found:
+            cards.append(msgspec.structs.replace(card, ids=(ident,)))
+    for one in cards:
         write_card(one)
-    return found
+    return cards
 
 
 def parse_card(data: bytes) -> Card:
@@ -219,16 +219,16 @@ def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
     into: dict[str, list[str]] = {}
     for source, there in sorted(onward.items()):
         into.setdefault(there, []).append(source)
-    found: list[str] = []
+    order: list[str] = []
 
     def add(one: str, steps: int) -> None:
-        found.append(one)
+        order.append(one)
         if steps < MAX_STEPS:
             for source in into.get(one, ()):
                 add(source, steps + 1)
 
     add(scope, 0)
-    return found
+    return order
 
 
 def find_project(cards: Mapping[str, Card], idents: Iterable[ProjectId]) -> list[str]:

@@ -77,10 +77,10 @@ def card_entry(scope: str) -> str:
 
 def parse_entry(name: str) -> EntryName:
     """Parse an entry name. Raises FormatError."""
-    found = _parse(name)
-    if found is None:
+    parsed = _parse(name)
+    if parsed is None:
         raise FormatError(f"{name!r} is not the name of an entry")
-    return found
+    return parsed
 
 
 @lru_cache(maxsize=4096)
@@ -96,20 +96,20 @@ def memory_name(name: str) -> MemoryName | None:
         return None
     if "/" not in (key := name[2:]) and name[1:2] == "/":  # the common case, too frequent for the cache
         return MemoryName("", key) if is_key(key) else None
-    found = _parse(name)
-    return found if isinstance(found, MemoryName) else None
+    parsed = _parse(name)
+    return parsed if isinstance(parsed, MemoryName) else None
 
 
 def segment_name(name: str) -> SegmentName | None:
     """Parse the entry name of a segment; None for any other entry."""
-    found = _parse(name) if name[:1] == SEGMENT else None
-    return found if isinstance(found, SegmentName) else None
+    parsed = _parse(name) if name[:1] == SEGMENT else None
+    return parsed if isinstance(parsed, SegmentName) else None
 
 
 def card_name(name: str) -> CardName | None:
     """Parse the entry name of a card; None for any other entry."""
-    found = _parse(name) if name[:1] == _CARD else None
-    return found if isinstance(found, CardName) else None
+    parsed = _parse(name) if name[:1] == _CARD else None
+    return parsed if isinstance(parsed, CardName) else None
 
 
 def scope_of(name: str) -> str:
@@ -127,11 +127,11 @@ def entry_context(name: str) -> str:
 def entry_place(name: str) -> str:
     """Return the entry's display name: `<key>` or `timeline/<day>`, each prefixed with `<scope>/`, or
     `scopes/<scope>`."""
-    found = parse_entry(name)
-    if isinstance(found, CardName):
-        return f"scopes/{found.scope}"
-    place = found.key if isinstance(found, MemoryName) else f"timeline/{found.day}"
-    return f"{found.scope}/{place}" if found.scope else place
+    parsed = parse_entry(name)
+    if isinstance(parsed, CardName):
+        return f"scopes/{parsed.scope}"
+    place = parsed.key if isinstance(parsed, MemoryName) else f"timeline/{parsed.day}"
+    return f"{parsed.scope}/{place}" if parsed.scope else place
 
 
 def _parse(name: str) -> EntryName | None:

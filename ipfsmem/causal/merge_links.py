@@ -60,22 +60,22 @@ def _by_link(base: Lines, a: Lines, b: Lines) -> Lines | None:
     for link in dict.fromkeys((*mine, *theirs)):
         was, ours, other = old.get(link), mine.get(link), theirs.get(link)
         if ours == other or other == was:
-            kept = ours
+            winner = ours
         elif ours == was:
-            kept = other
+            winner = other
         else:
             return None
-        if kept is not None:
-            merged[link] = kept
+        if winner is not None:
+            merged[link] = winner
     return list(merged.values())
 
 
 def _items(lines: Lines) -> dict[str, str] | None:
     """Map link targets to items; None when a line is not an item, or two items link to one file."""
-    found: dict[str, str] = {}
+    by_target: dict[str, str] = {}
     for line in lines:
         link = _LINK.match(line)
-        if link is None or link[1] in found:
+        if link is None or link[1] in by_target:
             return None
-        found[link[1]] = line
-    return found
+        by_target[link[1]] = line
+    return by_target

@@ -93,14 +93,14 @@ def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str
     """
     entries: dict[str, Entry] = {}
     for name, entry in state.entries.items():
-        kept = {dot: v for dot, v in entry.items() if dot[:16] != old or int(dot[17:]) <= common}
-        if kept:
-            entries[name] = kept
+        remaining = {dot: v for dot, v in entry.items() if dot[:16] != old or int(dot[17:]) <= common}
+        if remaining:
+            entries[name] = remaining
     n = state.ctx.get(new, 0)
-    for held in moves.memories:
+    for to_move in moves.memories:
         n += 1
-        moved = msgspec.structs.replace(held.value, s="")
-        entries[held.entry] = {**entries.get(held.entry, {}), make_dot(new, n): moved}
+        moved = msgspec.structs.replace(to_move.value, s="")
+        entries[to_move.entry] = {**entries.get(to_move.entry, {}), make_dot(new, n): moved}
     ctx = {dev: count for dev, count in state.ctx.items() if dev != old}
     if common:
         ctx[old] = common
@@ -131,36 +131,36 @@ def adopt_fork(
     """
     devices = frozenset(forked)
     entries, others = dict(mine.entries), dict(theirs.entries)
-    beside: dict[str, list[Value]] = {}
+    without_room: dict[str, list[Value]] = {}
     n = mine.ctx.get(dev, 0)
     for name in sorted(entries.keys() | others.keys()):
         ours, there = entries.get(name, {}), others.get(name, {})
         lone = _on_one_side_only(ours, there, devices) + _on_one_side_only(there, ours, devices)
         if not lone:
             continue
-        kept = {
+        remaining = {
             dot: value
             for dot, value in ours.items()
             if dot[:16] not in devices or _on_both_sides(dot, ours, there)
         }
-        own = {(value.body, value.author) for dot, value in kept.items() if dot[:16] == dev}
+        own = {(value.body, value.author) for dot, value in remaining.items() if dot[:16] == dev}
         values = [v for v in unsigned_copies(name, lone, my_person) if (v.body, v.author) not in own]
-        room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in kept))
+        room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in remaining))
         if len(values) > room:
             # Every device must choose alike: the newest values stay, wishes to forget before texts.
-            beside[name] = sorted(values, key=_newest_first)[: len(values) - room]
-            values = [value for value in values if value not in beside[name]]
+            without_room[name] = sorted(values, key=_newest_first)[: len(values) - room]
+            values = [value for value in values if value not in without_room[name]]
         for value in values:
             n += 1
-            kept = write(kept, (), make_dot(dev, n), value)
-        _put(entries, name, kept)
+            remaining = write(remaining, (), make_dot(dev, n), value)
+        _put(entries, name, remaining)
         _put(
             others,
             name,
             {d: v for d, v in there.items() if d[:16] not in devices or _on_both_sides(d, ours, there)},
         )
     ctx = {**mine.ctx, dev: n} if n else mine.ctx
-    return JoinableStates(State(ctx, entries), State(theirs.ctx, others), beside)
+    return JoinableStates(State(ctx, entries), State(theirs.ctx, others), without_room)
 
 
 def _newest_first(value: Value) -> tuple[bool, str, str]:
@@ -202,5 +202,5 @@ def _fork(mine: DeviceCounter, theirs: DeviceCounter) -> bool:
     return mine.n == theirs.n and mine.r != theirs.r
 
 
-def _number(held: ValueToMove) -> int:
-    return int(held.dot[17:])
+def _number(moved: ValueToMove) -> int:
+    return int(moved.dot[17:])

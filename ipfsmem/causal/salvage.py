@@ -57,24 +57,24 @@ def salvage(base: Mapping[str, Entry], base_ctx: Ctx, parts: Sequence[DamagedHea
     names. A text that the base has or replaced is not taken, so salvage is idempotent.
     """
     names = sorted({name for part in parts for name in part.differs})
-    found = [_one(name, base.get(name, {}), base_ctx, parts) for name in names]
-    return [change for change in found if change.taken or change.gone]
+    changes = [_one(name, base.get(name, {}), base_ctx, parts) for name in names]
+    return [change for change in changes if change.taken or change.gone]
 
 
 def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) -> SalvageChange:
     gone = tuple(dot for dot in base if any(part.lacks(name, dot, base) for part in parts))
-    kept = [value for dot, value in base.items() if dot not in gone]
+    remaining = [value for dot, value in base.items() if dot not in gone]
     news: dict[str, Value] = {}
     for part in parts:
         for dot, value in part.differs.get(name, {}).items():
             if dot not in base and not covers(base_ctx, dot):
                 news.setdefault(dot, value)
-    taken = tuple(
+    restored = tuple(
         (dot, value)
         for dot, value in sorted(news.items())
-        if not any(part.lacks(name, dot, base) for part in parts) and not is_known_text(value, kept)
+        if not any(part.lacks(name, dot, base) for part in parts) and not is_known_text(value, remaining)
     )
-    return SalvageChange(name, taken, gone)
+    return SalvageChange(name, restored, gone)
 
 
 class RewrittenEntry(msgspec.Struct, frozen=True):
@@ -107,9 +107,9 @@ def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine)
     return RewrittenEntry(result, n, back, crowded)
 
 
-def is_known_text(value: Value, kept: Iterable[Value]) -> bool:
+def is_known_text(value: Value, values: Iterable[Value]) -> bool:
     """Tell whether one of these values has the same text (or is also a wish to forget), or replaced this text."""
-    for other in kept:
+    for other in values:
         if (value.body, value.kind) == (other.body, other.kind):
             return True
         if value.body is not None and hash32(value.body) in other.b:

@@ -122,7 +122,7 @@ def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str
 def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
     """Return, sorted, the dots with different writes on the two sides: in one entry, or in two, since a dot
     names one write of one entry."""
-    found: list[Clash] = []
+    clashes: list[Clash] = []
     only_mine: dict[str, str] = {}
     for change in changes:
         for dot, value in change.mine.items():
@@ -130,15 +130,15 @@ def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
             if other is None:
                 only_mine[dot] = change.name
             elif not same_identity(value, other):
-                found.append(Clash(dot, change.name, change.name))
+                clashes.append(Clash(dot, change.name, change.name))
     if only_mine:  # always empty in a first join
-        found += [
+        clashes += [
             Clash(dot, only_mine[dot], change.name)
             for change in changes
             for dot in change.theirs
             if dot in only_mine and dot not in change.mine
         ]
-    return sorted(found)
+    return sorted(clashes)
 
 
 def join_changes(
@@ -223,8 +223,8 @@ def limit_values(entry: Entry, admission_of: Callable[[str], Admission], most: i
         for share, values in shares.items()
         for turn, (_, _, dot) in enumerate(sorted(values))
     ]
-    kept = set([*first, *(dot for *_, dot in sorted(turns))][:most])
-    return {dot: value for dot, value in entry.items() if dot in kept}
+    kept_dots = set([*first, *(dot for *_, dot in sorted(turns))][:most])
+    return {dot: value for dot, value in entry.items() if dot in kept_dots}
 
 
 def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> Entry:
@@ -262,15 +262,15 @@ def next_bases(
     lists. `published(hash)` tells whether the version with this hash (32 hex) was ever published: others know only those,
     so a run of offline edits keeps its original base. `base` is the location of the first hash.
     """
-    found: dict[str, Loc | None] = {}
+    locations: dict[str, Loc | None] = {}
     for value in replaced:
         if value.body is not None and published(hash32(value.body)):
-            _note(found, hash32(value.body), value.loc)
+            _note(locations, hash32(value.body), value.loc)
     for value in replaced:
         for i, known in enumerate(value.b):
-            _note(found, known, value.base if i == 0 else None)
-    bases = tuple(found)[:MAX_BASES]
-    return bases, found[bases[0]] if bases else None
+            _note(locations, known, value.base if i == 0 else None)
+    bases = tuple(locations)[:MAX_BASES]
+    return bases, locations[bases[0]] if bases else None
 
 
 def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[str, str]) -> None:
@@ -285,9 +285,9 @@ def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[s
             raise FormatError(f"dot {dot} is in {where[dot]} and in {name}")
 
 
-def _note(found: dict[str, Loc | None], known: str, loc: Loc | None) -> None:
-    if found.get(known) is None:
-        found[known] = loc
+def _note(locations: dict[str, Loc | None], known: str, loc: Loc | None) -> None:
+    if locations.get(known) is None:
+        locations[known] = loc
 
 
 def _same_write(dot: str, mine: Value, theirs: Value, choose: ChooseLocation) -> Value:

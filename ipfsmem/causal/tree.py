@@ -358,11 +358,11 @@ def diff_steps(
     appended to `lost` and nothing is concluded about its subtree. Without `lost`, None raises DamagedError; a
     node that breaks its hash or the split rule raises FormatError.
     """
-    found: list[Difference] = []
+    differences: list[Difference] = []
     read: dict[str, TreeNode] = {}
     frontier: list[tuple[str, bytes, list[TreeNode]]] = []
     if theirs == _EMPTY:
-        _compare(_entries_below(mine, [mine.top], ""), {}, found)  # every tree has a top node
+        _compare(_entries_below(mine, [mine.top], ""), {}, differences)  # every tree has a top node
     elif mine.digest != theirs:
         frontier.append(("", theirs, [mine.top]))
     while frontier:
@@ -376,14 +376,14 @@ def diff_steps(
                 raise DamagedError(f"state node {prefix or 'top'} cannot be read")
             node = read[prefix] = parse_node(prefix, text, digest)
             if node.entries is not None:
-                _compare(_entries_below(mine, ours, prefix), node.entries, found)
+                _compare(_entries_below(mine, ours, prefix), node.entries, differences)
             else:
                 assert node.children is not None
                 for digit in DIGITS:
                     below = _below(mine, ours, prefix + digit)
                     want = node.children.get(digit)
                     if want is None:
-                        _compare(_entries_below(mine, below, prefix + digit), {}, found)
+                        _compare(_entries_below(mine, below, prefix + digit), {}, differences)
                     elif not (
                         len(below) == 1 and below[0].prefix == prefix + digit and below[0].digest == want
                     ):
@@ -394,7 +394,7 @@ def diff_steps(
             raise FormatError(
                 f"state node {prefix or 'top'} is an inner node that the split rule does not make"
             )
-    return found
+    return differences
 
 
 def _must_split(mine: StateTree, read: Mapping[str, TreeNode], lost: Collection[str], node: TreeNode) -> bool:
@@ -441,10 +441,10 @@ def _entries_below(tree: StateTree, ours: list[TreeNode], prefix: str) -> dict[s
     return entries
 
 
-def _compare(mine: dict[str, bytes], theirs: dict[str, bytes], found: list[Difference]) -> None:
+def _compare(mine: dict[str, bytes], theirs: dict[str, bytes], differences: list[Difference]) -> None:
     for name, text in theirs.items():
         ours = mine.get(name)
         if ours != text:
-            found.append(Difference(name, ours, text))
+            differences.append(Difference(name, ours, text))
     for name in mine.keys() - theirs.keys():
-        found.append(Difference(name, mine[name], None))
+        differences.append(Difference(name, mine[name], None))

@@ -112,14 +112,14 @@ def view_entry(
     if forgotten:
         dots = tuple(sorted(forgotten, key=lambda dot: _dot_order(dot, entry[dot]), reverse=True))
         return KeyView(key, forgotten=True, dot=dots[0], dots=dots, hidden=copies_of(key, entry))
-    found = siblings(entry)
-    if not found:
+    candidates = siblings(entry)
+    if not candidates:
         return KeyView(key)
-    winner = found[0]
+    winner = candidates[0]
     data = bodies(winner.body)
-    if len(found) == 1:
+    if len(candidates) == 1:
         return _one(key, winner.body, winner.dots, data)
-    return _several(key, found, data, bodies, base_bodies, merge)
+    return _several(key, candidates, data, bodies, base_bodies, merge)
 
 
 def own_view(
@@ -142,13 +142,13 @@ def own_view(
     same: dict[str, tuple[str, ...]] = {}
     foreign: Entry = {}
     unheeded: list[str] = []
-    held = {value.body for value in mine.values()}
+    own_bodies = {value.body for value in mine.values()}
     for dot, value in entry.items():
         if dot in mine:
             continue
         if value.body is None:
             unheeded.append(dot)
-        elif value.body in held:
+        elif value.body in own_bodies:
             same[value.body] = (*same.get(value.body, ()), dot)
         else:
             foreign[dot] = value
@@ -187,15 +187,15 @@ def siblings(entry: Entry) -> list[Sibling]:
     return sorted(map(_sibling, by_body.values()), key=lambda s: s.order, reverse=True)
 
 
-def merge_base(found: list[Sibling]) -> str | None:
+def merge_base(candidates: list[Sibling]) -> str | None:
     """Return the merge base of these siblings (in view order), or None.
 
     Candidates are the hashes that all siblings know and that some sibling is or has as the first of its `b`;
     the earliest in the winner's list is the base.
     """
-    shared = set(found[0].known).intersection(*(s.known for s in found[1:]))
-    located = frozenset[str]().union(*(s.located for s in found))
-    return next((known for known in found[0].known if known in shared and known in located), None)
+    shared = set(candidates[0].known).intersection(*(s.known for s in candidates[1:]))
+    located = frozenset[str]().union(*(s.located for s in candidates))
+    return next((known for known in candidates[0].known if known in shared and known in located), None)
 
 
 def in_view_order(entry: Entry, dots: Iterable[str]) -> list[Value]:
@@ -220,32 +220,32 @@ def _one(key: str, body: str, dots: tuple[str, ...], data: bytes | None) -> KeyV
 
 def _several(
     key: str,
-    found: list[Sibling],
+    candidates: list[Sibling],
     data: bytes | None,
     bodies: Bodies,
     base_bodies: BaseBodies,
     merge: Merge | None,
 ) -> KeyView:
-    winner, texts = found[0], {}
-    for sibling in found:
+    winner, texts = candidates[0], {}
+    for sibling in candidates:
         texts[sibling.body] = data if sibling is winner else bodies(sibling.body)
-    not_fetched = tuple(dot for s in found if texts[s.body] is None for dot in s.dots)
+    not_fetched = tuple(dot for s in candidates if texts[s.body] is None for dot in s.dots)
     missing_base = None
-    base = merge_base(found)
+    base = merge_base(candidates)
     if base is not None and not not_fetched:
-        start = _base_text(base, found, texts, base_bodies)
+        start = _base_text(base, candidates, texts, base_bodies)
         if start is None:
             missing_base = base
         else:
-            live = [text for s in reversed(found) if (text := texts[s.body]) is not None]
+            live = [text for s in reversed(candidates) if (text := texts[s.body]) is not None]
             merged = _fold(start, live, merge)
             if merged is not None:
-                dots = tuple(dot for s in found for dot in s.dots)
+                dots = tuple(dot for s in candidates for dot in s.dots)
                 return KeyView(key, merged, None, winner.dots[0], dots, merged=True)
     conflicts: list[ConflictCopy] = []
     hidden: list[ConflictCopy] = []
     files: set[str] = set()
-    for sibling in found[1:]:
+    for sibling in candidates[1:]:
         file = _file(key, sibling)
         (hidden if file in files else conflicts).append(ConflictCopy(file, sibling.body, sibling.dots))
         files.add(file)
@@ -263,9 +263,9 @@ def _several(
 
 
 def _base_text(
-    base: str, found: list[Sibling], texts: dict[str, bytes | None], base_bodies: BaseBodies
+    base: str, candidates: list[Sibling], texts: dict[str, bytes | None], base_bodies: BaseBodies
 ) -> bytes | None:
-    for sibling in found:
+    for sibling in candidates:
         if hash32(sibling.body) == base:
             return texts[sibling.body]
     return base_bodies(base)
