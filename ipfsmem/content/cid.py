@@ -240,11 +240,11 @@ def base58_encode(data: bytes) -> str:
 def _digits(data: bytes, alphabet: str) -> str:
     """Encode `data` as a number in this alphabet; each leading zero byte becomes the first character."""
     number = int.from_bytes(data, "big")
-    found = []
+    digits = []
     while number:
         number, rest = divmod(number, len(alphabet))
-        found.append(alphabet[rest])
-    return alphabet[0] * (len(data) - len(data.lstrip(b"\0"))) + "".join(reversed(found))
+        digits.append(alphabet[rest])
+    return alphabet[0] * (len(data) - len(data.lstrip(b"\0"))) + "".join(reversed(digits))
 
 
 def base58_decode(text: str, whole: str) -> bytes:

@@ -121,7 +121,7 @@ def link_fields(block: bytes) -> list[bytes]:
 
     Raises FormatError for broken framing.
     """
-    found: list[bytes] = []
+    fields: list[bytes] = []
     position, end = 0, len(block)
     while position < end:
         size = block[position + 1] if position + 1 < end else 0x80
@@ -130,11 +130,11 @@ def link_fields(block: bytes) -> list[bytes]:
         else:
             size, start = read_varint(block, position + 1)
         if block[position] == 0x12:
-            found.append(block[start : start + size])
+            fields.append(block[start : start + size])
         position = start + size
     if position > end:
         raise FormatError("a dag-pb node ends inside a field")
-    return found
+    return fields
 
 
 def count_links(block: bytes) -> int:
@@ -142,15 +142,15 @@ def count_links(block: bytes) -> int:
 
     Raises FormatError for broken framing.
     """
-    found = position = 0
+    count = position = 0
     end = len(block)
     while position < end:
-        found += block[position] == 0x12
+        count += block[position] == 0x12
         size, start = read_varint(block, position + 1)
         position = start + size
     if position > end:
         raise FormatError("a dag-pb node ends inside a field")
-    return found
+    return count
 
 
 def decode_link(body: bytes) -> BlockLink:

@@ -52,10 +52,10 @@ def with_known_blocks(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
     try:
         wanted = next(fetch)
         while True:
-            given = {cid: known[cid] for cid in wanted if cid in known}
-            missing = [cid for cid in wanted if cid not in given]
+            blocks = {cid: known[cid] for cid in wanted if cid in known}
+            missing = [cid for cid in wanted if cid not in blocks]
             if missing:
-                given.update((yield missing))
-            wanted = fetch.send(given)
+                blocks.update((yield missing))
+            wanted = fetch.send(blocks)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]

@@ -95,9 +95,9 @@ class Reader:
                 wanted.append(cid)
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
-            given = yield batch
+            blocks = yield batch
             for cid in batch:
-                data = given.get(cid)
+                data = blocks.get(cid)
                 if data is None:
                     raise NotFoundError(f"block {cid} is not there")
                 verify_block(cid, data)
@@ -163,10 +163,10 @@ class Reader:
         cid = root
         for done, name in enumerate(names):
             check_name(name)
-            found = yield from self._lookup(cid, name)
-            if found is None:
+            entry = yield from self._lookup(cid, name)
+            if entry is None:
                 raise NotFoundError(f"there is no {'/'.join(names[: done + 1])} in {root}")
-            cid = found
+            cid = entry
         return (yield from self.stat(cid, "/".join(names)))
 
     def stat(self, cid: CID, path: str = "") -> Fetch[TreeEntry]:
@@ -205,7 +205,7 @@ class Reader:
 
         `nodes` has the tops of the folders if already read.
         """
-        found: dict[str, list[BlockLink]] = {walk.path: [] for walk in walks}
+        by_path: dict[str, list[BlockLink]] = {walk.path: [] for walk in walks}
         count = 0
         while walks:
             if nodes is None:
@@ -213,7 +213,7 @@ class Reader:
             below: list[_Walk] = []
             for walk in walks:
                 node, message = nodes[walk.cid]
-                entries = found[walk.path]
+                entries = by_path[walk.path]
                 count += len(node.links)
                 if count > self.limits.entries:
                     raise LimitError(f"the tree has more than {self.limits.entries} entries")
@@ -231,10 +231,10 @@ class Reader:
                 ]
             walks = below
             nodes = None
-        for path, entries in found.items():
+        for path, entries in by_path.items():
             entries.sort()
             _check_entries(path, entries)
-        return found
+        return by_path
 
     # -- files
 
@@ -376,10 +376,10 @@ def _check_shard(cid: CID, message: UnixFS) -> None:
 
 
 def _only(links: Sequence[BlockLink], name: str) -> CID | None:
-    found = [link.cid for link in links if link.name == name]
-    if len(found) > 1:
+    targets = [link.cid for link in links if link.name == name]
+    if len(targets) > 1:
         raise FormatError(f"a folder holds {name!r} twice")
-    return found[0] if found else None
+    return targets[0] if targets else None
 
 
 def _check_entries(path: str, entries: list[BlockLink]) -> None:

@@ -67,8 +67,8 @@ def open_past(replica: Replica, cid: CID) -> PastState:
         raise UsageError(f"a memory in mode {replica.config.mode} has no published versions")
 
     def blocks(cids: list[CID]) -> dict[CID, bytes]:
-        found = {c: replica.db.block(c.digest) for c in cids}
-        return {c: data for c, data in found.items() if data is not None}
+        stored = {c: replica.db.block(c.digest) for c in cids}
+        return {c: data for c, data in stored.items() if data is not None}
 
     try:
         files = drive(read_root(Reader(), cid), blocks)

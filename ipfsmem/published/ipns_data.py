@@ -44,7 +44,7 @@ def decode(data: bytes) -> RecordData:
     major, count, position = _read_head(data, 0)
     if major != 5:
         raise FormatError("the data of an IPNS record is not a map")
-    found: dict[str, int | bytes] = {}
+    fields: dict[str, int | bytes] = {}
     seen: set[bytes] = set()
     for _ in range(count):
         major, size, position = _read_head(data, position)
@@ -62,22 +62,22 @@ def decode(data: bytes) -> RecordData:
         if key in ("Value", "Validity"):
             if major != 2:
                 raise FormatError(f"{key} of an IPNS record is not bytes")
-            found[key], position = _take(data, position, argument)
+            fields[key], position = _take(data, position, argument)
         elif major != 0 or argument > _MAX_INT:
             raise FormatError(f"{key} of an IPNS record is not a number from 0 to 2^63-1")
         else:
-            found[key] = argument
+            fields[key] = argument
     if position != len(data):
         raise FormatError("bytes follow the data of an IPNS record")
-    return _record_data(found)
+    return _record_data(fields)
 
 
-def _record_data(found: dict[str, int | bytes]) -> RecordData:
+def _record_data(fields: dict[str, int | bytes]) -> RecordData:
     for key in _KEYS:
-        if key not in found:
+        if key not in fields:
             raise FormatError(f"the data of an IPNS record has no {key}")
-    value, validity = found["Value"], found["Validity"]
-    kind, sequence, ttl = found["ValidityType"], found["Sequence"], found["TTL"]
+    value, validity = fields["Value"], fields["Validity"]
+    kind, sequence, ttl = fields["ValidityType"], fields["Sequence"], fields["TTL"]
     if (
         isinstance(value, bytes)
         and isinstance(validity, bytes)

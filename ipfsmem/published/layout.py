@@ -88,11 +88,11 @@ class PlainLayout(Layout):
         shown = {RAW_PREFIX + one.sha for one in nameless[0]}
         folders: list[RawLink] = []
         bases = Bases(replica, self._memories, lost)
-        for scope, looked in scopes.items():
-            base = bases.base(scope, looked)
+        for scope, scope_view in scopes.items():
+            base = bases.base(scope, scope_view)
             if base is not None:
                 folders.append((scope.encode(), base.cid, base.size))
-                shown.update([RAW_PREFIX + one.sha for one in looked[0]])
+                shown.update([RAW_PREFIX + one.sha for one in scope_view[0]])
                 shown.update(base.files)
         bases.forget_all_but({name.decode(): None for name, _, _ in folders})
         links = base_links(replica, self._memories, nameless, lost)
@@ -117,8 +117,8 @@ def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
     """Return the folder `o/` of all objects not equal to a file elsewhere (by CID: of one block each); None
     if empty."""
     above = set(shown)
-    held = ((name, RAW_PREFIX + digest, size) for name, digest, size in objects_held(db))
-    rows = [row for row in held if row[1] not in above]
+    object_rows = ((name, RAW_PREFIX + digest, size) for name, digest, size in objects_held(db))
+    rows = [row for row in object_rows if row[1] not in above]
     return _prefix_folder(db, rows, 0) if rows else None
 
 

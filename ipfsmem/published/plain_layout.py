@@ -79,20 +79,20 @@ class Bases:
             if base.code == _code() and here.issuperset(base.blocks)
         }
 
-    def base(self, scope: str, looked: ScopeView) -> Base | None:
+    def base(self, scope: str, scope_view: ScopeView) -> Base | None:
         """Return the folder of a scope; None when it is forgotten."""
-        card = looked[1].get(card_entry(scope))
+        card = scope_view[1].get(card_entry(scope))
         if card is not None and is_forgotten(card):
             return None
-        made_from = _made_from(self._replica, looked, self._lost)
+        made_from = _made_from(self._replica, scope_view, self._lost)
         known = self._known.get(scope)
         if known is not None and known.made_from == made_from:
             return known
         db = self._replica.db
-        links = base_links(self._replica, self._memories.in_scope(scope), looked, self._lost)
+        links = base_links(self._replica, self._memories.in_scope(scope), scope_view, self._lost)
         inner = flat_folder(db, links.hashed, scope)
         cid, size = add_folder(db, [(b"memory", *inner)])
-        blocks = [found[4:] for found in (cid, inner[0], *links.made)]
+        blocks = [link_cid[4:] for link_cid in (cid, inner[0], *links.made)]
         made = Base(_code(), made_from, cid, size, links.files, blocks)
         if links.small:
             db.set_meta(meta.PLAIN_FOLDER + scope, _encode(made))
@@ -125,9 +125,11 @@ class Links(msgspec.Struct, frozen=True):
     small: bool
 
 
-def base_links(replica: Replica, memories: MemoryStore, looked: ScopeView, lost: Collection[bytes]) -> Links:
+def base_links(
+    replica: Replica, memories: MemoryStore, scope_view: ScopeView, lost: Collection[bytes]
+) -> Links:
     """Return the contents of the folder `memory/` of a scope."""
-    seen, others = looked
+    seen, others = scope_view
     # The usual case: the body is the file, so its CID follows from the value.
     hashed: list[Hashed] = [
         (one.slot, (file_name(one.key), RAW_PREFIX + one.sha, one.size))
@@ -135,7 +137,7 @@ def base_links(replica: Replica, memories: MemoryStore, looked: ScopeView, lost:
         if one.sha not in lost
     ]
     texts, merges = _texts(replica, memories, others)
-    index = (b"MEMORY.md", *_any_file(replica.db, memories.whole_index(looked).encode()))
+    index = (b"MEMORY.md", *_any_file(replica.db, memories.whole_index(scope_view).encode()))
     days = _days(replica, memories.scope, others)
     made = [*merges, index[1], *(cid for _, cid, _ in days)]
     small = all(cid[:4] == RAW_PREFIX for cid in made)
@@ -210,9 +212,9 @@ def _day_range(scope: str) -> tuple[str, str]:
     return f"{_DAY_ROW}{scope}/", f"{_DAY_ROW}{scope}0"
 
 
-def _made_from(replica: Replica, looked: ScopeView, lost: Collection[bytes]) -> bytes:
+def _made_from(replica: Replica, scope_view: ScopeView, lost: Collection[bytes]) -> bytes:
     """Hash all inputs of a base: texts, entries, and which of their objects are local."""
-    seen, others = looked
+    seen, others = scope_view
     parts = sorted(
         [
             f"{one.key} {one.sha.hex()} {one.size} {one.sha in lost} {one.section} {one.line}".encode()

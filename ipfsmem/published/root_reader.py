@@ -125,8 +125,8 @@ def node_reader(reader: Reader, state: CID, extension: str) -> Callable[[str], F
 
     def read(prefix: str) -> Fetch[bytes]:
         path = [*prefix[:-1], (prefix[-1] if prefix else "top") + extension]
-        found = yield from reader.resolve(state, path)
-        return (yield from reader.read_file(found.cid, max_bytes=MAX_NODE))
+        entry = yield from reader.resolve(state, path)
+        return (yield from reader.read_file(entry.cid, max_bytes=MAX_NODE))
 
     return read
 

@@ -49,15 +49,15 @@ def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     """
     by_digest = {head.commit.digest: head for head in heads}
     below: dict[str, list[str]] = {digest: [] for digest in by_digest}
-    held: set[str] = set()
+    ancestors: set[str] = set()
     for digest, head in by_digest.items():
         # Values omitted by a head may come from its parents.
         for before in () if head.lacking else head.commit.commit.prev:
             if before in by_digest and _covers(head, by_digest[before]):
-                held.add(before)
+                ancestors.add(before)
                 below[digest].append(before)
-    found = []
-    left = by_digest.keys() - held
+    maximal = []
+    left = by_digest.keys() - ancestors
     covered = {
         one: any(_covers(by_digest[other], by_digest[one]) and other != one for other in left) for one in left
     }
@@ -69,8 +69,8 @@ def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
             if one not in reached:
                 reached[one] = None
                 left_below += below[one]
-        found.append((by_digest[digest], [by_digest[one] for one in reached]))
-    return found
+        maximal.append((by_digest[digest], [by_digest[one] for one in reached]))
+    return maximal
 
 
 def _covers(head: Head, other: Head) -> bool:

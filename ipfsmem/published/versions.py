@@ -67,7 +67,7 @@ def history(memories: MemoryStore, key: str) -> History:
         here = memories.entry(key)
         shown = memories.view(key, here).dots
         writers = Writers(replica)
-        found: dict[str, Revision] = {}
+        revisions: dict[str, Revision] = {}
         gone = 0
         for root, entry in _states(replica, name, here):
             if entry is None:
@@ -75,16 +75,16 @@ def history(memories: MemoryStore, key: str) -> History:
                 continue
             for dot, value in entry.items():
                 mark = value.body or dot
-                known = found.get(mark)
+                known = revisions.get(mark)
                 if known is not None and (known.root is not None or root is None):
                     continue
                 if known is not None:
-                    found[mark] = msgspec.structs.replace(known, root=root)
+                    revisions[mark] = msgspec.structs.replace(known, root=root)
                 else:
-                    found[mark] = _revision(memories, name, dot, value, root, here, shown, writers)
-    if not found:
+                    revisions[mark] = _revision(memories, name, dot, value, root, here, shown, writers)
+    if not revisions:
         raise NotFoundError(f"no text of {key} is known on this device", hint="See: ipfsmem list.")
-    order = sorted(found.values(), key=lambda v: (v.written or 0, v.device), reverse=True)
+    order = sorted(revisions.values(), key=lambda v: (v.written or 0, v.device), reverse=True)
     return History(key=key, versions=tuple(order), roots_not_kept=gone)
 
 
@@ -95,11 +95,11 @@ def read_past(memories: MemoryStore, key: str, root: str) -> MemoryRecord:
         cid = find_root(replica, root)
         text = open_past(replica, cid).tree.get(name)
         entry = decode_entry(name, text) if text is not None else {}
-        found = memories.reading_of(key, entry)
-    if found is None:
+        record = memories.reading_of(key, entry)
+    if record is None:
         state = "is forgotten in" if entry else "is not in"
         raise NotFoundError(f"{key} {state} version {cid}", hint=f"Its texts: ipfsmem history {key}")
-    return found
+    return record
 
 
 class PastText(NamedTuple):
@@ -126,19 +126,23 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
     if len(text) < MIN_DIGITS:
         raise UsageError(f"a text is named by at least {MIN_DIGITS} digits of its SHA-256")
     with replica.reading():
-        found: dict[str, PastText] = {}
+        matches: dict[str, PastText] = {}
         wanted = str(find_root(replica, root)) if root is not None else None
         for at, entry in _states(replica, name, memories.entry(key)):
             if entry is None or (wanted is not None and at != wanted):
                 continue
             for dot, value in entry.items():
-                if value.body is not None and value.body.startswith(text.lower()) and value.body not in found:
+                if (
+                    value.body is not None
+                    and value.body.startswith(text.lower())
+                    and value.body not in matches
+                ):
                     data = replica.store.body(name, value)
                     if data is not None:
-                        found[value.body] = PastText(data, of_when_copied(dot, value, replica.is_mine))
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
-    for one in found.values():
+                        matches[value.body] = PastText(data, of_when_copied(dot, value, replica.is_mine))
+    if len(matches) > 1:
+        raise UsageError(f"{len(matches)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
+    for one in matches.values():
         return one
     raise NotFoundError(
         f"{key} has no text {text} on this device", hint=f"List the revisions: ipfsmem history {key}"
@@ -161,8 +165,8 @@ def pending_then(memories: MemoryStore, key: str, data: bytes) -> frozenset[Plac
         for root, entry in _states(replica, name, memories.entry(key)):
             if any(value.body == digest for value in (entry or {}).values()):
                 with contextlib.suppress(NotFoundError):
-                    found = unapproved_in([(key, data), *_parts_beside(memories, root, name)])
-                    (now if root is None else published).append(found)
+                    unapproved = unapproved_in([(key, data), *_parts_beside(memories, root, name)])
+                    (now if root is None else published).append(unapproved)
     return min(published or now, key=len, default=None)
 
 
