@@ -74,8 +74,8 @@ class Authority(msgspec.Struct, frozen=True):
     #: `out` with all ids of their families
     revoked: frozenset[str]
     #: enrolled ids that an epoch must list: `out`, and ids that an epoch in force lists before their revoke has arrived
-    asked: frozenset[str]
-    #: ids of `asked` removed by admins only -> these admins; holds only as long as their statements are in force
+    must_exclude: frozenset[str]
+    #: ids of `must_exclude` removed by admins only -> these admins; holds only as long as their statements are in force
     revoked_by: Mapping[str, frozenset[str]]
     #: revoked id -> greatest counter accepted when it was revoked; later values need approval
     cutoffs: Mapping[str, int]
@@ -153,7 +153,7 @@ class Authority(msgspec.Struct, frozen=True):
 
     def is_revoked(self, member: str) -> bool:
         """Tell whether this id is revoked as far as the ring knows. The public part of a ring suffices."""
-        return member in self.revoked or self.family_of(member) in self.asked
+        return member in self.revoked or self.family_of(member) in self.must_exclude
 
     def given_up(self, member: str) -> bool:
         """Tell whether an id is retired: it has a successor, is removed, or has no key in the ring."""
@@ -171,12 +171,12 @@ class Authority(msgspec.Struct, frozen=True):
 
 def names_of(statements: Iterable[Statement]) -> frozenset[str]:
     """Return the ids of the epoch keys that kept epoch statements name."""
-    found: set[str] = set()
+    names: set[str] = set()
     for st in statements:
         if isinstance(st.body, Epoch):
-            found.add(st.body.ek)
-            found.update(st.body.old)
-    return frozenset(found)
+            names.add(st.body.ek)
+            names.update(st.body.old)
+    return frozenset(names)
 
 
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
@@ -199,11 +199,11 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     # slots could go to excluded devices. Not about roots, or an admin could lock out those who can stop it;
     # nor an admin about admins, whom it cannot revoke: every later epoch, a root's too, would repeat and so
     # perpetuate it. A root's revoke of an admin comes with a root's epoch that says the same.
-    for_good, revoked_by = _asked(revokes, epochs, rights)
-    asked = for_good | revoked_by.keys()
+    for_good, revoked_by = _to_exclude(revokes, epochs, rights)
+    must_exclude = for_good | revoked_by.keys()
     # Without a bound an admin could exhaust the numbers, and a root's next epoch would make that permanent.
     reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in rights.roots), default=0)
-    seals, holders = _sealing(epochs, asked, rights, reach)
+    seals, holders = _sealing(epochs, must_exclude, rights, reach)
     by_id = _by_id(eks)
     sealing = next((ek for ek in by_id.get(seals[1], ()) if ek.epoch == seals[0]), None) if seals else None
     revoked = out | {one for one, family in families.items() if family in out}
@@ -212,7 +212,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         members=members,
         out=out,
         revoked=frozenset(revoked - members.keys()),
-        asked=asked,
+        must_exclude=must_exclude,
         revoked_by=revoked_by,
         cutoffs=_cutoffs(revokes, families, members),
         keys_of=_keys_of(statements, rights, members),
@@ -235,14 +235,14 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
 def _counting_revokes(statements: Iterable[Statement], rights: Rights) -> dict[str, list[Revoke]]:
     """Map enrolled ids to their valid revokes: by a root of anyone but a root, by an admin of anyone but an
     admin or root."""
-    found: defaultdict[str, list[Revoke]] = defaultdict(list)
+    by_target: defaultdict[str, list[Revoke]] = defaultdict(list)
     for st in statements:
         body = st.body
         if not isinstance(body, Revoke) or body.id in rights.root_ids:
             continue
         if body.by in rights.roots or body.id not in rights.admin_ids:
-            found[body.id].append(body)
-    return dict(found)
+            by_target[body.id].append(body)
+    return dict(by_target)
 
 
 def _enrolled(
@@ -276,11 +276,11 @@ def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[
 def _final_persons(revokes: Mapping[str, Sequence[Revoke]], rights: Rights) -> dict[str, str]:
     """Map each id that roots revoked to its person by their revokes (the least of several): its enrolments
     are dropped."""
-    said = {
+    persons_of = {
         target: [body.person for body in bodies if body.by in rights.roots]
         for target, bodies in revokes.items()
     }
-    return {target: min(persons) for target, persons in said.items() if persons}
+    return {target: min(persons) for target, persons in persons_of.items() if persons}
 
 
 def _claimed(
@@ -292,19 +292,19 @@ def _claimed(
 
     `final_persons` name the person of a revoked admin, so that a device enrolled by it keeps its person.
     """
-    said: defaultdict[str, set[str]] = defaultdict(set)
+    enrolled_by_roots: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
         if st.body.by in rights.roots:
-            said[as_member(st).person].add(as_member(st).id)
-    found: dict[str, str] = {}
+            enrolled_by_roots[as_member(st).person].add(as_member(st).id)
+    claimed: dict[str, str] = {}
     for st in enrolled:
         body = as_member(st)
-        taken = said.get(body.person, set()) - {body.id}
+        other_members = enrolled_by_roots.get(body.person, set()) - {body.id}
         signer = id_of_hex(body.by)
-        shares = signer in taken or final_persons.get(signer) == body.person
-        if st.body.by in rights.roots or not taken or shares:
-            found[st.hash] = body.person
-    return found
+        shares = signer in other_members or final_persons.get(signer) == body.person
+        if st.body.by in rights.roots or not other_members or shares:
+            claimed[st.hash] = body.person
+    return claimed
 
 
 def _with_successors(
@@ -359,8 +359,10 @@ def _families(
 ) -> dict[str, str]:
     families: dict[str, str] = {}
     # A fixed order, so that every implementation derives one family from contradicting revokes.
-    for target, said in sorted(revokes.items(), reverse=True):
-        families |= {id_of_hex(key): target for body in said if body.by in rights.roots for key in body.heirs}
+    for target, bodies in sorted(revokes.items(), reverse=True):
+        families |= {
+            id_of_hex(key): target for body in bodies if body.by in rights.roots for key in body.heirs
+        }
     for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
         families.setdefault(as_member(st).id, id_of_hex(st.body.by))
     # An enrolled id is never a successor, whatever others claim.
@@ -396,12 +398,12 @@ def _keys_of(
             # keys to thousands of ids that nobody admitted.
             for key in (body.sign, *body.heirs) if body.by in rights.roots else ():
                 keys[id_of_hex(key)].add(key)
-    found: dict[str, tuple[bytes, ...]] = {}
+    all_keys: dict[str, tuple[bytes, ...]] = {}
     for one, texts in keys.items():
         member = members.get(one)
         first = member.sign.hex() if member else min(texts)
-        found[one] = tuple(bytes.fromhex(text) for text in (first, *sorted(texts - {first})))
-    return found
+        all_keys[one] = tuple(bytes.fromhex(text) for text in (first, *sorted(texts - {first})))
+    return all_keys
 
 
 def _owners(
@@ -449,16 +451,16 @@ def _admitted_by(enrolled: Iterable[Statement]) -> dict[str, str]:
 def _old_anchors(
     enrolled: Iterable[Statement], revokes: Mapping[str, Sequence[Revoke]], rights: Rights
 ) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    anchors: dict[str, bytes] = {}
     for st in enrolled:
         body = as_member(st)
         if body.id in revokes and body.role == "admin" and body.anchor:
-            found[body.id] = bytes.fromhex(body.anchor)
-    for target, said in revokes.items():
-        for revoke in said:
+            anchors[body.id] = bytes.fromhex(body.anchor)
+    for target, bodies in revokes.items():
+        for revoke in bodies:
             if revoke.by in rights.roots and revoke.anchor:
-                found[target] = bytes.fromhex(revoke.anchor)
-    return found
+                anchors[target] = bytes.fromhex(revoke.anchor)
+    return anchors
 
 
 def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset[str]:
@@ -472,7 +474,7 @@ def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset
 
 
 def _sealing(
-    epochs: Iterable[Epoch], asked: frozenset[str], rights: Rights, reach: int
+    epochs: Iterable[Epoch], must_exclude: frozenset[str], rights: Rights, reach: int
 ) -> tuple[tuple[int, str] | None, frozenset[str]]:
     """Return the greatest (epoch, EK id) up to number `reach` for which every epoch naming it serves all
     roots and knows every revocation, and the families that were given it."""
@@ -482,18 +484,18 @@ def _sealing(
     fit = [
         (body.epoch, body.ek)
         for bodies in naming.values()
-        if all(asked <= body.gone and rights.root_ids.issubset(body.for_) for body in bodies)
+        if all(must_exclude <= body.gone and rights.root_ids.issubset(body.for_) for body in bodies)
         for body in bodies
         if body.epoch <= reach
     ]
     if not fit:
         return None, frozenset()
     seals = max(fit)
-    given = (body.for_ for body in naming[seals[1]] if body.epoch == seals[0])
-    return seals, frozenset(one for ids in given for one in ids)
+    holders = (body.for_ for body in naming[seals[1]] if body.epoch == seals[0])
+    return seals, frozenset(one for ids in holders for one in ids)
 
 
-def _asked(
+def _to_exclude(
     revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], rights: Rights
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """Return whom an epoch must list: ids removed for good by a root, and ids removed by admins only, with
@@ -504,7 +506,7 @@ def _asked(
     about its own removals; then an admin's epoch about removals by others, attributed to its signer, since it
     could name anyone.
     """
-    good = {target for target, said in revokes.items() if any(body.by in rights.roots for body in said)}
+    good = {target for target, bodies in revokes.items() if any(body.by in rights.roots for body in bodies)}
     own: defaultdict[str, set[str]] = defaultdict(set)
     passed_on: defaultdict[str, set[str]] = defaultdict(set)
     for body in epochs:
@@ -522,16 +524,16 @@ def _asked(
                 else:
                     passed_on[one].add(signer)
     by = {**passed_on, **own}
-    by |= {target: {id_of_hex(body.by) for body in said} for target, said in revokes.items()}
+    by |= {target: {id_of_hex(body.by) for body in bodies} for target, bodies in revokes.items()}
     barred = good | rights.root_ids | rights.admin_ids
     return frozenset(good), {one: frozenset(by[one]) for one in sorted(by) if one not in barred}
 
 
 def _by_id(eks: Iterable[EpochKey]) -> dict[str, tuple[EpochKey, ...]]:
-    found: defaultdict[str, list[EpochKey]] = defaultdict(list)
+    by_id: defaultdict[str, list[EpochKey]] = defaultdict(list)
     for ek in sorted(eks, key=lambda ek: (ek.epoch, ek.key)):
-        found[ek.id].append(ek)
-    return {name: tuple(keys) for name, keys in found.items()}
+        by_id[ek.id].append(ek)
+    return {name: tuple(keys) for name, keys in by_id.items()}
 
 
 def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool) -> str:

@@ -209,10 +209,10 @@ class Ring:
 
     def without_spare(self, needed: Collection[str]) -> Ring:
         """Return this ring with no spare keys but those with these ids."""
-        kept = [ek for ek in self.spare if ek.id in needed]
-        if len(kept) == len(self.spare):
+        needed_keys = [ek for ek in self.spare if ek.id in needed]
+        if len(needed_keys) == len(self.spare):
             return self
-        return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=kept)
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=needed_keys)
 
     def join_open_part(self, keyring: Keyring) -> Ring:
         """Join the open part of a ring that this device cannot open, so that it stops sealing under a
@@ -235,23 +235,23 @@ class Ring:
 
     def dump(self) -> bytes:
         """Return everything, keys in the clear, for this device's own protected state. Never publish it."""
-        said = [envelope(st) for st in self.statements]
-        kept = _StoredRing(_pack(self.keys), self.plain, _pack(self.spare), said, 1, self.vault.hex())
-        return canonical.encode(kept)
+        envelopes = [envelope(st) for st in self.statements]
+        stored = _StoredRing(_pack(self.keys), self.plain, _pack(self.spare), envelopes, 1, self.vault.hex())
+        return canonical.encode(stored)
 
     @classmethod
     def restore(cls, data: bytes) -> Ring:
         """Restore a ring from `dump`, kept by this device under its own key. Raises FormatError."""
         what = "the stored key ring"
         try:
-            kept = _stored_ring_decoder.decode(data)
+            stored = _stored_ring_decoder.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise FormatError(f"{what} is not readable: {error}") from None
-        canonical.check_canonical(data, kept, what)
-        vault = canonical.unhex(kept.vault, "the vault tag of a key ring", 16)
-        statements = [restore_envelope(item.k, item.s, vault) for item in kept.st]
-        spare = _unpack(kept.spare, vault, what)
-        return cls(vault, statements, _unpack(kept.eks, vault, what), plain=kept.plain, spare=spare)
+        canonical.check_canonical(data, stored, what)
+        vault = canonical.unhex(stored.vault, "the vault tag of a key ring", 16)
+        statements = [restore_envelope(item.k, item.s, vault) for item in stored.st]
+        spare = _unpack(stored.spare, vault, what)
+        return cls(vault, statements, _unpack(stored.eks, vault, what), plain=stored.plain, spare=spare)
 
     def _serialise(self) -> bytes:
         view = self.view
@@ -385,8 +385,8 @@ class Keyring:
             # A body that lacks a key from a root's slot is dishonest; every reader must learn the same from it.
             have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
             roots = rights_of(self.open).roots
-            lacking = [e for e in self.epochs if e.by in roots and (e.epoch, e.ek) not in have]
-            more = tuple(self._from_slots(lacking, pairs))
+            unopened = [e for e in self.epochs if e.by in roots and (e.epoch, e.ek) not in have]
+            more = tuple(self._from_slots(unopened, pairs))
             return UnlockedKeyring(shown.vault, shown.statements, (*shown.keys, *more), shown.plain)
         raise OpenError("no key of this device opens the key ring: it is not a member, or not yet")
 
@@ -484,10 +484,10 @@ def _union(mine: Iterable[Statement], theirs: Iterable[Statement]) -> Iterable[S
 
 
 def _statements(items: Iterable[Envelope], vault: bytes, what: str) -> tuple[Statement, ...]:
-    found = tuple(open_envelope(item.k, item.s, vault) for item in items)
-    if any(a.hash >= b.hash for a, b in itertools.pairwise(found)):
+    statements = tuple(open_envelope(item.k, item.s, vault) for item in items)
+    if any(a.hash >= b.hash for a, b in itertools.pairwise(statements)):
         raise FormatError(f"{what} is not sorted, or holds a statement twice")
-    return found
+    return statements
 
 
 def _read_body(payload: bytes) -> _KeyringBody:
@@ -541,13 +541,13 @@ def _pairs(box_secrets: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def _try_slots(epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]], vault: bytes) -> Iterator[EpochKey]:
-    found: set[tuple[int, str]] = set()
+    opened: set[tuple[int, str]] = set()
     for body in epochs:
-        if (body.epoch, body.ek) in found:
+        if (body.epoch, body.ek) in opened:
             continue
         key = _slot_key(body, pairs, vault)
         if key is not None:
-            found.add((body.epoch, body.ek))
+            opened.add((body.epoch, body.ek))
             yield key
 
 

@@ -43,7 +43,7 @@ def families_named(ring: Ring | None, text: str, labels: Mapping[str, str]) -> s
     every member whose id starts with it and every member with that label, since a label may look like a
     prefix of an id. "" names nobody.
     """
-    found = [text] if text in labels else []
-    if text and not found:
-        found = [one for one, label in labels.items() if label == text or one.startswith(text)]
-    return {ring.view.family_of(one) if ring is not None else one for one in found}
+    ids = [text] if text in labels else []
+    if text and not ids:
+        ids = [one for one, label in labels.items() if label == text or one.startswith(text)]
+    return {ring.view.family_of(one) if ring is not None else one for one in ids}

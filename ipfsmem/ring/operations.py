@@ -332,8 +332,8 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
     _require_admin(view, signer)
     if view.sealing is None:
         return rotate(ring, signer, ek, box=box)
-    lacking = members_without_key(view)
-    return _give_sealing_key(ring, signer, lacking, box, whole=False) if lacking else ring
+    keyless = members_without_key(view)
+    return _give_sealing_key(ring, signer, keyless, box, whole=False) if keyless else ring
 
 
 def members_without_key(view: Authority) -> list[RingMember]:
@@ -357,22 +357,22 @@ def read_enrolment_request(data: bytes, vault: bytes) -> Enrollee:
     if len(data) > MAX_REQUEST:
         raise LimitError(f"an enrolment request has at most {MAX_REQUEST} bytes, this has {len(data)}")
     try:
-        asked = read_json(data, type=_Request)
+        request = read_json(data, type=_Request)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise FormatError(f"the enrolment request is not readable: {error}") from None
-    canonical.check_canonical(data, asked, "the enrolment request")
-    if asked.vault != vault.hex():
-        raise FormatError(f"the enrolment request is for vault {asked.vault}, not for {vault.hex()}")
-    sign = canonical.unhex(asked.sign, "the signing key of the request", 32)
-    box = canonical.unhex(asked.box, "the box key of the request", 32)
+    canonical.check_canonical(data, request, "the enrolment request")
+    if request.vault != vault.hex():
+        raise FormatError(f"the enrolment request is for vault {request.vault}, not for {vault.hex()}")
+    sign = canonical.unhex(request.sign, "the signing key of the request", 32)
+    box = canonical.unhex(request.box, "the box key of the request", 32)
     if not public_key_ok(sign) or not box_key_ok(box):
         raise FormatError("the enrolment request contains an invalid key")
     try:
-        check_possession(asked.own, vault, box=asked.box, sign=asked.sign, anchor=None, heir_of=None)
+        check_possession(request.own, vault, box=request.box, sign=request.sign, anchor=None, heir_of=None)
     except SignatureError as error:
         raise FormatError(f"the enrolment request is invalid: {error}") from None
-    check_label(asked.label)
-    return Enrollee(sign, box, asked.label, asked.own, asked.kind)
+    check_label(request.label)
+    return Enrollee(sign, box, request.label, request.own, request.kind)
 
 
 def _member(
@@ -440,18 +440,18 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
     view = ring.view
     if target not in view.rights.admin_ids:
         return ()
-    said = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
+    signed = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
     used = {person.hash for person in view.members.values()}
     # Only enrolments: successors depend on that very statement.
-    members = sorted((as_member(st).since, st.hash) for st in said if st.hash in used and not _is_heir(st))
-    mine = {st.hash for st in said}
+    members = sorted((as_member(st).since, st.hash) for st in signed if st.hash in used and not _is_heir(st))
+    mine = {st.hash for st in signed}
     others = {
         as_member(st).id
         for st in ring.statements
         if isinstance(st.body, Member) and not _is_heir(st) and st.hash not in mine
     }
     removed: dict[str, tuple[str, str]] = {}
-    for st in said:
+    for st in signed:
         # A revoke has no further effect on an id that nobody else admitted, or that a root revoked.
         if isinstance(st.body, Revoke) and st.body.id in view.revoked_by.keys() & others:
             order = (st.body.at, st.hash)
@@ -459,7 +459,7 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
     # A stolen recovery phrase can admit and remove any number: removals that the owner may have made come first.
     lost = [order for one, order in sorted(removed.items()) if view.rank_of(one) == RANK_ROOT]
     more = [order for one, order in sorted(removed.items()) if view.rank_of(one) != RANK_ROOT]
-    return tuple(sorted(found for _, found in [*lost, *members, *more][:MAX_KEEP]))
+    return tuple(sorted(hashes for _, hashes in [*lost, *members, *more][:MAX_KEEP]))
 
 
 def _is_heir(st: Statement) -> bool:
@@ -496,16 +496,16 @@ def _add_epochs(
         if root not in view.members:
             raise MembershipError(f"the ring does not contain the box key of the root {root}")
         roots[root] = view.members[root]
-    said = _removals(ring)
+    removals = _removals(ring)
     # The roots' own statement is always included: it keeps the names of the keys.
-    given: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
+    recipients: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
     for member in members:
         of = tuple(view.admission_of(member.id).admins.split())
-        given.setdefault(of, dict(roots))[member.id] = member
+        recipients.setdefault(of, dict(roots))[member.id] = member
     text = slot_text(key, ring.vault)
     old = _older_names(ring, signer.public.hex()) - {key.id}
     made: list[Statement] = []
-    for of, served in given.items():
+    for of, served in recipients.items():
         slots = [
             canonical.b64(box(text, public)) for public in sorted({member.box for member in served.values()})
         ]
@@ -514,11 +514,11 @@ def _add_epochs(
             ek=key.id,
             epoch=key.epoch,
             for_=tuple(sorted(served)),
-            not_=tuple(sorted(view.asked - view.revoked_by.keys())),
+            not_=tuple(sorted(view.must_exclude - view.revoked_by.keys())),
             of=of,
             old=tuple(sorted(old)),
             slots=tuple(sorted(slots)),
-            while_={admin: tuple(sorted(ids)) for admin, ids in sorted(said.items())},
+            while_={admin: tuple(sorted(ids)) for admin, ids in sorted(removals.items())},
         )
         made.append(sign_statement(signer, body, ring.vault))
     own, *others = made
@@ -553,13 +553,13 @@ def _removals(ring: Ring) -> dict[str, list[str]]:
                         own.add((admin, one))
                     else:
                         passed_on[by, one].add(admin)
-    said: defaultdict[str, list[str]] = defaultdict(list)
+    removals: defaultdict[str, list[str]] = defaultdict(list)
     for one, admins in ring.view.revoked_by.items():
         sources = {admin for admin in admins if (admin, one) in own}
         for admin in admins:
             if admin in sources or not passed_on[admin, one] <= sources:
-                said[admin].append(one)
-    return said
+                removals[admin].append(one)
+    return removals
 
 
 def _older_names(ring: Ring, by: str) -> set[str]:
@@ -579,13 +579,13 @@ def _entitled(view: Authority) -> list[RingMember]:
     return [
         person
         for one, person in view.members.items()
-        if person.rank != RANK_SUCCESSOR and one not in view.asked
+        if person.rank != RANK_SUCCESSOR and one not in view.must_exclude
     ]
 
 
 def _require_admin(view: Authority, signer: Signer25519) -> None:
     me = member_id(signer.public)
-    if me in view.asked:
+    if me in view.must_exclude:
         raise MembershipError(
             f"{me} was revoked: this recovery phrase or wallet no longer opens this vault",
             hint="Use the newer recovery phrase, or the wallet.",
@@ -602,7 +602,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
     root = signer.public.hex() in view.rights.roots
     if not root and role == "admin":
         raise MembershipError("only a root (the first wallet or the recovery phrase) can enrol an admin")
-    if device.id in view.asked | view.revoked:
+    if device.id in view.must_exclude | view.revoked:
         raise MembershipError(f"{device.id} was revoked permanently: it needs a new key")
     if device.id in view.rights.root_ids and signer.public != device.sign:
         raise MembershipError(f"{device.id} is a root of this vault, and sets its own label and role")

@@ -100,7 +100,7 @@ def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             case Member():
                 claims.append(st)
     successors = _successors(claims, kept, rights)
-    revokes = (st for said in last_words.values() for st in _without_repeated_revokes(said))
+    revokes = (st for same_signer in last_words.values() for st in _without_repeated_revokes(same_signer))
     for st in (*successors, *revokes, *_without_outdone_epochs(epochs, rights)):
         kept[st.hash] = st
     return tuple(kept[one] for one in sorted(kept))
@@ -115,13 +115,13 @@ def _may_enrol(st: Statement, body: Member, rights: Rights) -> bool:
 
 
 def _successors(
-    claims: Iterable[Statement], kept: Mapping[str, Statement], rights: Rights
+    claims: Iterable[Statement], enrolments: Mapping[str, Statement], rights: Rights
 ) -> list[Statement]:
     """Return the successors signed by an enrolled key under a kept enrolment of its own, the least hashes of each."""
     under: defaultdict[str, list[Statement]] = defaultdict(list)
     for st in claims:
         body = as_member(st)
-        base = kept.get(body.under or "")
+        base = enrolments.get(body.under or "")
         if base is None or body.by in rights.roots or not isinstance(base.body, Member):
             continue
         # They go with their enrolment, all together: if one could go alone, its slot would be free again, and
@@ -131,12 +131,12 @@ def _successors(
     return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_SUCCESSORS]]
 
 
-def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
+def _without_repeated_revokes(revokes: list[Statement]) -> list[Statement]:
     """Return roots' revokes of one key without those made redundant by another (rule h)."""
-    bodies = [as_revoke(st) for st in said]
+    bodies = [as_revoke(st) for st in revokes]
     return [
         st
-        for st, body in zip(said, bodies, strict=True)
+        for st, body in zip(revokes, bodies, strict=True)
         if not any(_makes_needless(other, body) for other in bodies)
     ]
 
@@ -173,15 +173,15 @@ class _Reach(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, body: Epoch, rights: Rights) -> _Reach:
-        given, old = frozenset(body.for_), frozenset(body.old)
-        said = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
+        served, old = frozenset(body.for_), frozenset(body.old)
+        removals = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
         signer = () if body.by in rights.roots else (id_of_hex(body.by),)
         return cls(
             (body.epoch, body.ek),
             frozenset(body.not_),
-            said,
-            given,
-            body.gone | given,
+            removals,
+            served,
+            body.gone | served,
             old,
             old | {body.ek},
             frozenset((*body.of, *signer)),

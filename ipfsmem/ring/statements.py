@@ -252,9 +252,9 @@ def open_envelope(k: str, s: str, vault: bytes) -> Statement:
         return known
     payload = canonical.unb64(k, "the payload of a ring statement")
     signature = canonical.unb64(s, "the signature of a ring statement", 64)
-    found = _verified_statement(payload, signature, vault)
-    _cache.put((vault, k, s), found)
-    return found
+    statement = _verified_statement(payload, signature, vault)
+    _cache.put((vault, k, s), statement)
+    return statement
 
 
 def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
@@ -266,9 +266,9 @@ def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
     if known is not None:
         return known
     payload, signature = canonical.unb64(k, "a kept statement"), canonical.unb64(s, "its signature", 64)
-    found = Statement(payload, signature, hashlib.sha256(payload).hexdigest(), _parse(payload))
-    _cache.put((vault, k, s), found)
-    return found
+    statement = Statement(payload, signature, hashlib.sha256(payload).hexdigest(), _parse(payload))
+    _cache.put((vault, k, s), statement)
+    return statement
 
 
 class _StatementCache:
@@ -440,9 +440,9 @@ def check_label(label: str, what: str = "a member's label") -> None:
         raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
     from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE  # only for new labels
 
-    found = CONTROLS_AND_BREAKS.search(label) or INVISIBLE.search(label)
-    if found is not None:
-        raise FormatError(f"{what} holds an invisible character, U+{ord(found[0][0]):04X}")
+    invalid = CONTROLS_AND_BREAKS.search(label) or INVISIBLE.search(label)
+    if invalid is not None:
+        raise FormatError(f"{what} holds an invisible character, U+{ord(invalid[0][0]):04X}")
 
 
 def _check_sign_key(text: str, kind: str, name: str) -> None:

@@ -308,7 +308,7 @@ def _may_administer(run: SyncContext) -> bool:
     if run.replica.ring is None or run.root is None:
         return True
     view, me = run.replica.ring.view, member_id(run.root.admin_public)
-    return view.may_administer(me) and me not in view.asked
+    return view.may_administer(me) and me not in view.must_exclude
 
 
 async def salvage(

@@ -58,7 +58,7 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
             one not in view.revoked_by,
             view.rank_of(one) == 0,
         )
-        for one in view.asked
+        for one in view.must_exclude
         if one in view.ranks
     ]
 

@@ -81,7 +81,7 @@ def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
     if ring is None or root.admin_public in ring.view.roots:
         return
     me = member_id(root.admin_public)
-    if me in ring.view.revoked | ring.view.asked:
+    if me in ring.view.revoked | ring.view.must_exclude:
         raise revoked_owner_error(root)
     who = "this recovery phrase" if root.kind == "recovery" else "this wallet"
     if not ring.view.may_administer(me):

@@ -279,8 +279,10 @@ class Vale:
             ]
         )
         against = random.choice([everybody, [WALLET, ROOT, *DEVICES]])
-        gone = random.choice([[], sorted(view.asked), [one.id for one in self.some(random, against, 3)]])
-        gone = sorted({*gone, *(sorted(view.asked) if random.random() < 0.7 else [])})
+        gone = random.choice(
+            [[], sorted(view.must_exclude), [one.id for one in self.some(random, against, 3)]]
+        )
+        gone = sorted({*gone, *(sorted(view.must_exclude) if random.random() < 0.7 else [])})
         given = [one for one in given if one.id not in gone or random.random() < 0.02]
         boxes = {one.box for one in (*given, *(random.choice([[ROOT, RECOVERY], [], self.bad])))}
         slots = [fixed_box(slot_text(key, VAULT), box) for box in sorted(boxes)]
@@ -362,10 +364,10 @@ class Vale:
         # A root is a member for ever; nobody else rises to be one.
         assert view.rights.root_ids == {ROOT.id, RECOVERY.id}
         assert view.rights.root_ids <= view.members.keys()
-        assert not view.rights.root_ids & view.asked
+        assert not view.rights.root_ids & view.must_exclude
         assert view.rights.admin_ids <= {WALLET.id, KEYS["admin"].id, KEYS["old words"].id}
         assert ring.used <= 1
-        in_force = {one.id for one in self.bad if one.id in view.members and one.id not in view.asked}
+        in_force = {one.id for one in self.bad if one.id in view.members and one.id not in view.must_exclude}
         rogue = KEYS["admin"] in self.held
         self.nobody_is_shut_out(ring, rogue=rogue)
         # Power: who is in force hands out keys; an admin in force makes the key that seals.
@@ -388,11 +390,11 @@ class Vale:
                 continue
             if member == WALLET.id:
                 assert member in view.members and view.members[member].role == "admin"
-                assert member not in view.asked
+                assert member not in view.must_exclude
             elif not rogue:
                 # Power: an admin revokes and demotes whom it likes that is no admin.
                 assert view.members[member].role == role
-                assert member not in view.asked
+                assert member not in view.must_exclude
 
     def end(self) -> None:
         """All that was ever said comes together in any order; then a root ends what the attacker may, once and for all."""
@@ -415,7 +417,7 @@ class Vale:
         ring = rotate(ring, ROOT.signer, ek(self.fresh()), box=fixed_box)
         self.publish(ring)
         self.check(ring)
-        assert not {one.id for one in self.bad} & (ring.view.members.keys() - ring.view.asked)
+        assert not {one.id for one in self.bad} & (ring.view.members.keys() - ring.view.must_exclude)
         # Nothing that was said comes back, and everybody who is in reads the same.
         late = ring
         for again in shown:
@@ -423,7 +425,7 @@ class Vale:
         assert late == ring
         people = {one.id: one for one in (*OWNERS, *SPARE, newcomer)}
         for member, person in ring.view.members.items():
-            if person.family in people and person.family not in ring.view.asked:
+            if person.family in people and person.family not in ring.view.must_exclude:
                 read = parse_keyring(ring.serialise(), VAULT).unlock(people[person.family].box_secret).ring()
                 assert read == ring, member
 
@@ -438,7 +440,7 @@ class Vale:
         ring = self.revoke(ring, ROOT, finder.id, cascade=True)
         known = {one.body.id for one in ring.statements if isinstance(one.body, Member)}
         for member in (self.enrolled.keys() & known) - revoked:
-            assert member in ring.view.members and member not in ring.view.asked
+            assert member in ring.view.members and member not in ring.view.must_exclude
         self.revoked = revoked
 
 

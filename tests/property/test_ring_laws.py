@@ -131,13 +131,13 @@ def test_nobody_rises_by_its_own_word(a: Chosen) -> None:
             assert not (family.role == "reader" and person.role != "reader")
             assert person.owner == family.owner
     assert not view.revoked & view.rights.root_ids
-    assert not view.asked & view.rights.root_ids
+    assert not view.must_exclude & view.rights.root_ids
     assert not view.revoked & view.members.keys()
     assert not view.out & view.members.keys()
     stranger = ATTACKER.stranger.key
     assert all(said.body.by != stranger for said in ring.statements)
     if view.sealing is not None:
-        assert not view.holders & view.asked
+        assert not view.holders & view.must_exclude
         assert view.rights.root_ids <= view.holders
 
 
@@ -278,7 +278,7 @@ def test_no_key_that_a_revoked_member_holds_ever_seals(plan: list[tuple[int, str
     village.published.append(unlocked.serialise())
     village.check(unlocked)
     for member, person in unlocked.view.members.items():
-        if person.family in unlocked.view.asked:
+        if person.family in unlocked.view.must_exclude:
             continue
         ring = parse_keyring(unlocked.serialise()).unlock(village.boxes[member]).ring()
         assert ring == unlocked, person.label

@@ -114,7 +114,7 @@ def view_of(ring: Ring) -> dict[str, Any]:
     view = ring.view
     return {
         "anchors": [anchor.hex() for anchor in view.anchors()],
-        "asked": sorted(view.asked),
+        "asked": sorted(view.must_exclude),
         "cutoffs": dict(sorted(view.cutoffs.items())),
         "ek_names": sorted(view.names),
         "families": dict(sorted(view.families.items())),

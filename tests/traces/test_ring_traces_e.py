@@ -465,7 +465,7 @@ def test_trace_e13_the_public_part_tells_who_is_an_admin() -> None:
     with pytest.raises(IpfsmemError):
         parse_keyring(gone.serialise()).unlock(d.box_secret, mine.keys)
     after = mine.join_open_part(parse_keyring(gone.serialise()))
-    assert after.view.sealing is None and after.view.asked == {x.id}
+    assert after.view.sealing is None and after.view.must_exclude == {x.id}
     assert w2.id in after.view.rights.admin_ids
     # A stranger's epoch, or one of a member, does none of that.
     assert mine.add([says_epoch(party("stranger"), ek_of(9, 9), [d], [x])]) == mine
@@ -640,7 +640,7 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
             ROOT if last is keys[-1] else RECOVERY,
             last,
             given,
-            one_more.view.asked,
+            one_more.view.must_exclude,
             old=[*names, *one_more.view.names] if last is keys[-1] else names,
             slots=[fixed_box(operations.slot_text(last, VAULT), one.box) for one in (ROOT, *given)],
         )

@@ -262,7 +262,7 @@ def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
     heard = unaware.join_open_part(parse_keyring(against.serialise()))
     assert heard.view.sealing is None
     assert ADMIN.id not in heard.view.revoked
-    assert heard.view.asked == {ADMIN.id}
+    assert heard.view.must_exclude == {ADMIN.id}
     # The admin sees itself shut out, and stops; an epoch for somebody whom it calls revoked is none.
     for act in (
         lambda: rotate(heard, ADMIN.signer, ek(4)),
@@ -282,7 +282,7 @@ def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
     # When another revocation drops that epoch, its word about the first stays until the revoke itself is known.
     other = owner.add([says_revoked(ROOT, OTHER)])
     assert other.view.sealing is None
-    assert ADMIN.id in other.view.asked
+    assert ADMIN.id in other.view.must_exclude
 
 
 def test_a_successor_that_the_revoke_did_not_know_does_not_stop_the_key() -> None:
@@ -343,10 +343,10 @@ def test_an_admin_cannot_shut_out_a_root() -> None:
     base = _base(LAPTOP)
     against = says_epoch(ADMIN, _key(9, 9), [OTHER], [ROOT, RECOVERY, LAPTOP], roots=[ADMIN])
     met = base.add([against], [_key(9, 9)])
-    assert against in met.statements and met.view.asked == {LAPTOP.id}
+    assert against in met.statements and met.view.must_exclude == {LAPTOP.id}
     assert met.view.sealing is None
     gone = revoke(met, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
-    assert gone.view.sealing is not None and gone.view.asked == {ADMIN.id}
+    assert gone.view.sealing is not None and gone.view.must_exclude == {ADMIN.id}
     assert OTHER.opens(gone.serialise()) == gone
 
 
@@ -357,11 +357,11 @@ def test_an_admin_cannot_shut_out_another_for_ever() -> None:
     key = _key(base.view.next_epoch, 9)
     slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
     met = open_slots(base.add([_epoch(ADMIN, key, [ADMIN], [OTHER.id], slots)]), ROOT.box_secret)
-    assert met.view.sealing == key and OTHER.id not in met.view.asked
+    assert met.view.sealing == key and OTHER.id not in met.view.must_exclude
     unlocked = give_key(met, ROOT.signer, ek(1), box=fixed_box)
     assert OTHER.opens(unlocked.serialise()) == unlocked
     gone = revoke(unlocked, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(2), box=fixed_box)
-    assert gone.view.asked == {ADMIN.id}
+    assert gone.view.must_exclude == {ADMIN.id}
     assert OTHER.opens(gone.serialise()) == gone
     assert rotate(gone, OTHER.signer, ek(3), box=fixed_box).view.sealing is not None
 

@@ -282,20 +282,22 @@ def test_statement_of_an_admin_does_not_become_that_of_a_root() -> None:
     ring = give_key(ring, ROOT.signer, ek(7), box=fixed_box)
     ring = rotate(ring, ROOT.signer, ek(8), box=fixed_box)
     ring = _revoke(ring, ROOT, PHONE.id, 9)
-    assert ring.view.revoked_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.asked
+    assert ring.view.revoked_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.must_exclude
     with pytest.raises(OpenError):
         GUEST.opens(ring.serialise())
     # Who has only the open part knows it too, from the roots' epochs.
-    assert GUEST.id in shown(ring.serialise()).view.asked
+    assert GUEST.id in shown(ring.serialise()).view.must_exclude
     ended = _revoke(ring, RECOVERY, ADMIN.id, 10, cascade=True)
-    assert GUEST.id in ended.view.members and ended.view.asked == {ADMIN.id, PHONE.id}
+    assert GUEST.id in ended.view.members and ended.view.must_exclude == {ADMIN.id, PHONE.id}
     assert GUEST.opens(ended.serialise()) == ended
     with pytest.raises(OpenError):
         PHONE.opens(ended.serialise())
     # Whatever meets it later, in any order.
     for other in (ring, rotate(ring, ROOT.signer, ek(11), box=fixed_box)):
         assert other.join(ended).view.members.keys() >= {GUEST.id}
-        assert other.join(ended).view.asked == ended.join(other).view.asked == {ADMIN.id, PHONE.id}
+        assert (
+            other.join(ended).view.must_exclude == ended.join(other).view.must_exclude == {ADMIN.id, PHONE.id}
+        )
     # A person who names the device makes it last.
     own = _revoke(ring, ROOT, GUEST.id, 10)
     assert own.view.revoked_by == {} and GUEST.id in own.view.out
@@ -312,7 +314,7 @@ def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> Non
         said = rotate(ring.add([claim], [key]), ROOT.signer, ek(6), box=fixed_box)
         assert said.view.revoked_by == {GUEST.id: {OTHER.id}}
         ended = _revoke(said, ROOT, OTHER.id, 9, cascade=True)
-        assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
+        assert GUEST.id not in ended.view.must_exclude and GUEST.opens(ended.serialise()) == ended
 
 
 @pytest.mark.parametrize("by", [(OTHER,), (OTHER, OTHER), (OTHER, ROOT), (OTHER, ROOT, OTHER), (ROOT, OTHER)])
@@ -326,9 +328,9 @@ def test_repeated_statement_of_an_admin_does_not_become_ones_own(by: tuple[Party
     ring = ring.add([claim], [key])
     for n, one in enumerate(by):
         ring = rotate(ring, one.signer, ek(10 + n), box=fixed_box)
-        assert GUEST.id in ring.view.asked
+        assert GUEST.id in ring.view.must_exclude
     ended = _revoke(ring, ROOT, ADMIN.id, 30, cascade=True)
-    assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
+    assert GUEST.id not in ended.view.must_exclude and GUEST.opens(ended.serialise()) == ended
 
 
 def test_revokes_of_those_whom_nobody_else_let_in_are_not_let_stand() -> None:

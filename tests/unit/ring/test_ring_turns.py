@@ -60,7 +60,7 @@ def _crowd(ring: Ring, words: Party, n: int) -> Ring:
 
 def _slotless(ring: Ring, words: Party, key: EpochKey, **said: object) -> Statement:
     """An epoch of the words for the roots alone: with an unlock the others are given its key, or a new one."""
-    gone = sorted({*ring.view.asked, *said.pop("gone", ())})  # type: ignore[misc]
+    gone = sorted({*ring.view.must_exclude, *said.pop("gone", ())})  # type: ignore[misc]
     return says_epoch(words, key, (), gone, old=[*ring.view.names, *said.pop("old", ())])  # type: ignore[misc]
 
 
