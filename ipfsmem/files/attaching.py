@@ -101,8 +101,8 @@ def _is_usable(path: Path) -> bool:
         ) from None
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder")
-    if held := memories_in(path):
-        raise UsageError(f"{path} contains {held}; choose another folder for plain files")
+    if contents := memories_in(path):
+        raise UsageError(f"{path} contains {contents}; choose another folder for plain files")
     if any(_is_published_to(packs.parent) for packs in path.glob("*/packs")):
         raise UsageError(f"{path} contains a provider's folder; choose another folder for plain files")
     return True
@@ -145,8 +145,8 @@ def _row_of(
                 )
     known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
     if known is not None and there is not None and known.scope == scope:
-        found = _identity(there)
-        gone = found is None or found[1] != known.inode
+        identity = _identity(there)
+        gone = identity is None or identity[1] != known.inode
         if gone and (known.inode == here.inode or take_over):
             return known
     if mark is not None and not take_over:

@@ -228,15 +228,15 @@ def whole(memories: MemoryStore) -> tuple[list[Everything], LeftOut]:
         by_scope: dict[str, dict[str, Entry]] = {"": {}}
         for name, entry in store.entries():
             by_scope.setdefault(scope_of(name), {})[name] = entry
-        looked = memories.overview.scopes()
+        views = memories.overview.scopes()
         parts, hidden = [], []
         for scope, named in sorted(by_scope.items()):
             inside = memories.in_scope(scope)
-            found = _gathered(inside, named, looked.get(scope, ([], {})))
+            scope_part = _gathered(inside, named, views.get(scope, ([], {})))
             if scope and is_forgotten(named.get(card_entry(scope), {})):
-                hidden += [f"{scope}/{file}" for item in found.unsettled for file in item.files]
+                hidden += [f"{scope}/{file}" for item in scope_part.unsettled for file in item.files]
             else:
-                parts.append(found)
+                parts.append(scope_part)
     lacks = [part.without_missing() for part in parts]
     left = LeftOut(
         (*(file for lack in lacks for file in lack.copies), *hidden),
@@ -246,11 +246,11 @@ def whole(memories: MemoryStore) -> tuple[list[Everything], LeftOut]:
     return parts, left
 
 
-def _gathered(memories: MemoryStore, named: Mapping[str, Entry], looked: ScopeView) -> Everything:
+def _gathered(memories: MemoryStore, named: Mapping[str, Entry], scope_view: ScopeView) -> Everything:
     """Return one scope from its entries (inside `reading`); of a forgotten one only the remaining texts."""
     store, scope = memories.replica.store, memories.scope
-    held = named.get(card_entry(scope), {}) if scope else {}
-    gone = is_forgotten(held)
+    card_values = named.get(card_entry(scope), {}) if scope else {}
+    gone = is_forgotten(card_values)
     files, not_fetched, unsettled = {}, [], []
     segments: list[tuple[SegmentName, Entry]] = []
     for name, entry in named.items():
@@ -267,8 +267,8 @@ def _gathered(memories: MemoryStore, named: Mapping[str, Entry], looked: ScopeVi
         if view.conflicts or view.hidden or view.others or view.unheeded:
             unsettled.append(memories.conflict_of(view, known))
     missing = missing_of(store, segments)
-    card = read_card(store, scope, held) if scope else None
-    if held and card is None and not gone:
+    card = read_card(store, scope, card_values) if scope else None
+    if card_values and card is None and not gone:
         not_fetched.append("its title")
     return Everything(
         scope,
@@ -277,7 +277,7 @@ def _gathered(memories: MemoryStore, named: Mapping[str, Entry], looked: ScopeVi
         [] if gone else events_of(store, segments),
         tuple(sorted(not_fetched)),
         missing,
-        "" if gone else memories.index_of(looked),
+        "" if gone else memories.index_of(scope_view),
         card,
     )
 

@@ -70,10 +70,12 @@ def rendered_name(key: str, text: bytes) -> str:
         return f"{key}.md"
     try:
         origin = parse_fields(text).origin_name
-        found = key_of_foreign_name(origin) if key_of_spelling(origin).key != key else key_of_spelling(origin)
+        derived = (
+            key_of_foreign_name(origin) if key_of_spelling(origin).key != key else key_of_spelling(origin)
+        )
     except FormatError:
         return f"{key}.md"
-    return origin if found == (key, origin) and _is_file_name(origin) else f"{key}.md"
+    return origin if derived == (key, origin) and _is_file_name(origin) else f"{key}.md"
 
 
 def _is_file_name(name: str) -> bool:

@@ -71,9 +71,9 @@ class FolderListing(msgspec.Struct, frozen=True):
 
     def leave_out(self, file: str) -> bool:
         """Remove a name; returns whether it was there."""
-        found = file in self.irregular or self.files.pop(file, None) is not None
+        was_listed = file in self.irregular or self.files.pop(file, None) is not None
         self.irregular.discard(file)
-        return found
+        return was_listed
 
     def __contains__(self, file: str) -> bool:
         return file in self.files or file in self.irregular
@@ -122,8 +122,8 @@ class PlainFolder:
 
     def close(self) -> None:
         """Close the folder; the next use opens it again."""
-        held, self._open = self._open, {}
-        for directory in held.values():
+        open_directories, self._open = self._open, {}
+        for directory in open_directories.values():
             directory.close()
 
     def exists(self) -> bool:
@@ -147,10 +147,10 @@ class PlainFolder:
             except NotPlainError:
                 return ""
         try:
-            found = read_json(data, type=_Marker)
+            content = read_json(data, type=_Marker)
         except msgspec.DecodeError:
             return ""
-        return found.id if found.v == 1 else ""
+        return content.id if content.v == 1 else ""
 
     def put_marker(self, mark: str) -> None:
         """Write the marker; git ignores `.ipfsmem`. Raises StorageError."""

@@ -55,31 +55,31 @@ def pack_tree(path: Path | str, car: BinaryIO | None = None) -> Packed:
     header, which no reader accepts.
     """
     top = os.fsencode(path)
-    found = _stat_top(top)
+    status = _stat_top(top)
     if car is None:
-        return _Packer(None, None).run(top, found)
+        return _Packer(None, None).run(top, status)
     try:
-        return _in_place(top, found, car) if _seekable(car) else _through_temporary(top, found, car)
+        return _in_place(top, status, car) if _seekable(car) else _through_temporary(top, status, car)
     except OSError as error:  # reads raise our own errors, so this is the CAR
         raise StorageError(f"the CAR could not be written: {error.strerror or error}") from None
 
 
-def _in_place(top: bytes, found: os.stat_result, car: BinaryIO) -> Packed:
+def _in_place(top: bytes, status: os.stat_result, car: BinaryIO) -> Packed:
     start = car.tell()
     car.write(bytes(ONE_ROOT_HEADER))
-    packed = _Packer(car.write, _identity(car)).run(top, found)
+    packed = _Packer(car.write, _identity(car)).run(top, status)
     car.seek(start)
     car.write(header([packed.root]))
     car.seek(start + packed.car_size)
     return packed
 
 
-def _through_temporary(top: bytes, found: os.stat_result, car: BinaryIO) -> Packed:
+def _through_temporary(top: bytes, status: os.stat_result, car: BinaryIO) -> Packed:
     import shutil
     import tempfile
 
     with tempfile.TemporaryFile() as spool:
-        packed = _Packer(spool.write, None).run(top, found)
+        packed = _Packer(spool.write, None).run(top, status)
         spool.seek(0)
         car.write(header([packed.root]))
         shutil.copyfileobj(spool, car, 1 << 20)
@@ -110,8 +110,8 @@ class _Packer:
         self._folders = 0
         self._size = 0
 
-    def run(self, top: bytes, found: os.stat_result) -> Packed:
-        if stat.S_ISREG(found.st_mode):
+    def run(self, top: bytes, status: os.stat_result) -> Packed:
+        if stat.S_ISREG(status.st_mode):
             root, _ = self._file(top)
         else:
             root = self._tree(top)
@@ -140,8 +140,8 @@ class _Packer:
     def _open_folder(self, name: bytes, path: bytes) -> _Folder:
         self._folders += 1
         try:
-            with os.scandir(path) as found:
-                entries = sorted(found, key=_entry_name, reverse=True)
+            with os.scandir(path) as scan:
+                entries = sorted(scan, key=_entry_name, reverse=True)
         except OSError as error:
             raise _unreadable(path, error) from None
         return _Folder(name, path, entries)
@@ -232,8 +232,8 @@ class _Packer:
         self._buffered = 0
 
     def _check_not_own(self, entry: os.DirEntry[bytes]) -> None:
-        found = entry.stat(follow_symlinks=False)
-        if (found.st_dev, found.st_ino) == self._own:
+        status = entry.stat(follow_symlinks=False)
+        if (status.st_dev, status.st_ino) == self._own:
             raise UsageError(
                 f"{_shown(entry.path)} is the CAR that is being written, inside the folder that it is made of",
                 hint="Write the CAR to a place outside the folder.",
@@ -260,14 +260,14 @@ def _entry_name(entry: os.DirEntry[bytes]) -> bytes:
 
 def _stat_top(top: bytes) -> os.stat_result:
     try:
-        found = os.lstat(top)
+        status = os.lstat(top)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"there is no file or folder {_shown(top)}") from None
     except (OSError, ValueError) as error:
         raise StorageError(f"{_shown(top)} cannot be read: {error}", hint="") from None
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise _not_a_file(top, stat.S_ISLNK(found.st_mode))
-    return found
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise _not_a_file(top, stat.S_ISLNK(status.st_mode))
+    return status
 
 
 def _check_utf8(path: bytes) -> None:
@@ -306,10 +306,10 @@ def _seekable(car: BinaryIO) -> bool:
 
 def _identity(car: BinaryIO) -> tuple[int, int] | None:
     try:
-        found = os.fstat(car.fileno())
+        status = os.fstat(car.fileno())
     except (OSError, AttributeError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _shown(path: bytes) -> str:

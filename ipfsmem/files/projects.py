@@ -36,12 +36,12 @@ class Project(msgspec.Struct, frozen=True):
     @property
     def ids(self) -> tuple[ProjectId, ...]:
         """Its possible ids, as on a card."""
-        repository, found = self.repository, list[ProjectId]()
+        repository, project_ids = self.repository, list[ProjectId]()
         if repository is not None and repository.id and not self.part:
-            found.append(("id", repository.id))
+            project_ids.append(("id", repository.id))
         if repository is not None and repository.remote:
-            found.append(("remote", repository.remote, self.part))
-        return tuple(found)
+            project_ids.append(("remote", repository.remote, self.part))
+        return tuple(project_ids)
 
     @property
     def name(self) -> str:
@@ -91,10 +91,10 @@ def is_replaced(row: ProjectFolder) -> bool:
     with contextlib.suppress(IpfsmemError, OSError):
         path = Path(row.path)
         if path.is_dir():
-            found = project_at(path, part=True)
+            project = project_at(path, part=True)
             inode, born = path.stat().st_ino, birth_time(path)
             return not is_still_there(
-                row, msgspec.structs.replace(found, folder=path, inode=inode, born=born)
+                row, msgspec.structs.replace(project, folder=path, inode=inode, born=born)
             )
     return False
 

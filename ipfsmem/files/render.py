@@ -300,15 +300,15 @@ class Rendering:
 
     def _is_as_seen(self, file: str, data: bytes, text: bytes, row: FileRow | None, want: _Want) -> bool:
         """Return whether a file holds what this device last saw in it, or is absent; otherwise it is left for the next scan."""
-        found = self._folder.read(file, MAX_FILE)
-        if found is None or (row is not None and found.sha == row.body):
+        contents = self._folder.read(file, MAX_FILE)
+        if contents is None or (row is not None and contents.sha == row.body):
             return True
-        if found.data == data:
+        if contents.data == data:
             # Already up to date: rendered just before a crash.
             self._keep(file, want, text)
             before = before_replaced(row, self._now)
             self._tracked_files.put(
-                FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat, before=before)
+                FileRow(file, want.key, contents.sha, want.text, want.dots, stat=contents.stat, before=before)
             )
         else:
             self.needs_look = True
@@ -347,14 +347,14 @@ class Rendering:
     def _note_aside(self, old: str, row: FileRow) -> None:
         """Keep the replaced content; if it is not what was seen, it was written at that moment."""
         self._tracked_files.put_aside(ReplacedFile(old, row.file, row.body, row.text, -1, self._now))
-        found = self._folder.read_aside(old, longest(row.file))
-        if found is None or found.sha != row.body:
+        contents = self._folder.read_aside(old, longest(row.file))
+        if contents is None or contents.sha != row.body:
             self.needs_look = True
 
     def _remove(self, row: FileRow) -> None:
-        found = self._folder.read(row.file, longest(row.file))
-        if found is not None:
-            if found.sha != row.body:
+        contents = self._folder.read(row.file, longest(row.file))
+        if contents is not None:
+            if contents.sha != row.body:
                 self.needs_look = True
                 return
             old = self._folder.take_away(row.file)
@@ -375,20 +375,20 @@ class Rendering:
         row = self._tracked_files.get(INDEX_FILE)
         if row is not None and row.text == text and row.is_unchanged(self._folder.stat(INDEX_FILE)):
             return
-        found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
-        if found is not None and found.sha == text:
-            self._tracked_files.put(FileRow(INDEX_FILE, None, text, text, stat=found.stat))
+        contents = self._folder.read(INDEX_FILE, MAX_TIMELINE)
+        if contents is not None and contents.sha == text:
+            self._tracked_files.put(FileRow(INDEX_FILE, None, text, text, stat=contents.stat))
             return
-        if found is not None and (row is None or row.body != found.sha):
-            self._keep_edited_index(found.data)
+        if contents is not None and (row is None or row.body != contents.sha):
+            self._keep_edited_index(contents.data)
         staged = self._folder.stage(INDEX_FILE, data)
-        if found is None:
+        if contents is None:
             placed = self._folder.create(staged, INDEX_FILE)
         else:
             old = self._folder.replace(staged, INDEX_FILE)
             placed = old is not None
             if old is not None:
-                self._drop_index(old, found.sha)
+                self._drop_index(old, contents.sha)
         if placed:
             self._touched = True
             self._tracked_files.put(FileRow(INDEX_FILE, None, text, text))
@@ -421,34 +421,36 @@ class Rendering:
         }
         row = self._tracked_files.get(INDEX_FILE)
         as_it_is = row is not None and row.text == text and INDEX_KEY in self._held
-        held = held_lines(
+        own_lines = held_lines(
             self._copy.lines.split(b"\n"),
             [names.get(key, f"{key}.md") for key in self._held],
             theirs if as_it_is else None,
         )
-        lines = block_lines(*self._memories.index_lines(), names, theirs, held)
+        lines = block_lines(*self._memories.index_lines(), names, theirs, own_lines)
         same = row is not None and row.text == text and self._copy.lines == b"\n".join(lines)
         if row is not None and same and row.is_unchanged(self._folder.stat(INDEX_FILE)):
             return
-        found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
-        if found is None and row is not None and row.text == text and row.has_values:
+        contents = self._folder.read(INDEX_FILE, MAX_TIMELINE)
+        if contents is None and row is not None and row.text == text and row.has_values:
             return  # its lines are being deleted, or it comes back
-        if found is not None and (row is None or row.body != found.sha):
+        if contents is not None and (row is None or row.body != contents.sha):
             self.needs_look = True
             return
         before = (
-            split_index_file(found.data, frozenset(self._copy.lines.split(b"\n")))
-            if found is not None
+            split_index_file(contents.data, frozenset(self._copy.lines.split(b"\n")))
+            if contents is not None
             else None
         )
         data = join_index_file(theirs, lines, before)
         dots = view.dots if found_here is not None else ()
         want = _Want(INDEX_KEY, text, dots, lambda: state, view.merged)
-        if found is not None and data == found.data:
+        if contents is not None and data == contents.data:
             self._keep(INDEX_FILE, want, state)
             known = None if row is None else row.before
             self._tracked_files.put(
-                FileRow(INDEX_FILE, INDEX_KEY, found.sha, text, want.dots, stat=found.stat, before=known)
+                FileRow(
+                    INDEX_FILE, INDEX_KEY, contents.sha, text, want.dots, stat=contents.stat, before=known
+                )
             )
         elif not data:
             if row is not None:
@@ -498,8 +500,8 @@ class Rendering:
     def _day(self, day: str, file: str, row: FileRow | None, text: bytes) -> None:
         events = self._timeline.events((day, day))
         wanted = {event_line(event): event["id"] for event in events}
-        found = self._folder.read(file, MAX_TIMELINE)
-        if found is None:
+        contents = self._folder.read(file, MAX_TIMELINE)
+        if contents is None:
             data = b"".join(line + b"\n" for line in wanted)
             staged = self._folder.stage(file, data)
             if not self._folder.create(staged, file):
@@ -508,16 +510,18 @@ class Rendering:
                 return
             self._touched = True
             self._tracked_files.put(FileRow(file, None, sha256(data).digest(), text))
-        elif row is None or found.sha != row.body:
+        elif row is None or contents.sha != row.body:
             self.needs_look = True
             # A young one could be another program's line being written.
-            if found.stat is not None:
-                self._complete_line(file, found.data, wanted)
+            if contents.stat is not None:
+                self._complete_line(file, contents.data, wanted)
         else:
-            self._extend(row, text, found, day, wanted)
+            self._extend(row, text, contents, day, wanted)
 
-    def _extend(self, row: FileRow, text: bytes, found: Contents, day: str, wanted: dict[bytes, str]) -> None:
-        file, data, stat = row.file, found.data, found.stat
+    def _extend(
+        self, row: FileRow, text: bytes, contents: Contents, day: str, wanted: dict[bytes, str]
+    ) -> None:
+        file, data, stat = row.file, contents.data, contents.stat
         ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
         if ids - set(wanted.values()) and not self._timeline.missing((day, day)):
             # Trimmed lines, or lines in another day's file by their time; not of a segment that is damaged or not fetched: the

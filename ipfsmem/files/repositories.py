@@ -118,13 +118,13 @@ def _rewrite(repository: Repository, change: Callable[[str], str]) -> bool:
     return True
 
 
-def _read(place: Path, found: os.stat_result) -> Repository:
+def _read(place: Path, status: os.stat_result) -> Repository:
     mark = place / ".git"
-    if stat.S_ISDIR(found.st_mode):
-        return _of(place, place, mark / "config", found.st_ino)
-    if stat.S_ISREG(found.st_mode) and (there := _pointer(mark, "gitdir:")) is not None:
-        return _pointed(place, mark, there, found.st_ino)
-    return Repository(place, place, None, found.st_ino, "", "")
+    if stat.S_ISDIR(status.st_mode):
+        return _of(place, place, mark / "config", status.st_ino)
+    if stat.S_ISREG(status.st_mode) and (there := _pointer(mark, "gitdir:")) is not None:
+        return _pointed(place, mark, there, status.st_ino)
+    return Repository(place, place, None, status.st_ino, "", "")
 
 
 def _pointed(place: Path, mark: Path, there: Path, inode: int) -> Repository:
@@ -145,9 +145,9 @@ def _pointed(place: Path, mark: Path, there: Path, inode: int) -> Repository:
 
 
 def _of(root: Path, tree: Path, config: Path, inode: int) -> Repository:
-    said = list(_variables(config))
-    url = _first(said, "remote", "origin", "url")
-    id = _first(said, "ipfsmem", "", "project")
+    variables = list(_variables(config))
+    url = _first(variables, "remote", "origin", "url")
+    id = _first(variables, "ipfsmem", "", "project")
     return Repository(
         root,
         tree,
@@ -183,8 +183,8 @@ def _bytes(path: Path, limit: int) -> bytes | None:
         return None
 
 
-def _first(said: Iterable[tuple[str, str, str, str]], section: str, part: str, name: str) -> str:
-    return next((value for *where, value in said if where == [section, part, name]), "")
+def _first(variables: Iterable[tuple[str, str, str, str]], section: str, part: str, name: str) -> str:
+    return next((value for *where, value in variables if where == [section, part, name]), "")
 
 
 def _variables(config: Path) -> Iterator[tuple[str, str, str, str]]:
@@ -206,36 +206,36 @@ def _variables(config: Path) -> Iterator[tuple[str, str, str, str]]:
 
 def _lines(text: str) -> Iterator[str]:
     """Yield the lines, joined at a trailing backslash."""
-    held = ""
+    pending = ""
     for line in text.split("\n"):
         ends = len(line) - len(line.rstrip("\\"))
         if ends % 2:
-            held += line[:-1]
+            pending += line[:-1]
             continue
-        yield held + line
-        held = ""
-    if held:
-        yield held
+        yield pending + line
+        pending = ""
+    if pending:
+        yield pending
 
 
 def _value(text: str) -> str:
     """Return a value without its quotes, escapes and comment."""
     made: list[str] = []
-    kept = 0  # spaces within quotes stay
+    verbatim_end = 0  # spaces within quotes stay
     quoted, letters = False, iter(text.lstrip())
     for letter in letters:
         if letter == "\\":
             letter = {"n": "\n", "t": "\t", "b": "\b"}.get(following := next(letters, ""), following)
             made.append(letter)
-            kept = len(made)
+            verbatim_end = len(made)
         elif letter == '"':
             quoted = not quoted
-            kept = len(made)
+            verbatim_end = len(made)
         elif letter in "#;" and not quoted:
             break
         else:
             made.append(letter)
             if quoted:
-                kept = len(made)
+                verbatim_end = len(made)
     whole = "".join(made)
-    return (whole[:kept] + whole[kept:].rstrip()) if kept else whole.rstrip()
+    return (whole[:verbatim_end] + whole[verbatim_end:].rstrip()) if verbatim_end else whole.rstrip()

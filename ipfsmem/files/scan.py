@@ -114,25 +114,25 @@ class Scan:
 
     def _take(self, file: str) -> None:
         name_of(file)
-        found = self._folder.read(file, longest(file))
-        if found is None:
+        contents = self._folder.read(file, longest(file))
+        if contents is None:
             return  # removed meanwhile: the next scan misses it
-        row, body = self._tracked_files.get(file), found.sha
+        row, body = self._tracked_files.get(file), contents.sha
         if row is not None and body == row.body:
-            if row.stat != found.stat or row.missing_since is not None:
-                self._tracked_files.put(replace(row, stat=found.stat, missing_since=None))
+            if row.stat != contents.stat or row.missing_since is not None:
+                self._tracked_files.put(replace(row, stat=contents.stat, missing_since=None))
         elif file.startswith(TIMELINE + "/"):
-            if self._timeline.ingest_lines(found.data, file, self._is_young(file)):
-                self._tracked_files.put(FileRow(file, None, body, None, stat=found.stat))
+            if self._timeline.ingest_lines(contents.data, file, self._is_young(file)):
+                self._tracked_files.put(FileRow(file, None, body, None, stat=contents.stat))
             elif row is not None:
                 self._tracked_files.put(replace(row, text=None))
         else:
-            data = self._without_own_lines(file, found.data)
+            data = self._without_own_lines(file, contents.data)
             if not data and file == INDEX_FILE and not (row is not None and row.has_values):
                 # Only ever our own lines.
-                self._tracked_files.put(FileRow(file, INDEX_KEY, body, None, stat=found.stat))
+                self._tracked_files.put(FileRow(file, INDEX_KEY, body, None, stat=contents.stat))
             elif data or row is None or not self._is_young(file):
-                self._put_text(file, data, body, found.stat, row)
+                self._put_text(file, data, body, contents.stat, row)
             # otherwise somebody has just truncated it for a rewrite
 
     def _without_own_lines(self, file: str, data: bytes) -> bytes:
@@ -170,12 +170,12 @@ class Scan:
         try:
             if file.startswith(TIMELINE + "/") or not self._tracked_files.had(file):
                 return None
-            found = self._folder.read(file, longest(file))
+            contents = self._folder.read(file, longest(file))
         except (NotPlainError, IpfsmemError):
             return None
-        if found is None:
+        if contents is None:
             return None
-        row, body = self._tracked_files.get(file), found.sha
+        row, body = self._tracked_files.get(file), contents.sha
         key, _ = self._name_of(file, row)
         if (row is not None and row.body == body) or not self._tracked_files.held(file, body):
             return None
@@ -186,7 +186,7 @@ class Scan:
     def find_differing(self, files: list[str]) -> list[str]:
         """Return those of these memory files that differ from what this device last saw in them; of unknown ones those that hold
         an earlier text."""
-        found: list[str] = []
+        differing: list[str] = []
         for file in files:
             try:
                 name_of(file)
@@ -197,8 +197,8 @@ class Scan:
             if data is not None and (
                 data.sha != row.body if row is not None else self._tracked_files.held(file, data.sha)
             ):
-                found.append(file)
-        return found
+                differing.append(file)
+        return differing
 
     def put_back(self, files: list[str]) -> None:
         """Have the next rendering write the state into these files. A text that was never there before is kept as an alternative."""
@@ -206,26 +206,26 @@ class Scan:
             self._or_say(file, self._put_back)
 
     def _put_back(self, file: str) -> None:
-        found = self._folder.read(file, longest(file))
+        contents = self._folder.read(file, longest(file))
         row = self._tracked_files.get(file)
         key, origin = self._name_of(file, row)
-        if found is None or file.startswith(TIMELINE + "/"):
+        if contents is None or file.startswith(TIMELINE + "/"):
             return
-        body = found.sha
-        held = self._tracked_files.held(file, body)
-        if row is None and not held:
+        body = contents.sha
+        is_known = self._tracked_files.held(file, body)
+        if row is None and not is_known:
             return  # a new file: nothing to restore, and it is read in as any other
         if row is not None and row.body == body:
             return
-        if not held:
-            text = with_origin(self._without_own_lines(file, found.data), origin)
+        if not is_known:
+            text = with_origin(self._without_own_lines(file, contents.data), origin)
             self._check(key, text, row)
             name = self._memories.name(key)
             digest = sha256(text).hexdigest()
             if all(value.body != digest for value in self._change.entry(name).values()):
                 self._change.write_alternative(name, text)
         dots, shows = ((), Shows.VALUES) if row is None else (row.dots, row.shows)
-        self._tracked_files.put(FileRow(file, key, body, None, dots, shows, found.stat))
+        self._tracked_files.put(FileRow(file, key, body, None, dots, shows, contents.stat))
         self._tracked_files.drop_return(file)
 
     @staticmethod
@@ -467,10 +467,10 @@ class TimelineEdits:
                 complete = False
         fresh: list[Event] = []
         for event in events:
-            held = known.get(event["id"])
-            if held is None:
+            stored = known.get(event["id"])
+            if stored is None:
                 fresh.append(event)
-            elif event_line(held) != event_line(event):
+            elif event_line(stored) != event_line(event):
                 # An event never changes: the edited line is an event of its own.
                 fresh.append({field: value for field, value in event.items() if field != "id"})
         self._timeline.add_foreign(self._change, fresh)

@@ -56,20 +56,22 @@ class SetAside:
         """Return False, with a report, if its content could not be read in, so that it must stay."""
         mtime = self._folder.aside_mtime(row.name)
         if mtime is not None and mtime != row.mtime:
-            found = self._folder.read_aside(row.name, longest(row.file))
-            if found is None:
+            contents = self._folder.read_aside(row.name, longest(row.file))
+            if contents is None:
                 self._problems[row.file] = (
                     f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
                 )
                 return False
-            if found.sha != row.body and found.data:  # emptied, it is about to be written, or a disk lost it
+            if (
+                contents.sha != row.body and contents.data
+            ):  # emptied, it is about to be written, or a disk lost it
                 try:
-                    text = self._take(row.file, row.text, found.data)
+                    text = self._take(row.file, row.text, contents.data)
                 except IpfsmemError as error:
                     self._say_late(row.file, error)
                     return False
-                row = replace(row, body=found.sha, text=text, since=self._now)
-            self._tracked_files.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
+                row = replace(row, body=contents.sha, text=text, since=self._now)
+            self._tracked_files.put_aside(replace(row, mtime=mtime if contents.stat is not None else None))
         if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
             self._folder.drop_aside(row.name)
             self._tracked_files.drop_aside(row.name)
@@ -120,12 +122,12 @@ class SetAside:
                 )
             if file is None:
                 continue  # not ours
-            found = self._folder.read_aside(name, longest(file))
-            if found is None:
+            contents = self._folder.read_aside(name, longest(file))
+            if contents is None:
                 raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
-            body = found.sha
+            body = contents.sha
             known = (row is not None and row.body == body) or self._is_known(file, body)
-            if not known and found.data:
+            if not known and contents.data:
                 stem = file.replace("/", "-").rpartition(".")[0]
                 ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
                 made = f"{stem}.conflict-{body.hex()[:8]}{ending}"
@@ -133,7 +135,7 @@ class SetAside:
                     brought.append(made)
                     continue
                 there = self._folder.read(made, longest(file))
-                if there is None or there.data != found.data:
+                if there is None or there.data != contents.data:
                     raise StorageError(f"{made} is in the way of what stood in {file}")
             self._folder.drop_aside(name)
         return brought
@@ -157,15 +159,15 @@ class SetAside:
                     )
                 continue
             row = self._tracked_files.get(file)
-            found = self._folder.read_aside(name, longest(file))
-            if found is None:
+            contents = self._folder.read_aside(name, longest(file))
+            if contents is None:
                 self._problems[name] = (
                     f"{HIDDEN}/{ASIDE}/{name} was left by a run that did not finish, and cannot be read"
                 )
                 continue
-            body = found.sha
-            known = not found.data or row is None or row.body == body or self._is_known(file, body)
-            if known or self._take_of_crash(name, file, found.data):
+            body = contents.sha
+            known = not contents.data or row is None or row.body == body or self._is_known(file, body)
+            if known or self._take_of_crash(name, file, contents.data):
                 # A program may still have it open, and write into it.
                 texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
                 self._tracked_files.put_aside(
@@ -175,10 +177,10 @@ class SetAside:
     def _take_of_crash(self, name: str, file: str, data: bytes) -> bool:
         """Read in a file set aside by an interrupted run; False, with a report, if it must stay aside."""
         if file == INDEX_FILE and not self._copy.shared_index:
-            kept = edited_index(data)
+            hidden_name = edited_index(data)
             try:
-                self._folder.keep_hidden(name, kept)
-                self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
+                self._folder.keep_hidden(name, hidden_name)
+                self._problems[f"{HIDDEN}/{hidden_name}"] = index_was_edited(hidden_name)
             except StorageError as error:
                 self._problems[file] = f"{file} was edited by hand, and that could not be kept: {error}"
             return False
@@ -206,6 +208,6 @@ def edited_index_names() -> str:
     return "MEMORY.edited-*.md"
 
 
-def index_was_edited(kept: str) -> str:
+def index_was_edited(name: str) -> str:
     """Return the notice about it."""
-    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}: save the parts that you need as a memory, then delete it"
+    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{name}: save the parts that you need as a memory, then delete it"

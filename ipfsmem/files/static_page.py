@@ -43,8 +43,8 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
         for path in sorted(top.rglob("*"))
         if path.is_file()
     }
-    said = b'<meta name="ipfsmem-places" content="' + escape(" ".join(places)).encode() + b'"'
-    files["index.html"] = files["index.html"].replace(_NAMED, said)
+    meta_tag = b'<meta name="ipfsmem-places" content="' + escape(" ".join(places)).encode() + b'"'
+    files["index.html"] = files["index.html"].replace(_NAMED, meta_tag)
     # A browser loads new files when this one changes.
     version = hashlib.sha256(files["index.html"] + files[_WORKER]).hexdigest()[:16]
     files[_WORKER] = _VERSION.sub(f"ipfsmem-page-{version}".encode(), files[_WORKER])

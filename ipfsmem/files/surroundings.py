@@ -59,11 +59,11 @@ def git_folder(path: Path) -> tuple[Path, Path] | None:
 
 def git_head(path: Path) -> bytes:
     """Return a value that changes with each checkout in the git work tree around a folder; empty outside one."""
-    found = git_folder(path)
-    if found is None:
+    repository = git_folder(path)
+    if repository is None:
         return b""
     try:
-        head = read_file(found[1] / "HEAD", _MAX_HEAD)
+        head = read_file(repository[1] / "HEAD", _MAX_HEAD)
     except (StorageError, ValueError):
         return b""
     return b"" if head is None else sha256(head).digest()
@@ -71,10 +71,10 @@ def git_head(path: Path) -> bytes:
 
 def remarks(path: Path) -> list[str]:
     """Return remarks for a person about the location of a linked folder, a sentence each."""
-    found: list[str] = []
+    texts: list[str] = []
     git = git_folder(path)
     if git is not None and not _is_ignored(path, *git):
-        found.append(
+        texts.append(
             f"{path} lies in the git work tree {git[0]} and no ignore rule matches it: memories would be committed, and a checkout would bring old texts back (which pauses the folder)"
         )
     for place in (path, *path.parents):
@@ -83,11 +83,11 @@ def remarks(path: Path) -> list[str]:
             (name for mark, name in _SYNC_MARKS.items() if _is_there(place / mark, Path.exists)), None
         )
         if program:
-            found.append(
+            texts.append(
                 f"{path} is synced by {program} ({place}): two programs would sync its files, and {program} may create copies; choose a folder outside, or exclude this one"
             )
             break
-    return found
+    return texts
 
 
 def _is_there(place: Path, ask: Callable[[Path], bool]) -> bool:

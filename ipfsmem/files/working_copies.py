@@ -117,33 +117,33 @@ def _judged(path: Path) -> tuple[list[str], list[str], list[str]]:
     from ipfsmem.memories.containers import TEXTS
     from ipfsmem.memories.memories import check_body
 
-    taken: list[str] = []
+    ingested: list[str] = []
     left: list[str] = []
     inodes: dict[tuple[str, str], int] = {}
     plain = PlainFolder(path)
     try:
-        found = plain.list_files()
+        listing = plain.list_files()
         unread = [name for name in plain.root.names() if name[0] != "." and name.lower().endswith(TEXTS)]
-        unread += [f"{name}/" for name in found.unread]
-        found.leave_out(f"{INDEX_KEY}.md")
-        for name in copies_last(sorted(found.files)):
+        unread += [f"{name}/" for name in listing.unread]
+        listing.leave_out(f"{INDEX_KEY}.md")
+        for name in copies_last(sorted(listing.files)):
             try:
                 key, origin = name_of(name)
                 read = plain.read(name, longest(name))
                 if read is None or name.startswith(TIMELINE + "/"):
                     continue
-                inode = found.files[name].inode
+                inode = listing.files[name].inode
                 if inodes.setdefault((key, unicodedata.normalize("NFC", name)), inode) != inode:
                     raise UsageError(ANOTHER_FORM)
                 text = split_index_file(read.data).text if name == INDEX_FILE else read.data
                 check_body(key, with_origin(text, origin))
                 if name != INDEX_FILE:
-                    taken.append(name)
+                    ingested.append(name)
             except (NotPlainError, IpfsmemError) as error:
                 left.append(f"{name} was skipped: {error}")
     finally:
         plain.close()
-    return sorted(taken), sorted(left), sorted(unread)
+    return sorted(ingested), sorted(left), sorted(unread)
 
 
 def readers_of(path: Path) -> str:
@@ -165,15 +165,15 @@ class WorkingCopies:
 
     def all(self) -> list[WorkingCopy]:
         """Return all of them. Another process may have linked or unlinked one."""
-        found = {}
+        copies = {}
         for row in self._rows.all():
             name = row.id, row.path
             known = self._open.get(name)
             if known is not None:
                 known.copy = row
-            found[name] = known or self._made(row)
-        self._open = found
-        return list(found.values())
+            copies[name] = known or self._made(row)
+        self._open = copies
+        return list(copies.values())
 
     def _made(self, row: LinkedFolder) -> WorkingCopy:
         from ipfsmem.files.working_copy import WorkingCopy  # 16 modules, only for vaults with plain files
@@ -417,16 +417,16 @@ class WorkingCopies:
         """Why an answer may be older than the files, for a program or a model: about all folders, or about one memory. It has no path
         and no name of a file. As of the last look."""
         copies = [one for one in self._open.values() if key is None or one.copy.scope == scope]
-        said = ["a linked folder is not read: edits made there are missing here"] * any(
+        texts = ["a linked folder is not read: edits made there are missing here"] * any(
             one.trouble() for one in copies
         )
         older = [one for copy in copies for one in copy.older().values() if key in (None, one)]
         if older and key is not None:
-            said.append("this memory may be older than its file in a linked folder, which cannot be read")
+            texts.append("this memory may be older than its file in a linked folder, which cannot be read")
         elif older:
             files = count(len(older), "file")
-            said.append(f"memories may be older than {files} of linked folders, which cannot be read")
-        return [f"{one} (ipfsmem status)" for one in said]
+            texts.append(f"memories may be older than {files} of linked folders, which cannot be read")
+        return [f"{one} (ipfsmem status)" for one in texts]
 
     def left_alone(self, path: str) -> list[str]:
         """Which files of one folder could not be taken in, and why, as of the last look."""
@@ -496,8 +496,8 @@ class WorkingCopies:
 
     def ingest_file(self, key: str, scope: str = "") -> tuple[str, ...] | None:
         """Read in edits of one memory's files. If there was one: the dots that were shown under the key before."""
-        taken = [copy.ingest_file(key) for copy in self._of(scope)]
-        return next((dots for dots in taken if dots is not None), None)
+        results = [copy.ingest_file(key) for copy in self._of(scope)]
+        return next((dots for dots in results if dots is not None), None)
 
     def ingest_edits(self) -> None:
         """Scan, unless that was done within a second: before lists and searches."""

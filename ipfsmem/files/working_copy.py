@@ -90,8 +90,8 @@ class WorkingCopy:
     def notices(self) -> list[str]:
         """Return notices for a person about the files: left alone, missing, folder missing. As of the last scan."""
         problems = self._problems | self._unrendered
-        found = [*self._standing.values(), *(problems[file] for file in sorted(problems))]
-        return [*found, *(text for text in self._kept_indexes() if text not in found)]
+        texts = [*self._standing.values(), *(problems[file] for file in sorted(problems))]
+        return [*texts, *(text for text in self._kept_indexes() if text not in texts)]
 
     def _kept_indexes(self) -> list[str]:
         """Return where texts typed into a generated MEMORY.md are kept; nobody else reports it as long as they are there."""
@@ -99,15 +99,15 @@ class WorkingCopy:
             return []
         from ipfsmem.files.set_aside import edited_index_names, index_was_edited
 
-        kept = (self.folder.path / HIDDEN).glob(edited_index_names())
-        return [index_was_edited(path.name) for path in sorted(kept)]
+        edited_indexes = (self.folder.path / HIDDEN).glob(edited_index_names())
+        return [index_was_edited(path.name) for path in sorted(edited_indexes)]
 
     def moved_away(self) -> str:
         """Return where a text typed into a generated MEMORY.md was moved, as of the last rendering; "" if there was none."""
         if self.copy.shared_index or INDEX_FILE in self.behind:
             return ""
-        said = self._unrendered.get(INDEX_FILE, "")
-        return said and f"{self.folder.path}: {said}"
+        reason = self._unrendered.get(INDEX_FILE, "")
+        return reason and f"{self.folder.path}: {reason}"
 
     def trouble(self) -> str:
         """Return why the folder is not read in or not updated, as of the last scan; "" if it is, or at a person's request."""
@@ -181,23 +181,23 @@ class WorkingCopy:
         try:
             if not self._is_ready():
                 return False
-            found = self.folder.list_files()
+            listing = self.folder.list_files()
             head = git_head(self.folder.path)
         except StorageError as error:
             self._say("disk", f"the plain files could not be read: {error}")
             return False
         self._say("disk", None)
-        self._leave_alone(found)
-        seen = self._tracked_files.differences(found.files)
+        self._leave_alone(listing)
+        seen = self._tracked_files.differences(listing.files)
         now = self._replica.world.now()
         covered = {
             row.file: row.key
             for row in seen.missing
-            if row.file in found.irregular and self._is_input(row.file)
+            if row.file in listing.irregular and self._is_input(row.file)
         }
         self._left_alone, self._older = list(covered), covered
         missing = [
-            row for row in seen.missing if row.file not in found.irregular and self._is_input(row.file)
+            row for row in seen.missing if row.file not in listing.irregular and self._is_input(row.file)
         ]
         due = [row for row in missing if _is_due(row, now)]
         self._standing.pop("missing", None)
@@ -257,17 +257,17 @@ class WorkingCopy:
     def _taken_in(self) -> str:
         return meta.TAKEN_IN + self.copy.id
 
-    def _leave_alone(self, found: FolderListing) -> None:
+    def _leave_alone(self, listing: FolderListing) -> None:
         """Remove unacceptable files from the listing, and report them."""
-        self._problems = {file: text for file, text in self._problems.items() if file in found}
+        self._problems = {file: text for file, text in self._problems.items() if file in listing}
         other = f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE
-        if found.leave_out(other) and other != INDEX_FILE:
+        if listing.leave_out(other) and other != INDEX_FILE:
             self._problems[other] = f"{other} was skipped: {INDEX_FILE} stands for that memory here"
-        for file in found.irregular:
+        for file in listing.irregular:
             self._problems[file] = f"{file} was skipped: it is not a regular file"
-        unread = ", ".join(found.unread)
+        unread = ", ".join(listing.unread)
         self._say("unread", f"subfolders are not read: {unread}" if unread else None)
-        self._say("timeline", "timeline is a link: it was skipped" if found.linked else None)
+        self._say("timeline", "timeline is a link: it was skipped" if listing.linked else None)
 
     def _is_input(self, file: str) -> bool:
         """Return whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
@@ -539,24 +539,24 @@ class WorkingCopy:
             try:
                 if not self._is_ready():
                     return []
-                found = self.folder.list_files()
-                self._leave_alone(found)
-                changed = self._tracked_files.differences(found.files).changed
+                listing = self.folder.list_files()
+                self._leave_alone(listing)
+                changed = self._tracked_files.differences(listing.files).changed
                 texts = [file for file in changed if self._is_unseen(file)]
             except StorageError as error:
                 return [f"{self.folder.path}: the plain files could not be read: {error}"]
-        said = dict.fromkeys(texts, "was skipped: the folder is paused")
-        left = {file: f"{file} {why}" for file, why in said.items()} | self._problems
+        skipped = dict.fromkeys(texts, "was skipped: the folder is paused")
+        left = {file: f"{file} {why}" for file, why in skipped.items()} | self._problems
         return [f"{self.folder.path}: {left[file]}" for file in sorted(left)]
 
     def _is_unseen(self, file: str) -> bool:
         """Return whether a file holds something else than what this device last saw in it."""
         row = self._tracked_files.get(file)
         try:
-            found = self.folder.read(file, longest(file))
+            contents = self.folder.read(file, longest(file))
         except NotPlainError:
             return True
-        return found is not None and (row is None or row.body != found.sha)
+        return contents is not None and (row is None or row.body != contents.sha)
 
     def put_back(self) -> int:
         """Have the next rendering restore every file from the state. Returns how many files differed.
@@ -566,12 +566,12 @@ class WorkingCopy:
         with self._using():
             if not self._is_ready(gone=True):
                 raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
-            found = self.folder.list_files()
-            self._leave_alone(found)
+            listing = self.folder.list_files()
+            self._leave_alone(listing)
             head = git_head(self.folder.path)
             with writing(self._replica) as change:
                 scan = self._scanner(change)
-                differing = scan.find_differing(list(found.files))
+                differing = scan.find_differing(list(listing.files))
                 scan.put_back(differing)
                 self._resume(head)
         return len(differing) + self.restore_files()
