@@ -36,9 +36,13 @@ def atoms(item: Item, own: bool = True) -> list[Atom]:
             if name not in ("run_id", "conversation_id", "metadata")
         }
         return [Atom(_key(fields), own, read_message(item).is_request)]
-    kept = {name: value for name, value in item.items() if name not in _BOOKKEEPING}
+    own_fields = {name: value for name, value in item.items() if name not in _BOOKKEEPING}
     return [
-        Atom(_key({**kept, "parts": [part]}), own, read_message({**kept, "parts": [part]}).is_request)
+        Atom(
+            _key({**own_fields, "parts": [part]}),
+            own,
+            read_message({**own_fields, "parts": [part]}).is_request,
+        )
         for part in parts
     ]
 
@@ -48,40 +52,42 @@ def all_atoms(items: Iterable[tuple[Item, bool]]) -> list[Atom]:
     return [atom for item, own in items for atom in atoms(item, own)]
 
 
-def stored_atoms(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
-    """Return the number of atoms at the beginning of `given` that are stored: the most that fit.
+def stored_atoms(stored: Sequence[Atom], received: Sequence[Atom]) -> int:
+    """Return the number of atoms at the beginning of `received` that are stored: the most that fit.
 
-    `given` may begin later than `stored`, and may lack additions of other devices. A first request may precede the end of its
+    `received` may begin later than `stored`, and may lack additions of other devices. A first request may precede the end of its
     turn. Equal messages are distinguished by their order alone.
     """
     mine = [atom for atom in stored if atom.own]
     last_own = next((place for place in range(len(stored), 0, -1) if stored[place - 1].own), 0)
-    found = max(_overlap(stored, given), _overlap(mine, given), _overlap(stored[:last_own], given))
-    if len(given) > found and mine:
-        found = max(found, _whole(stored, given, found))
-    if not found and given and given[0].is_request:
-        tail = max(_overlap(stored, given[1:]), _overlap(mine, given[1:]))
-        if tail >= _TAIL and given[0].key in {atom.key for atom in stored}:
+    stored_count = max(
+        _overlap(stored, received), _overlap(mine, received), _overlap(stored[:last_own], received)
+    )
+    if len(received) > stored_count and mine:
+        stored_count = max(stored_count, _whole(stored, received, stored_count))
+    if not stored_count and received and received[0].is_request:
+        tail = max(_overlap(stored, received[1:]), _overlap(mine, received[1:]))
+        if tail >= _TAIL and received[0].key in {atom.key for atom in stored}:
             return tail + 1
-    return found
+    return stored_count
 
 
-def starts_with(given: Sequence[Atom], known: Sequence[Atom]) -> bool:
-    """Return whether `given` begins with all of `known`."""
-    return len(known) <= len(given) and all(a.key == b.key for a, b in zip(known, given, strict=False))
+def starts_with(received: Sequence[Atom], known: Sequence[Atom]) -> bool:
+    """Return whether `received` begins with all of `known`."""
+    return len(known) <= len(received) and all(a.key == b.key for a, b in zip(known, received, strict=False))
 
 
 def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
     """Return the items from this atom on; a request that is divided there keeps its later parts."""
-    found: list[dict[str, Any]] = []
+    remaining: list[dict[str, Any]] = []
     for item in items:
         number = len(atoms(item))
         if place <= 0:
-            found.append(dict(item))
+            remaining.append(dict(item))
         elif place < number:
-            found.append({**item, "parts": item["parts"][place:]})
+            remaining.append({**item, "parts": item["parts"][place:]})
         place -= number
-    return found
+    return remaining
 
 
 def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[dict[str, Any]]:
@@ -101,7 +107,7 @@ def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[di
 def without_notices(items: Sequence[Item]) -> list[Item]:
     """Return the items without notices, also stored ones with the words of one, as they cannot be distinguished. A program's
     framework may have merged a notice into one request with the next."""
-    found: list[Item] = []
+    cleaned: list[Item] = []
     for item in items:
         parts = item.get("parts")
         if item.get("kind") == "request" and isinstance(parts, list):
@@ -109,12 +115,12 @@ def without_notices(items: Sequence[Item]) -> list[Item]:
                 part for part in parts if not (isinstance(part, Mapping) and _is_notice(part.get("content")))
             ]
             if len(left) < len(parts):
-                found += [{**item, "parts": left}] if left else []
+                cleaned += [{**item, "parts": left}] if left else []
                 continue
         elif _is_notice(item.get("content")):
             continue
-        found.append(item)
-    return found
+        cleaned.append(item)
+    return cleaned
 
 
 def _is_notice(content: object) -> bool:
@@ -123,12 +129,12 @@ def _is_notice(content: object) -> bool:
     return isinstance(content, str) and content in NOTICES
 
 
-def _overlap(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
-    """Return the most atoms that are both the last of `stored` and the first of `given`."""
-    if not stored or not given:
+def _overlap(stored: Sequence[Atom], received: Sequence[Atom]) -> int:
+    """Return the most atoms that are both the last of `stored` and the first of `received`."""
+    if not stored or not received:
         return 0
     # The failure function of Knuth, Morris and Pratt: linear, however similar the messages are.
-    keys = [atom.key for atom in given]
+    keys = [atom.key for atom in received]
     back = [0] * len(keys)
     fit = 0
     for place in range(1, len(keys)):
@@ -146,16 +152,16 @@ def _overlap(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
     return fit
 
 
-def _whole(stored: Sequence[Atom], given: Sequence[Atom], least: int) -> int:
-    """Return the most atoms of `given` that are all that this device stored, with or without additions of others between; 0 if
+def _whole(stored: Sequence[Atom], received: Sequence[Atom], least: int) -> int:
+    """Return the most atoms of `received` that are all that this device stored, with or without additions of others between; 0 if
     there are none."""
     own = sum(atom.own for atom in stored)
-    place, taken, best = 0, 0, 0
+    place, matched, best = 0, 0, 0
     for atom in stored:
-        if place < len(given) and given[place].key == atom.key:
+        if place < len(received) and received[place].key == atom.key:
             place += 1
-            taken += atom.own
-            if taken == own:
+            matched += atom.own
+            if matched == own:
                 best = place
         elif atom.own:
             return 0

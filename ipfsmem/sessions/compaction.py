@@ -107,8 +107,10 @@ def pending_of(entries: Sequence[PlacedItem]) -> dict[Place, str]:
 
     An imported mark approves nothing.
     """
-    found = unapproved(entries)
-    return {one.place: found[one.place] for one in entries if one.place in found and not is_mark(one.item)}
+    sources = unapproved(entries)
+    return {
+        one.place: sources[one.place] for one in entries if one.place in sources and not is_mark(one.item)
+    }
 
 
 def unapproved(entries: Sequence[PlacedItem]) -> dict[Place, str]:
@@ -118,19 +120,19 @@ def unapproved(entries: Sequence[PlacedItem]) -> dict[Place, str]:
     if source_of is None:
         return {}
     approved = [
-        said["approved"]
-        for place, said in marks
-        if isinstance(said.get("approved"), Mapping) and source_of(place) is None
+        mark["approved"]
+        for place, mark in marks
+        if isinstance(mark.get("approved"), Mapping) and source_of(place) is None
     ]
-    found = {}
+    sources = {}
     for entry in entries:
         at, device, n = entry.place
         source = source_of(entry.place)
         if source is not None and not any(
             (until := _position(one.get(device))) is not None and (at, n) <= until for one in approved
         ):
-            found[entry.place] = source
-    return found
+            sources[entry.place] = source
+    return sources
 
 
 def _marks(entries: Iterable[PlacedItem]) -> list[tuple[Place, Mapping[str, Any]]]:
@@ -140,12 +142,12 @@ def _marks(entries: Iterable[PlacedItem]) -> list[tuple[Place, Mapping[str, Any]
 def _source_of(marks: Iterable[tuple[Place, Mapping[str, Any]]]) -> Callable[[Place], str | None] | None:
     """Return the function that returns the program from which the item at a place was imported; None if nothing was imported."""
     ranges = [
-        (whole(said["imported"]), place[1], first, last)
-        for place, said in marks
-        if isinstance(said.get("imported"), str)
-        and said.get("device") == place[1]
-        and (first := _position(said.get("from"))) is not None
-        and (last := _position(said.get("to"))) is not None
+        (whole(mark["imported"]), place[1], first, last)
+        for place, mark in marks
+        if isinstance(mark.get("imported"), str)
+        and mark.get("device") == place[1]
+        and (first := _position(mark.get("from"))) is not None
+        and (last := _position(mark.get("to"))) is not None
     ]
     if not ranges:
         return None
@@ -168,10 +170,10 @@ def _position(value: object) -> tuple[int, int] | None:
 
 def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
     """Return the last of these places of each device."""
-    found: dict[str, tuple[int, int]] = {}
+    positions: dict[str, tuple[int, int]] = {}
     for at, device, n in places:
-        found[device] = max(found.get(device, (0, 0)), (at, n))
-    return found
+        positions[device] = max(positions.get(device, (0, 0)), (at, n))
+    return positions
 
 
 def told(entries: Sequence[PlacedItem]) -> SessionTranscript:
@@ -181,11 +183,11 @@ def told(entries: Sequence[PlacedItem]) -> SessionTranscript:
         if not is_mark(entry.item):
             messages.append(entry)
             continue
-        said = entry.item[MARK]
-        if isinstance(said.get("title"), str):
-            title = whole(said["title"])
-        if (found := _summary(said)) is not None:
-            summary, made = found, entry.place
+        mark = entry.item[MARK]
+        if isinstance(mark.get("title"), str):
+            title = whole(mark["title"])
+        if (stored_summary := _summary(mark)) is not None:
+            summary, made = stored_summary, entry.place
     after = [one for one in messages if summary is None or not summary.covers_place(one.place)]
     imported = unapproved(entries)
     pending = {one.place: imported[one.place] for one in messages if one.place in imported}
@@ -219,14 +221,14 @@ def _for_a_program(
     entries: Sequence[PlacedItem], session: SessionTranscript, pending: set[int]
 ) -> list[dict[str, Any]]:
     """Return the items without system instructions; adds the identities of pending ones to `pending`."""
-    found = []
+    converted = []
     for entry in entries:
         item = without_system(entry.item)
         if item is not None:
-            found.append(item)
+            converted.append(item)
             if entry.place in session.pending:
                 pending.add(id(item))
-    return found
+    return converted
 
 
 def noticed(session: SessionTranscript, last: int | None) -> list[dict[str, Any]]:
@@ -248,19 +250,19 @@ def _with_notices(
 ) -> list[dict[str, Any]]:
     """Return the items with a notice where pending ones begin and end. It never separates a call from its answer. A pending item
     that contains the end notice is followed by the begin notice again, unless nothing pending follows."""
-    found: list[dict[str, Any]] = []
-    told = ended = False
+    with_notices: list[dict[str, Any]] = []
+    is_open = ended = False
     for item in items:
         is_pending = id(item) in pending
-        if is_pending and (ended or not told):
-            found.append(_shaped(PENDING_NOTICE, shape))
-            told = True
-        elif told and not is_pending and read_message(item).is_request:
-            found.append(_shaped(OWN_NOTICE, shape))
-            told = False
-        found.append(item)
+        if is_pending and (ended or not is_open):
+            with_notices.append(_shaped(PENDING_NOTICE, shape))
+            is_open = True
+        elif is_open and not is_pending and read_message(item).is_request:
+            with_notices.append(_shaped(OWN_NOTICE, shape))
+            is_open = False
+        with_notices.append(item)
         ended = is_pending and has_own_notice(read_message(item).text)
-    return found
+    return with_notices
 
 
 def as_message(summary: Summary, items: Sequence[Item]) -> dict[str, Any]:
@@ -313,8 +315,8 @@ def summarised(
     left = {entry.place for entry in session.after[number:]}
     covered = [entry for entry in session.messages if entry.place not in left]
     covers = _until(entry.place for entry in covered)
-    said = [read_message(entry.item) for entry in covered]
-    text = summarise([one for one in said if one.role != "system"], characters)
+    messages = [read_message(entry.item) for entry in covered]
+    text = summarise([one for one in messages if one.role != "system"], characters)
     return Summary(text[:characters], covers, len(covered), by)
 
 
@@ -327,56 +329,56 @@ def extract(messages: Sequence[Message], characters: int) -> str:
     tools = ", ".join(f"{name} {count(times, 'time')}" for name, times in used.most_common(20))
     lines = [f"Tools that were called: {tools}."] if tools else []
     room = characters - sum(len(line) + 1 for line in lines)
-    said = [
+    sentences = [
         (message.role, sentence)
         for message in messages
         if message.role in ("user", "assistant")
         for sentence in _sentences(message.text)
     ]
-    of = [set(terms(sentence)) for _, sentence in said]
+    of = [set(terms(sentence)) for _, sentence in sentences]
     weights = Counter(term for one in of for term in one)
 
     def worth(number: int) -> float:
         mean = sum(weights[term] for term in of[number]) / (len(of[number]) + 3)
-        return mean * (1.5 if said[number][0] == "user" else 1.0)
+        return mean * (1.5 if sentences[number][0] == "user" else 1.0)
 
     chosen, seen = [], set[str]()
-    for number in sorted(range(len(said)), key=lambda n: (-worth(n), -n)):
-        role, sentence = said[number]
+    for number in sorted(range(len(sentences)), key=lambda n: (-worth(n), -n)):
+        role, sentence = sentences[number]
         cost = len(role) + len(sentence) + 3
         if of[number] and cost <= room and sentence not in seen:
             seen.add(sentence)
             chosen.append(number)
             room -= cost
-    lines += [f"{said[number][0]}: {said[number][1]}" for number in sorted(chosen)]
+    lines += [f"{sentences[number][0]}: {sentences[number][1]}" for number in sorted(chosen)]
     return "\n".join(lines)[:characters]
 
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences of a text, divided at lines and at sentence ends before a space, without very long ones."""
-    found = []
+    sentences = []
     for line in text.splitlines():
         begun = 0
         for place, sign in enumerate(line):
             wide = sign in "。！？"
             if sign in _ENDS and (wide or line[place + 1 : place + 2] in ("", " ")):
-                found.append(line[begun : place + 1].strip())
+                sentences.append(line[begun : place + 1].strip())
                 begun = place + 1
-        found.append(line[begun:].strip())
-    return [one for one in found if one and len(one) <= _LONGEST_SENTENCE]
+        sentences.append(line[begun:].strip())
+    return [one for one in sentences if one and len(one) <= _LONGEST_SENTENCE]
 
 
-def _summary(said: Mapping[str, Any]) -> Summary | None:
+def _summary(mark: Mapping[str, Any]) -> Summary | None:
     """Return the summary in a mark; None if it is missing or invalid: then nothing is covered."""
-    text, covers = said.get("summary"), said.get("covers")
+    text, covers = mark.get("summary"), mark.get("covers")
     if not isinstance(text, str) or not isinstance(covers, Mapping):
         return None
-    found: dict[str, tuple[int, int]] = {}
+    positions: dict[str, tuple[int, int]] = {}
     for device, until in covers.items():
         position = _position(until)
         if position is None:
             return None
-        found[device] = position
-    number, by = said.get("messages"), said.get("by")
+        positions[device] = position
+    number, by = mark.get("messages"), mark.get("by")
     maker = whole(by) if isinstance(by, str) else "another program"
-    return Summary(whole(text), found, number if type(number) is int else 0, maker)
+    return Summary(whole(text), positions, number if type(number) is int else 0, maker)

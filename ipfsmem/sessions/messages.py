@@ -105,7 +105,7 @@ def without_system(item: Item) -> dict[str, Any] | None:
 
 
 def _pydantic_ai(item: Item) -> Message:
-    words, tools, calls, answers, said = [], [], [], [], False
+    words, tools, calls, answers, has_user_part = [], [], [], [], False
     for part in _objects(item.get("parts")):
         kind = part.get("part_kind")
         if kind in ("tool-call", "builtin-tool-call"):
@@ -115,12 +115,12 @@ def _pydantic_ai(item: Item) -> Message:
             answers.append(_text_of(part.get("tool_call_id")))
             words.append(_words(part.get("content")))
         elif kind in (_PROMPT, "text", "retry-prompt"):
-            said = True
+            has_user_part = True
             words.append(_words(part.get("content")))
     if item.get("kind") == "response":
         # A tool that the model's own provider runs is called and answered in one response.
         return Message("assistant", _joined(words), _some(tools), tuple(calls), tuple(answers))
-    role: Role = "user" if said else "tool" if answers else "system"
+    role: Role = "user" if has_user_part else "tool" if answers else "system"
     return Message(role, _joined(words), (), (), tuple(answers))
 
 
@@ -136,8 +136,8 @@ def _response_item(item: Item, kind: str) -> Message:
     return Message("", "")
 
 
-def _role(given: object) -> Role:
-    return _ROLES.get(given, "") if isinstance(given, str) else ""
+def _role(name: object) -> Role:
+    return _ROLES.get(name, "") if isinstance(name, str) else ""
 
 
 def _words(content: object) -> str:
@@ -148,13 +148,13 @@ def _words(content: object) -> str:
         return _text_of(content.get("text")) or _nested(content.get("content"))
     if not isinstance(content, list):
         return ""
-    found = []
+    texts = []
     for one in content:
         if isinstance(one, str):
-            found.append(one)
+            texts.append(one)
         elif isinstance(one, Mapping):
-            found.append(_text_of(one.get("text")) or _nested(one.get("content")))
-    return _joined(found)
+            texts.append(_text_of(one.get("text")) or _nested(one.get("content")))
+    return _joined(texts)
 
 
 def _nested(content: object) -> str:
