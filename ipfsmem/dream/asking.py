@@ -142,18 +142,18 @@ class Asking:
 
     def _answer(self, call: ToolCall) -> str:
         try:
-            given = _arguments(call)
+            arguments = _arguments(call)
             match call.name:
                 case "list_memories":
                     return self._list()
                 case "read_memory":
-                    text = self._shown(self._text_of(given["key"]))
-                    self._read.add(given["key"])
+                    text = self._shown(self._text_of(arguments["key"]))
+                    self._read.add(arguments["key"])
                     return text
                 case "propose_text":
-                    return self._text(given)
+                    return self._text(arguments)
                 case _:
-                    return self._removal(given)
+                    return self._removal(arguments)
         except IpfsmemError as error:
             self.refused += 1
             return f"error: {error}"
@@ -185,8 +185,8 @@ class Asking:
             )
         )
 
-    def _text(self, given: Mapping[str, str]) -> str:
-        key, text = check_key(given["key"]), given["text"]
+    def _text(self, arguments: Mapping[str, str]) -> str:
+        key, text = check_key(arguments["key"]), arguments["text"]
         self._room_for(key)
         if not text.strip() or len(text) > MOST_TEXT:
             raise UsageError(f"a text has 1 to {MOST_TEXT:,} characters")
@@ -196,15 +196,15 @@ class Asking:
         if note is not None:
             self._was_read(key)
         file = (note.file if note is not None else MemoryFile()).with_fields(
-            {"description": given["description"]} if given.get("description") else {}, text
+            {"description": arguments["description"]} if arguments.get("description") else {}, text
         )
         self._steps[key] = Step(
-            why=_why(given), changes=(Change(key=key, text=render_memory(file).decode()),)
+            why=_why(arguments), changes=(Change(key=key, text=render_memory(file).decode()),)
         )
         return "proposed"
 
-    def _removal(self, given: Mapping[str, str]) -> str:
-        key, stands_in = given["key"], given["stands_in"]
+    def _removal(self, arguments: Mapping[str, str]) -> str:
+        key, stands_in = arguments["key"], arguments["stands_in"]
         self._room_for(key)
         self._was_read(key)
         self._was_read(stands_in)
@@ -216,9 +216,9 @@ class Asking:
         self._steps.pop(key, None)
         change, before = Change(key=key), self._steps.get(stands_in)
         if before is None:
-            self._steps[key] = Step(why=_why(given), changes=(change,), reads=(stands_in,))
+            self._steps[key] = Step(why=_why(arguments), changes=(change,), reads=(stands_in,))
         else:  # the text that contains it is in the same step, or neither is applied
-            why = f"{before.why}; {_why(given)}"
+            why = f"{before.why}; {_why(arguments)}"
             self._steps[stands_in] = Step(why=why, changes=(*before.changes, change), reads=before.reads)
         return "proposed"
 
@@ -239,8 +239,8 @@ class Asking:
         return note
 
 
-def _why(given: Mapping[str, str]) -> str:
-    return " ".join(given["reason"].split())[:300] or "the model gave no reason"
+def _why(arguments: Mapping[str, str]) -> str:
+    return " ".join(arguments["reason"].split())[:300] or "the model gave no reason"
 
 
 def _arguments(call: ToolCall) -> dict[str, str]:
@@ -249,19 +249,21 @@ def _arguments(call: ToolCall) -> dict[str, str]:
     if tool is None:
         raise UsageError(f"unknown tool {call.name[:80]!a} in a dream")
     try:
-        given = json.loads(call.arguments or "{}")
+        arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        arguments = None
+    if not isinstance(arguments, dict):
         raise UsageError("the arguments are no JSON object")
     schema = tool["parameters"]
-    wrong = [name for name in given if name not in schema["properties"] or not isinstance(given[name], str)]
-    missing = [name for name in schema.get("required", ()) if name not in given]
+    wrong = [
+        name for name in arguments if name not in schema["properties"] or not isinstance(arguments[name], str)
+    ]
+    missing = [name for name in schema.get("required", ()) if name not in arguments]
     if wrong or missing:
         raise UsageError(f"the arguments do not fit: {', '.join([*wrong, *missing])[:200]}")
-    for text in given.values():
+    for text in arguments.values():
         try:
             text.encode()
         except UnicodeEncodeError:
             raise UsageError("an argument is not Unicode text") from None
-    return given
+    return arguments

@@ -120,20 +120,20 @@ def tidy(
     steps = [*merging.steps(), *_expired(of, merging.gone)]
     steps += _perhaps_expired(of, {key for step in steps for key in step.keys})
     steps += _dated(of, {key for step in steps for key in step.keys} | {index_key})
-    kept = [note for key, note in of.items() if key not in merging.gone and not note.expired]
-    found = [
+    remaining = [note for key, note in of.items() if key not in merging.gone and not note.expired]
+    findings = [
         *_limited(
             chain(
                 _judged(unsure, of, merging.gone),
                 _meaning_the_same(meant, pairs, of, merging.gone, index_key),
             )
         ),
-        *_limited(_leading_nowhere(kept, _known(of, elsewhere), called, index_key)),
-        *_limited(_faded(kept)),
+        *_limited(_leading_nowhere(remaining, _known(of, elsewhere), called, index_key)),
+        *_limited(_faded(remaining)),
     ]
     done, left = _bounded(steps)
     _sentences.cache_clear()  # no text stays in memory
-    return Proposal(steps=tuple(done), found=tuple(found), looked_at=len(of), left=left)
+    return Proposal(steps=tuple(done), found=tuple(findings), looked_at=len(of), left=left)
 
 
 class _Merging:
@@ -193,12 +193,12 @@ class _Merging:
         into: dict[str, list[str]] = {}
         for goes in sorted(self.gone):
             into.setdefault(self._last(goes), []).append(goes)
-        lead = {goes: self._last(goes) for goes in self.gone}
-        names = self._names(lead)
-        linking = self._linking(lead)
+        targets = {goes: self._last(goes) for goes in self.gone}
+        names = self._names(targets)
+        linking = self._linking(targets)
         for together in _together(into, linking):
             changed = {key for stays in together for key in linking.get(stays, ())}
-            texts = {key: self._text(key, lead, names) for key in sorted(changed | {*together})}
+            texts = {key: self._text(key, targets, names) for key in sorted(changed | {*together})}
             changes = [
                 Change(key=key, text=text)
                 for key, text in texts.items()
@@ -210,40 +210,42 @@ class _Merging:
             )
             yield Step(why=why, changes=tuple(changes), reads=tuple(together))
 
-    def _linking(self, lead: Mapping[str, str]) -> dict[str, set[str]]:
+    def _linking(self, targets: Mapping[str, str]) -> dict[str, set[str]]:
         """Return the remaining memories that link to removed ones, by the target of those."""
-        found: dict[str, set[str]] = {}
+        linking: dict[str, set[str]] = {}
         for key, note in self._of.items():
             if key not in self.gone and not note.expired:
                 meant = {_meant(link.to, self._of, self._called) for link in links(note.file.body)}
-                for name in meant & lead.keys():
-                    found.setdefault(lead[name], set()).add(key)
-        return found
+                for name in meant & targets.keys():
+                    linking.setdefault(targets[name], set()).add(key)
+        return linking
 
-    def _names(self, lead: Mapping[str, str]) -> dict[str, str]:
+    def _names(self, targets: Mapping[str, str]) -> dict[str, str]:
         """Return the folded names of the removed ones, and the new target of links by that name, unless a remaining one has the
         name."""
         stay = {
-            folded(self._files.get(key, note.file).name) for key, note in self._of.items() if key not in lead
+            folded(self._files.get(key, note.file).name)
+            for key, note in self._of.items()
+            if key not in targets
         }
         return {
-            name: lead[key]
+            name: targets[key]
             for name, key in self._called.items()
-            if key in lead and name not in stay and name not in self._of
+            if key in targets and name not in stay and name not in self._of
         }
 
-    def _text(self, key: str, lead: Mapping[str, str], names: Mapping[str, str]) -> str:
+    def _text(self, key: str, targets: Mapping[str, str], names: Mapping[str, str]) -> str:
         file = self._files.get(key, self._of[key].file)
-        return render_memory(MemoryFile(file.fields, led_elsewhere(file.body, lead, names))).decode()
+        return render_memory(MemoryFile(file.fields, led_elsewhere(file.body, targets, names))).decode()
 
 
 def _called(of: Mapping[str, Note]) -> dict[str, str]:
     """Return keys by the folded names of memories; of several the least, as in the graph."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key in sorted(of):
         if name := folded(of[key].file.name):
-            found.setdefault(name, key)
-    return found
+            keys.setdefault(name, key)
+    return keys
 
 
 def _meant(to: str, of: Mapping[str, Note], called: Mapping[str, str]) -> str:
@@ -430,8 +432,8 @@ def _faded(notes: Sequence[Note]) -> Iterator[DreamFinding]:
         yield DreamFinding(kind="faded", key=note.key, detail=f"low relevance: {note.priority:.2f} of 1")
 
 
-def _limited(found: Iterator[DreamFinding]) -> list[DreamFinding]:
-    return [one for one, _ in zip(found, range(_MOST_FOUND), strict=False)]
+def _limited(findings: Iterator[DreamFinding]) -> list[DreamFinding]:
+    return [one for one, _ in zip(findings, range(_MOST_FOUND), strict=False)]
 
 
 def _bounded(steps: Sequence[Step]) -> tuple[list[Step], int]:
@@ -459,10 +461,10 @@ def dated(text: str, day: str) -> tuple[str, tuple[str, ...]]:
     The words stay, and no day is computed: which one "last week" meant is a judgement, when it was written is not. Words in code, in
     a quotation or before a bracket stay unchanged.
     """
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
 
     def with_day(match: re.Match[str]) -> str:
-        found[match[0].lower()] = None
+        words[match[0].lower()] = None
         return f"{match[0]} (as of {day})"
 
     lines, code = [], False
@@ -471,7 +473,7 @@ def dated(text: str, day: str) -> tuple[str, tuple[str, ...]]:
         code ^= fence
         stays = fence or code or line.lstrip().startswith(">") or "`" in line or line.startswith("    ")
         lines.append(line if stays else _WORDS.sub(with_day, line))
-    return "\n".join(lines), tuple(found)
+    return "\n".join(lines), tuple(words)
 
 
 class Gap(NamedTuple):

@@ -48,9 +48,9 @@ def sanitised(fact: str) -> str:
     return " ".join(clean_text(fact).split()).lstrip("- ")
 
 
-def category_of(said: str) -> str:
+def category_of(label: str) -> str:
     """Return a category in canonical form: lower-case letters and digits of any script, `_` for each run of anything else."""
-    return _not_a_word.sub("_", said.lower()).strip("_")[:MAX_CATEGORY].rstrip("_") or GENERAL
+    return _not_a_word.sub("_", label.lower()).strip("_")[:MAX_CATEGORY].rstrip("_") or GENERAL
 
 
 def type_of(kind: Kind, category: str) -> str:

@@ -68,9 +68,9 @@ def page(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
     lines = []
     for edge in relations:
         (x, y), (u, v) = at[edge.begin], at[edge.end]
-        said = f"{edge.begin} {edge.type} {edge.end}"
+        label = f"{edge.begin} {edge.type} {edge.end}"
         lines.append(
-            f'<line x1="{x:.0f}" y1="{y:.0f}" x2="{u:.0f}" y2="{v:.0f}"><title>{_xml(said)}</title></line>'
+            f'<line x1="{x:.0f}" y1="{y:.0f}" x2="{u:.0f}" y2="{v:.0f}"><title>{_xml(label)}</title></line>'
             f'<text class="type" x="{(x + u) / 2:.0f}" y="{(y + v) / 2:.0f}">{_xml(edge.type)}</text>'
         )
     points = []

@@ -85,15 +85,15 @@ class _Said:
                 continue
             item = _item.match(line)
             if item is not None:
-                said = item["said"].strip()
-                if (typed := _typed.match(said)) or (self.below and (typed := _related.match(said))):
+                text = item["said"].strip()
+                if (typed := _typed.match(text)) or (self.below and (typed := _related.match(text))):
                     self.out[Out(relation_type(typed["type"]), target_of(typed["to"]))] = None
                     continue
-                self.observations.append(said)
+                self.observations.append(text)
             elif line.strip():
                 self.below = False
-            for found in links(line):
-                self.out[Out(LINK, found.to)] = None
+            for link in links(line):
+                self.out[Out(LINK, link.to)] = None
 
 
 #: Long texts that were parsed last: a text that continues one is parsed from its end on.
@@ -156,9 +156,9 @@ def entity_key(name: str) -> str:
     return plain if is_key(plain) else key_of_foreign_name(name.strip()).key
 
 
-def relation_type(said: str) -> str:
+def relation_type(text: str) -> str:
     """Return a relation's type in canonical form: lower case, `_` for blanks."""
-    return "_".join(said.strip(BLANKS).lower().split())[:MAX_TYPE] or LINK
+    return "_".join(text.strip(BLANKS).lower().split())[:MAX_TYPE] or LINK
 
 
 def observation(said: str) -> str:

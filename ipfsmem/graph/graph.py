@@ -52,12 +52,12 @@ class _Unread(MutableMapping[str, Entity]):
         return self._packed[key]
 
     def __getitem__(self, key: str) -> Entity:
-        found = self._read.get(key)
-        if found is None:
+        entity = self._read.get(key)
+        if entity is None:
             packed = self._packed[key]
             assert packed is not None
-            found = self._read[key] = _entity(packed)
-        return found
+            entity = self._read[key] = _entity(packed)
+        return entity
 
     def __setitem__(self, key: str, one: Entity) -> None:
         self._packed[key] = None
@@ -107,8 +107,8 @@ class Graph:
             or msgspec.Raw(_pack(self.entities[key]))
             for key in self.entities
         }
-        said = {name: who for name, who in self._said.items() if who}
-        return GraphImage({name: keys for name, keys in self._named.items() if keys}, said, packed)
+        named_by = {name: who for name, who in self._said.items() if who}
+        return GraphImage({name: keys for name, keys in self._named.items() if keys}, named_by, packed)
 
     def put(self, one: Entity) -> None:
         """Add an entity, replacing the one with its key."""
@@ -129,16 +129,16 @@ class Graph:
         for out in old.out:
             self._said.get(folded(out.to), set()).discard(key)
 
-    def find(self, said: str) -> str | None:
+    def find(self, name: str) -> str | None:
         """Return the key for a key or a name; of several with one name the least."""
-        if said in self.entities:
-            return said
-        return next(iter(self._named.get(folded(said), ())), None)
+        if name in self.entities:
+            return name
+        return next(iter(self._named.get(folded(name), ())), None)
 
-    def named(self, said: str) -> list[str]:
+    def named(self, name: str) -> list[str]:
         """Return the keys of all entities that a key or a name may mean, the one of `find` first."""
-        by_key = [said] if said in self.entities else []
-        return list(dict.fromkeys([*by_key, *self._named.get(folded(said), ())]))
+        by_key = [name] if name in self.entities else []
+        return list(dict.fromkeys([*by_key, *self._named.get(folded(name), ())]))
 
     def called(self, key: str) -> str:
         """Return the name of an entity if `find` finds it by that, else its key."""
@@ -147,8 +147,8 @@ class Graph:
 
     def out(self, key: str) -> list[Relation]:
         """Return the relations from an entity to existing ones."""
-        found = (self._relation(key, out) for out in self.entities[key].out)
-        return [one for one in found if one is not None]
+        relations = (self._relation(key, out) for out in self.entities[key].out)
+        return [one for one in relations if one is not None]
 
     def into(self, key: str) -> list[Relation]:
         """Return the relations that end at an entity."""
@@ -157,10 +157,10 @@ class Graph:
         if self._named[name][0] == key:  # otherwise the name means another
             who = who | self._said.get(name, set())
         return [
-            found
+            relation
             for begin in sorted(who)
-            for found in (self._relation(begin, out) for out in self.entities[begin].out)
-            if found is not None and found.end == key
+            for relation in (self._relation(begin, out) for out in self.entities[begin].out)
+            if relation is not None and relation.end == key
         ]
 
     def relations(self, keys: Iterable[str] | None = None) -> list[Relation]:
@@ -216,37 +216,37 @@ class Graph:
 
     def around(self, key: str, depth: int, most: int = MOST) -> tuple[list[str], bool]:
         """Return the entities at most `depth` relations away, nearest first, and whether there were more than `most`."""
-        found, met, edge = [key], {key}, [key]
+        keys, met, edge = [key], {key}, [key]
         for _ in range(depth):
             following = []
             for here in edge:
                 for there in self.neighbours(here):
                     if there in met:
                         continue
-                    if len(found) >= most:
-                        return found, True
+                    if len(keys) >= most:
+                        return keys, True
                     met.add(there)
-                    found.append(there)
+                    keys.append(there)
                     following.append(there)
             edge = following
-        return found, False
+        return keys, False
 
     def search(self, query: str, most: int = MOST) -> list[str]:
         """Return the entities with a query verbatim, or all its words, in their name, kind or observations."""
         words, phrase = split(query), " ".join(fold(query).split())
-        found = []
+        keys = []
         for key in sorted(self.entities) if phrase else ():
             text = self._texts.get(key) or self._text(key)
             if phrase in text or (words and all(word in text for word in words)):
-                found.append(key)
-                if len(found) >= most:
+                keys.append(key)
+                if len(keys) >= most:
                     break
-        return found
+        return keys
 
     def _text(self, key: str) -> str:
         one = self.entities[key]
-        said = fold(" ".join((key, one.name, one.kind, *one.observations)))
-        return self._texts.setdefault(key, " ".join(said.split()))
+        text = fold(" ".join((key, one.name, one.kind, *one.observations)))
+        return self._texts.setdefault(key, " ".join(text.split()))
 
     def _relation(self, begin: str, out: Out) -> Relation | None:
         end = self.find(out.to)
