@@ -158,14 +158,14 @@ class _Blocks:
     async def get_content(self, request: web.Request) -> web.StreamResponse:
         cid = parse_cid(request.match_info["cid"])
         path = tuple(part for part in request.match_info.get("path", "").split("/") if part)
-        asked = parse_request(request.headers, request.query, _CONTENT)
-        if path and asked.kind == "raw":
+        gateway_request = parse_request(request.headers, request.query, _CONTENT)
+        if path and gateway_request.kind == "raw":
             return error(400, "NO_PATHS", "a block is asked for by its CID; paths go with format=car")
-        tag = etag(cid, path, asked)
-        held = request.headers.get("If-None-Match", "")
-        if is_known(held, tag):
+        tag = etag(cid, path, gateway_request)
+        known_tags = request.headers.get("If-None-Match", "")
+        if is_known(known_tags, tag):
             if (
-                held.strip() == "*" and await self._block(cid) is None
+                known_tags.strip() == "*" and await self._block(cid) is None
             ):  # the tag proves that the client has it; an asterisk matches any
                 return error(404, "NOT_FOUND", f"{cid} is not here")
             return web.Response(status=304, headers={"Etag": tag, **_VARY})
@@ -180,9 +180,9 @@ class _Blocks:
             "Cache-Control": FOREVER,
             **_VARY,
         }
-        if where := location(f"/ipfs/{name}", request.headers, request.query, asked):
+        if where := location(f"/ipfs/{name}", request.headers, request.query, gateway_request):
             common["Content-Location"] = where
-        if asked.kind == "raw":
+        if gateway_request.kind == "raw":
             data = await self._block(cid)
             if data is None:
                 return error(404, "NOT_FOUND", f"{cid} is not here")
@@ -191,17 +191,21 @@ class _Blocks:
             )
         start = await resolve_path(self._store_blocks, cid, path, self._limits)
         common["X-Ipfs-Roots"] = ",".join(map(str, start.parts))
-        return await self._send_car(request, start, asked, common)
+        return await self._send_car(request, start, gateway_request, common)
 
     async def _send_car(
-        self, request: web.Request, start: ResolvedPath, asked: GatewayRequest, common: dict[str, str]
+        self,
+        request: web.Request,
+        start: ResolvedPath,
+        gateway_request: GatewayRequest,
+        common: dict[str, str],
     ) -> web.StreamResponse:
         """Send a CAR of a walk. If it cannot be completed, the connection is aborted, so that nobody keeps it as complete."""
-        blocks = walk(self._store_blocks, start, asked, self._limits)
+        blocks = walk(self._store_blocks, start, gateway_request, self._limits)
         response = web.StreamResponse(
             headers={
                 **common,
-                "Content-Type": f"{CAR_TYPE}; version=1; order=dfs; dups={'y' if asked.dups else 'n'}",
+                "Content-Type": f"{CAR_TYPE}; version=1; order=dfs; dups={'y' if gateway_request.dups else 'n'}",
                 "Content-Disposition": attachment(request.query, f"{start.parts[-1]}.car"),
                 "Accept-Ranges": "none",
             }
@@ -237,9 +241,9 @@ class _Blocks:
 
     async def _store_blocks(self, cids: list[CID]) -> dict[CID, bytes]:
         """Return blocks of the store, and those that are in their CIDs."""
-        found = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
-        wanted = [cid for cid in cids if cid not in found]
-        return found | (await self._store.get_blocks(wanted) if wanted else {})
+        inline = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
+        wanted = [cid for cid in cids if cid not in inline]
+        return inline | (await self._store.get_blocks(wanted) if wanted else {})
 
     async def options(self, request: web.Request) -> web.StreamResponse:
         """Return what pages of other origins may request."""
@@ -252,8 +256,8 @@ class _Blocks:
         return await self.options(request)
 
     def _announces_token(self, request: web.Request) -> bool:
-        asked = request.headers.get("Access-Control-Request-Headers", "").lower()
-        names = [name.strip() for name in asked.split(",")]
+        requested = request.headers.get("Access-Control-Request-Headers", "").lower()
+        names = [name.strip() for name in requested.split(",")]
         return bool(self._token) and request.method == "OPTIONS" and "authorization" in names
 
     async def open_to_pages(self, request: web.Request, response: web.StreamResponse) -> None:
@@ -308,8 +312,8 @@ class _Blocks:
 
     async def has(self, request: web.Request) -> web.StreamResponse:
         cids = await _cids(request)
-        found = await self._store.has(cids)
-        answer = {"cids": [str(cid) for cid in cids if cid in found]}
+        present = await self._store.has(cids)
+        answer = {"cids": [str(cid) for cid in cids if cid in present]}
         # For holders of the token only: anybody with the CID of another's block can read it.
         if isinstance(self._store, Repair) and has_token(request, self._token):
             answer["lacking"] = [str(cid) for cid in (await self._store.missing_blocks())[:MAX_BATCH]]
@@ -323,8 +327,8 @@ class _Blocks:
         await response.write(header([]))
         for start in range(0, len(cids), _AHEAD):
             part = cids[start : start + _AHEAD]
-            found = first if not start else await self._store.get_blocks(part)
-            await response.write(b"".join(section(cid, found[cid]) for cid in part if cid in found))
+            answered = first if not start else await self._store.get_blocks(part)
+            await response.write(b"".join(section(cid, answered[cid]) for cid in part if cid in answered))
         await response.write_eof()
         return response
 
@@ -356,14 +360,16 @@ class _Blocks:
         name = _name(request)
         if self._closed and name.startswith(self._closed):
             need_token(request, self._token)
-        found = await self._store.pins(name)
+        stored_pins = await self._store.pins(name)
         unread = [file for file in self._unread() if "ipns-record" not in file]
-        return json({"pins": [_as_json(pin) for pin in found], **({"unread": unread} if unread else {})})
+        return json(
+            {"pins": [_as_json(pin) for pin in stored_pins], **({"unread": unread} if unread else {})}
+        )
 
     async def pin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        asked = await _body_of(request, _PinCall, "a pin is asked for with cid and name")
-        return json(_as_json(await self._store.pin(parse_cid(asked.cid), asked.name)))
+        body = await _body_of(request, _PinCall, "a pin is asked for with cid and name")
+        return json(_as_json(await self._store.pin(parse_cid(body.cid), body.name)))
 
     async def unpin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
@@ -373,8 +379,8 @@ class _Blocks:
 
     async def unpin_all(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        asked = await _body_of(request, _Unpin, "pins are removed by a list of cid, name and handle")
-        pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in asked.pins]
+        body = await _body_of(request, _Unpin, "pins are removed by a list of cid, name and handle")
+        pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in body.pins]
         if isinstance(self._store, Unpinning):
             await self._store.unpin_all(pins)
         else:
@@ -429,19 +435,19 @@ def _raw(request: web.Request, data: bytes, headers: dict[str, str]) -> web.Resp
 
 def _seconds(record: bytes) -> int:
     """Return how long a record may be cached, in seconds: its time to live, up to its expiry."""
-    said = ipns_record.parse_record(record)
-    left = said.validity - time.time_ns()
-    return max(0, min(said.ttl, left) // 1_000_000_000)
+    parsed = ipns_record.parse_record(record)
+    left = parsed.validity - time.time_ns()
+    return max(0, min(parsed.ttl, left) // 1_000_000_000)
 
 
 async def _cids(request: web.Request) -> list[CID]:
     try:
-        asked = read_json(await request.read(), type=_Cids).cids
+        texts = read_json(await request.read(), type=_Cids).cids
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise UsageError(f"blocks are asked for with a list of cids: {problem}") from None
-    if len(asked) > MAX_BATCH:
-        raise LimitError(f"{len(asked)} blocks asked for at once, {MAX_BATCH} allowed")
-    return [parse_cid(text) for text in asked]
+    if len(texts) > MAX_BATCH:
+        raise LimitError(f"{len(texts)} blocks asked for at once, {MAX_BATCH} allowed")
+    return [parse_cid(text) for text in texts]
 
 
 def _name(request: web.Request) -> str:

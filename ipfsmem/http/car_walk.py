@@ -57,18 +57,18 @@ async def resolve_path(get: Get, root: CID, path: tuple[str, ...], limits: Limit
     passed: dict[CID, bytes] = {}
 
     async def recording(cids: list[CID]) -> Mapping[CID, bytes]:
-        found = await get(cids)
-        passed.update({cid: data for cid, data in found.items() if _is_sound(cid, data)})
+        blocks = await get(cids)
+        passed.update({cid: data for cid, data in blocks.items() if _is_sound(cid, data)})
         return {cid: passed[cid] for cid in cids if cid in passed}
 
     parts = [root]
     for name in path:
         reader = Reader(limits)
         try:
-            found = await drive_async(reader.resolve(parts[-1], [name]), recording)
+            entry = await drive_async(reader.resolve(parts[-1], [name]), recording)
         except FormatError as error:  # not a folder, or an invalid name
             raise NotFoundError(f"nothing is at {'/'.join(path)} in {root}: {error}") from None
-        parts.append(found.cid)
+        parts.append(entry.cid)
     if not path:
         await recording([root])
         if root not in passed and root.hash_code != IDENTITY:
@@ -76,7 +76,9 @@ async def resolve_path(get: Get, root: CID, path: tuple[str, ...], limits: Limit
     return ResolvedPath(passed, tuple(parts))
 
 
-async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Limits) -> AsyncIterator[Block]:
+async def walk(
+    get: Get, start: ResolvedPath, gateway_request: GatewayRequest, limits: Limits
+) -> AsyncIterator[Block]:
     """Yield the blocks of an answer: those of the path, then those of its target. Identity CIDs are in their parents."""
     end = start.parts[-1]
     sent: set[CID] = set()
@@ -87,11 +89,11 @@ async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Lim
             total += len(data)
             yield cid, data
     known = {end: start.blocks[end]} if end in start.blocks else {}
-    stack = [_first(end, known.get(end, b""), asked)]
+    stack = [_first(end, known.get(end, b""), gateway_request)]
     while stack:
         step = stack.pop()
         cid = step.cid
-        if cid.hash_code == IDENTITY or (cid in sent and not asked.dups):
+        if cid.hash_code == IDENTITY or (cid in sent and not gateway_request.dups):
             continue
         if cid not in known:
             # Those below it on the stack are needed anyway: one request to the store for many.
@@ -102,7 +104,7 @@ async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Lim
         block = known.get(cid)
         if block is None or not _is_sound(cid, block):
             raise IncompleteWalk(f"{cid} is not here")
-        if not asked.dups:
+        if not gateway_request.dups:
             del known[cid]
         elif len(known) > _AHEAD:
             known = {cid: block}
@@ -117,10 +119,10 @@ async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Lim
             raise IncompleteWalk(f"{cid}: {error}") from None
 
 
-def _first(cid: CID, data: bytes, asked: GatewayRequest) -> _Step:
+def _first(cid: CID, data: bytes, gateway_request: GatewayRequest) -> _Step:
     """Return the start of the walk. Raises UsageError for a range outside the file."""
-    if asked.span is None or cid.hash_code == IDENTITY:
-        return _Step(cid, asked.scope)
+    if gateway_request.span is None or cid.hash_code == IDENTITY:
+        return _Step(cid, gateway_request.scope)
     size = len(data)
     if cid.codec == DAG_PB:
         _, message = _decoded(data)
@@ -129,7 +131,7 @@ def _first(cid: CID, data: bytes, asked: GatewayRequest) -> _Step:
         size = (
             message.filesize if message.filesize is not None else len(message.data) + sum(message.blocksizes)
         )
-    span = resolved(asked.span, size)
+    span = resolved(gateway_request.span, size)
     return _Step(cid, "block") if span is None else _Step(cid, "entity", span)
 
 
@@ -147,14 +149,14 @@ def _below(step: _Step, data: bytes) -> list[_Step]:
         return [_Step(link.cid, "entity") for link in node.links if len(link.name) == width]
     if step.span is None or len(message.blocksizes) != len(node.links):
         return [_Step(link.cid, "entity") for link in node.links]
-    found: list[_Step] = []
+    steps: list[_Step] = []
     first, last = step.span
     at = len(message.data)
     for link, size in zip(node.links, message.blocksizes, strict=True):
         if size and first < at + size and last >= at:
-            found.append(_Step(link.cid, "entity", (max(0, first - at), min(size - 1, last - at))))
+            steps.append(_Step(link.cid, "entity", (max(0, first - at), min(size - 1, last - at))))
         at += size
-    return found
+    return steps
 
 
 def _decoded(data: bytes) -> tuple[PbNode, UnixFS | None]:

@@ -112,11 +112,11 @@ def _kind(
     accepted = [one for one in accepted if one[1] != "car" or _is_served(_car(query, one[2]))] or accepted
     accepted.sort(key=lambda item: -item[0])
     best = accepted[0] if accepted else None
-    asked = query.get("format")
-    if asked is not None:
-        if asked not in offered:
+    requested = query.get("format")
+    if requested is not None:
+        if requested not in offered:
             raise NotServed(406, _only(offered))
-        return asked, next((given for _, short, given in accepted if short == asked), {})
+        return requested, next((chosen for _, short, chosen in accepted if short == requested), {})
     if best is None:
         raise NotServed(406 if named else 400, _only(offered))
     return best[1], best[2]
@@ -165,19 +165,19 @@ def byte_range(header: str, size: int) -> tuple[int, int] | None:
     return first, min(last, size - 1)
 
 
-def etag(cid: CID, path: tuple[str, ...], asked: GatewayRequest) -> str:
+def etag(cid: CID, path: tuple[str, ...], gateway_request: GatewayRequest) -> str:
     """Return the Etag of an answer: of the block itself, or of everything that determines the blocks of a CAR."""
-    if asked.kind == "raw":
+    if gateway_request.kind == "raw":
         return f'"{cid}.raw"'
-    about = repr((path, asked.span, asked.dups)).encode()
-    return f'W/"{asked.scope}.{cid}.car.{hashlib.sha256(about).hexdigest()[:16]}"'
+    about = repr((path, gateway_request.span, gateway_request.dups)).encode()
+    return f'W/"{gateway_request.scope}.{cid}.car.{hashlib.sha256(about).hexdigest()[:16]}"'
 
 
 def location(
-    path: str, headers: CIMultiDictProxy[str], query: MultiMapping[str], asked: GatewayRequest
+    path: str, headers: CIMultiDictProxy[str], query: MultiMapping[str], gateway_request: GatewayRequest
 ) -> str:
     """Return the URL of the same answer whatever Accept says (Content-Location); "" if the request used that itself."""
-    fixed = {"format": asked.kind, **({"car-dups": "y"} if asked.dups else {})}
+    fixed = {"format": gateway_request.kind, **({"car-dups": "y"} if gateway_request.dups else {})}
     chosen = any(";" in accept for accept in headers.getall("Accept", []))  # parameters, some from the query
     if not chosen and all(query.get(name) == value for name, value in fixed.items()):
         return ""

@@ -76,8 +76,8 @@ def guard(hosts: Collection[str] = LOCAL_HOSTS) -> Any:
         except web.HTTPException as answer:
             if answer.status < 400:
                 raise
-            kept = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
-            return error(answer.status, answer.reason.upper().replace(" ", "_"), answer.reason, kept)
+            headers = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
+            return error(answer.status, answer.reason.upper().replace(" ", "_"), answer.reason, headers)
         except NotServed as problem:
             return error(problem.status, "NOT_ACCEPTABLE", str(problem))
         except IpfsmemError as problem:

@@ -118,20 +118,20 @@ class _Psa:
         self.authorised = _authorised(token)
 
     async def add(self, request: web.Request) -> web.StreamResponse:
-        asked, _ = await _pin_body(request)
-        made = self._requests.add(asked.cid, asked.name, asked.origins, asked.meta, self._now())
+        body, _ = await _pin_body(request)
+        made = self._requests.add(body.cid, body.name, body.origins, body.meta, self._now())
         return json(self._shown(await self._advance(made)), 202)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
-        found = self._requests.get(request.match_info["id"])
-        return _unknown() if found is None else json(self._shown(await self._advance(found)))
+        pin_request = self._requests.get(request.match_info["id"])
+        return _unknown() if pin_request is None else json(self._shown(await self._advance(pin_request)))
 
     async def replace(self, request: web.Request) -> web.StreamResponse:
         old = self._requests.get(request.match_info["id"])
         if old is None:
             return _unknown()
-        asked, _ = await _pin_body(request)
-        made = self._requests.add(asked.cid, asked.name, asked.origins, asked.meta, self._now())
+        body, _ = await _pin_body(request)
+        made = self._requests.add(body.cid, body.name, body.origins, body.meta, self._now())
         made = await self._advance(made)  # first the new one: blocks that both need stay
         await self._release(old)
         return json(self._shown(made), 202)
@@ -146,16 +146,16 @@ class _Psa:
     async def list(self, request: web.Request) -> web.StreamResponse:
         wanted, limit = _filter_and_limit(request)
         anyhow = msgspec.structs.replace(wanted, statuses=frozenset())
-        found = []
+        matching = []
         for each in self._requests.all():
             cid = parse_cid(each.cid)
             if not anyhow.matches(each, cid):
                 continue
             current = await self._advance(each)
             if wanted.matches(current, cid):
-                found.append(current)
-        shown = [self._shown(each) for each in found[:limit]]
-        return json({"count": len(found), "results": shown})
+                matching.append(current)
+        shown = [self._shown(each) for each in matching[:limit]]
+        return json({"count": len(matching), "results": shown})
 
     async def _advance(self, request: PinRequest) -> PinRequest:
         """Return the request, pinned in the store if its whole tree is there by now."""
@@ -185,9 +185,9 @@ class _Psa:
         waiting = [root]
         while waiting:
             part, waiting = waiting[:_AHEAD], waiting[_AHEAD:]
-            found = await self._store.get_blocks([cid for cid in part if cid.hash_code != IDENTITY])
+            blocks = await self._store.get_blocks([cid for cid in part if cid.hash_code != IDENTITY])
             for cid in part:
-                data = cid.digest if cid.hash_code == IDENTITY else found.get(cid)
+                data = cid.digest if cid.hash_code == IDENTITY else blocks.get(cid)
                 if data is None:
                     return False
                 if cid.codec not in _FOLLOWED:
@@ -246,23 +246,23 @@ async def _pin_body(request: web.Request) -> tuple[_PinBody, CID]:
     if len(body) > _BODY_MAX:  # the server above this one may accept more
         raise LimitError(f"a request of {len(body)} bytes, {_BODY_MAX} allowed")
     try:
-        asked = read_json(body, type=_PinBody)
+        pin_body = read_json(body, type=_PinBody)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise UsageError(
             f"a pin is asked for with a cid, and a name if it is to have one: {problem}"
         ) from None
-    if len(asked.name) > NAME_MAX:
-        raise UsageError(f"a name of {len(asked.name)} characters, {NAME_MAX} allowed")
-    if len(asked.origins) > ORIGINS_MAX:
-        raise UsageError(f"{len(asked.origins)} origins, {ORIGINS_MAX} allowed")
-    if len(asked.meta) > _META_MAX:
-        raise UsageError(f"{len(asked.meta)} entries of meta, {_META_MAX} allowed")
-    cid = parse_cid(asked.cid)
+    if len(pin_body.name) > NAME_MAX:
+        raise UsageError(f"a name of {len(pin_body.name)} characters, {NAME_MAX} allowed")
+    if len(pin_body.origins) > ORIGINS_MAX:
+        raise UsageError(f"{len(pin_body.origins)} origins, {ORIGINS_MAX} allowed")
+    if len(pin_body.meta) > _META_MAX:
+        raise UsageError(f"{len(pin_body.meta)} entries of meta, {_META_MAX} allowed")
+    cid = parse_cid(pin_body.cid)
     if cid.codec not in _FOLLOWED:
         raise UsageError(
             f"{cid} is neither raw nor dag-pb: what it needs cannot be told, so it is not kept here"
         )
-    return asked, cid
+    return pin_body, cid
 
 
 def _filter_and_limit(request: web.Request) -> tuple[PinFilter, int]:
@@ -293,8 +293,8 @@ def _filter_and_limit(request: web.Request) -> tuple[PinFilter, int]:
     )
 
 
-def _several(given: list[str]) -> list[str]:
-    return [part.strip() for text in given for part in text.split(",") if part.strip()]
+def _several(values: list[str]) -> list[str]:
+    return [part.strip() for text in values for part in text.split(",") if part.strip()]
 
 
 def _time(text: str, what: str) -> int:

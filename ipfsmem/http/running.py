@@ -58,8 +58,8 @@ async def running(
                 ) from error
             words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise ConfigError(f"cannot serve on {host}:{port}: {words}") from error
-        taken = listening.sockets[0].getsockname()[1]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
+        bound_port = listening.sockets[0].getsockname()[1]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
     finally:
         if listening is not None:
             listening.close()

@@ -19,12 +19,12 @@ _LONGEST = 300
 
 def main() -> None:
     """Load the plugin named in the first line, then carry out each further line."""
-    asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     lines: queue.Queue[bytes] = queue.Queue()
-    threading.Thread(target=_read, args=(asked, lines), daemon=True).start()
+    threading.Thread(target=_read, args=(requests, lines), daemon=True).start()
     first = json.loads(lines.get())
     most: int = first["characters"]
     mine = os.getpid()
@@ -39,14 +39,14 @@ def main() -> None:
     _answer(answers, {"text": ""})
     while True:
         wish = json.loads(lines.get())
-        found = _called(plugin, wish["method"], wish["arguments"], most)
+        outcome = _called(plugin, wish["method"], wish["arguments"], most)
         if os.getpid() != mine:
             os._exit(0)  # the plugin forked and returned twice: nobody reads the answers of the copy
-        _answer(answers, found)
+        _answer(answers, outcome)
 
 
-def _read(asked: BinaryIO, lines: queue.Queue[bytes]) -> None:
-    for line in asked:
+def _read(requests: BinaryIO, lines: queue.Queue[bytes]) -> None:
+    for line in requests:
         lines.put(line)
     os._exit(0)
 
@@ -54,11 +54,11 @@ def _read(asked: BinaryIO, lines: queue.Queue[bytes]) -> None:
 def _called(plugin: Any, method: str, arguments: list[str], most: int) -> dict[str, Any]:
     try:
         call = getattr(plugin, method, None)
-        given = None if call is None else call(*arguments)
-        if given is not None and not isinstance(given, str):
-            return {"failed": f"it gave {type(given).__name__}, not a text"}
-        text = (given or "")[:most].encode("utf-8", "replace").decode()
-        return {"text": text, "cut": len(given or "") > most}
+        result = None if call is None else call(*arguments)
+        if result is not None and not isinstance(result, str):
+            return {"failed": f"it gave {type(result).__name__}, not a text"}
+        text = (result or "")[:most].encode("utf-8", "replace").decode()
+        return {"text": text, "cut": len(result or "") > most}
     except BaseException as error:  # whatever a plugin raises, SystemExit too, is only reported
         return {"failed": _said(error)}
 

@@ -96,11 +96,11 @@ class Plugins:
     def for_context(self, query: str | None, session: str, layout: str) -> list[PluginText]:
         """Return the text of each for a block of context: for the question, and for the start of a session if the layout is for
         that."""
-        asked = query is not None and query.strip() != ""
-        found = self.prompt_blocks(session) if layout in ("index", "full") else []
-        found += self.prefetched(query, session) if query is not None and asked else []
+        has_query = query is not None and query.strip() != ""
+        plugin_texts = self.prompt_blocks(session) if layout in ("index", "full") else []
+        plugin_texts += self.prefetched(query, session) if query is not None and has_query else []
         texts: dict[str, list[str]] = {}
-        for one in found:
+        for one in plugin_texts:
             texts.setdefault(one.name, []).append(one.text)
         return [PluginText(name, "\n\n".join(texts[name])) for name in list(self._running) if name in texts]
 
@@ -108,8 +108,8 @@ class Plugins:
         """Tell each that a turn is over. Waits for none."""
         for name, one in list(self._running.items()):
             if not one.breaker.is_open:
-                told = one.process.call("on_turn_complete", session, summary[:MOST_SAID])
-                told.add_done_callback(partial(self._taken, name, one.breaker))
+                call = one.process.call("on_turn_complete", session, summary[:MOST_SAID])
+                call.add_done_callback(partial(self._taken, name, one.breaker))
 
     def close(self, wait: float | None = None) -> None:
         """End them after the queued calls, within `wait` seconds: by default the time limit of a call."""
@@ -124,22 +124,22 @@ class Plugins:
         parts = []
         for method, arguments in (("prompt_block", ("",)), ("prefetch", (query, ""))):
             try:
-                given = one.process.call(method, *arguments).result()
+                answer = one.process.call(method, *arguments).result()
             except PluginFailure as error:
                 return [], f"{method}: {error}"
-            parts.append(PluginText(method, given.text))
+            parts.append(PluginText(method, answer.text))
         return parts, ""
 
     def _ask(self, method: str, *arguments: str) -> list[PluginText]:
         until = self._clock() + self.settings.seconds
         # Another thread may close these meanwhile.
-        asked = [
+        calls = [
             (name, one.breaker, one.process.call(method, *arguments))
             for name, one in list(self._running.items())
             if not one.breaker.is_open
         ]
-        given = {}
-        for name, breaker, result in asked:
+        texts = {}
+        for name, breaker, result in calls:
             try:
                 result.result(max(0.0, until - self._clock()) + 0.05)  # its own limit comes first
             except Late:
@@ -148,15 +148,15 @@ class Plugins:
                     continue
             except PluginFailure:
                 pass
-            found = self._taken(name, breaker, result)
-            if found is not None and found.text.strip():
-                given[name] = PluginText(name, clean_text(found.text).strip())
-        return list(given.values())
+            answer = self._taken(name, breaker, result)
+            if answer is not None and answer.text.strip():
+                texts[name] = PluginText(name, clean_text(answer.text).strip())
+        return list(texts.values())
 
     def _taken(self, name: str, breaker: Breaker, result: Future[Given]) -> Given | None:
         """Return the result of a call and record it in the breaker; None if it failed, which is logged."""
         try:
-            found = result.result(0)
+            answer = result.result(0)
         except (PluginFailure, Late) as error:
             why = str(error) or "it took too long"
             _LOG.warning("the plugin %s is left out: %s", name, why)
@@ -169,12 +169,12 @@ class Plugins:
                 )
             return None
         breaker.worked()
-        if found.cut:
+        if answer.cut:
             most = self.settings.characters
             _LOG.warning(
                 "the plugin %s gave more than %s characters, of which the first are taken", name, f"{most:,}"
             )
-        return found
+        return answer
 
 
 class Breaker:

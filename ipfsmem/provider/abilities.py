@@ -23,29 +23,29 @@ def good_for(can: Capabilities) -> str:
 
 def limits(can: Capabilities) -> list[str]:
     """Return the missing capabilities, each with its consequence, gravest first; empty when nothing is missing."""
-    found = []
+    texts = []
     if not can.put and can.pin:
-        found.append("it accepts no uploads: another provider must hold the blocks that it pins")
+        texts.append("it accepts no uploads: another provider must hold the blocks that it pins")
     elif not can.put:
-        found.append("it accepts no uploads: nothing can be published there")
+        texts.append("it accepts no uploads: nothing can be published there")
     if not can.blocks and (can.put or can.pin):
-        found.append(
+        texts.append(
             "nothing can be read back from it: a new device needs another provider, or a gateway in its settings"
         )
     if can.put and not can.names and not can.list:
-        found.append(
+        texts.append(
             "it stores no names and no list: other devices find new versions only through another provider"
         )
     if can.put and can.list and not can.names:
-        found.append(
+        texts.append(
             "it stores no names: other devices find new versions by its list, which may be slightly late"
         )
     if can.put and not can.partial_car:
-        found.append("it accepts only whole versions: each publish uploads everything again")
+        texts.append("it accepts only whole versions: each publish uploads everything again")
     if can.put and not can.keeps_root:
-        found.append("it uses a file layout of its own, so its addresses differ from ours")
+        texts.append("it uses a file layout of its own, so its addresses differ from ours")
     if can.put and not can.unpin:
-        found.append("it deletes nothing: compacting frees no space there")
+        texts.append("it deletes nothing: compacting frees no space there")
     if not can.durable:
-        found.append("it drops names after 48 hours: a device must sync more often")
-    return found
+        texts.append("it drops names after 48 hours: a device must sync more often")
+    return texts

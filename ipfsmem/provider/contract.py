@@ -337,19 +337,19 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
     return answered
 
 
-def with_blocks(error: ProviderError, found: Mapping[CID, bytes]) -> ProviderError:
+def with_blocks(error: ProviderError, blocks: Mapping[CID, bytes]) -> ProviderError:
     """Attach the blocks read so far to `error`, for a read that failed part-way."""
-    error.blocks = dict(found)
+    error.blocks = dict(blocks)
     return error
 
 
 @contextlib.contextmanager
-def with_pins(found: Sequence[Pin]) -> Iterator[None]:
-    """Attach the pins `found` so far to the error of a list that fails part-way inside this block."""
+def with_pins(pins: Sequence[Pin]) -> Iterator[None]:
+    """Attach these `pins` to the error of a list that fails part-way inside this block."""
     try:
         yield
     except ProviderError as error:
-        error.pins = tuple(found)
+        error.pins = tuple(pins)
         raise
 
 
@@ -427,10 +427,10 @@ def _semantic() -> bool:
 def _embedders(kind: str) -> Callable[[Mapping[str, Any]], Embedder]:
     module, name = EMBEDDERS[kind]
     try:
-        found = getattr(import_module(f"ipfsmem_providers.{module}"), name)
+        factory = getattr(import_module(f"ipfsmem_providers.{module}"), name)
     except (ImportError, AttributeError):
         raise ConfigError(f"{kind} cannot embed texts", hint="Install ipfsmem again.") from None
-    return cast("Callable[[Mapping[str, Any]], Embedder]", found)
+    return cast("Callable[[Mapping[str, Any]], Embedder]", factory)
 
 
 #: Replaces a secret in a displayed address.

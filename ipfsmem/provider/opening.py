@@ -78,16 +78,16 @@ class ProviderPool:
         A provider opened here with the same settings is reused. Raises ConfigError for an unreadable settings
         file; errors of single providers are in their values.
         """
-        asked = [*given]
-        specs = [one for one in asked if isinstance(one, str)]
+        requested = [*given]
+        specs = [one for one in requested if isinstance(one, str)]
         known = configuration.settings() if specs else configuration.Settings()
         each: list[Provider | NotOpened] = []
-        for one in asked:
+        for one in requested:
             if not isinstance(one, str):
                 each.append(one)
                 continue
             try:
-                each.append(self._open(one, known.of_provider(one), specs, company=len(asked) > 1))
+                each.append(self._open(one, known.of_provider(one), specs, company=len(requested) > 1))
             except ConfigError as error:
                 each.append(NotOpened(one, str(error), error.hint))
         return Providers(tuple(each))
@@ -112,8 +112,8 @@ class ProviderPool:
             if own.spec == spec and own.settings == settings:
                 return own.provider
         # A token belongs to one of them, so each knows the others; and with others there, waits are short.
-        told = {"beside": lambda: self._beside(spec, given), "company": company, "home": self.home}
-        made = open_provider(spec, {**settings, **told})
+        context = {"beside": lambda: self._beside(spec, given), "company": company, "home": self.home}
+        made = open_provider(spec, {**settings, **context})
         self._own.append(_Own(spec, settings, made))
         return made
 

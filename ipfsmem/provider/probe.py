@@ -110,8 +110,8 @@ class _Trial:
         self.root = await self.provider.put_car(ours, self.tree.blocks, name=self.name)
         if self.root != ours and self.provider.capabilities.keeps_root:
             raise _ContractViolation(f"returned the address {self.root} for content with the address {ours}")
-        kept = "kept" if self.root == ours else self.root
-        return f"{len(self.tree.blocks)} blocks as a CAR file, address {kept}"
+        address = "kept" if self.root == ours else self.root
+        return f"{len(self.tree.blocks)} blocks as a CAR file, address {address}"
 
     async def _answer(self) -> str:
         # A read-only provider can only be tested for an answer; an empty one is an answer.
@@ -136,25 +136,25 @@ class _Trial:
         return f"{len(pins)} under {self.name}"
 
     async def _fetch_blocks(self) -> str:
-        found: dict[CID, bytes] = {}
+        blocks: dict[CID, bytes] = {}
         wanted = [self.root]
         while wanted:  # from the root down, as a reader asks: some gateways serve a block only by its path
-            found.update(await self.provider.get_blocks(wanted))
+            blocks.update(await self.provider.get_blocks(wanted))
             for cid in wanted:
-                if cid not in found:
+                if cid not in blocks:
                     raise _ContractViolation(f"block {cid} is not served")
-                verify_block(cid, found[cid])
-            nodes = [decode_node(found[cid]) for cid in wanted if cid.codec == DAG_PB]
+                verify_block(cid, blocks[cid])
+            nodes = [decode_node(blocks[cid]) for cid in wanted if cid.codec == DAG_PB]
             links = dict.fromkeys(link.cid for node in nodes for link in node.links)
-            wanted = [cid for cid in links if cid not in found]
-        back = drive(Reader().read_tree(self.root), from_mapping(found))
+            wanted = [cid for cid in links if cid not in blocks]
+        back = drive(Reader().read_tree(self.root), from_mapping(blocks))
         for path, data in self.files.items():
             if back.get(path) != data:
                 how = "with other bytes" if path in back else "not"
                 raise _ContractViolation(
                     f"{path} came back {how}: {len(back)} of {len(self.files)} files are there"
                 )
-        return f"{len(found)} blocks, verified; {len(self.files)} files unchanged"
+        return f"{len(blocks)} blocks, verified; {len(self.files)} files unchanged"
 
     async def _fetch_tree(self) -> str:
         seen = set()
