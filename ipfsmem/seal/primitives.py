@@ -38,11 +38,11 @@ def hkdf_expand(prk: bytes, info: bytes, n: int) -> bytes:
     """HKDF-Expand with SHA-256 (RFC 5869 section 2.3): return `n` bytes, 0 to 8160. Raises UsageError beyond."""
     if not 0 <= n <= 255 * _HASH:
         raise UsageError(f"HKDF gives 0 to {255 * _HASH} bytes, {n} asked")
-    block, given = b"", b""
+    block, output = b"", b""
     for i in range(1, -(-n // _HASH) + 1):
         block = hmac.digest(prk, block + info + bytes([i]), "sha256")
-        given += block
-    return given[:n]
+        output += block
+    return output[:n]
 
 
 class Signer25519:

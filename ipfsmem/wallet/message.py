@@ -82,10 +82,10 @@ def key_request(address20: bytes, vault: str, key_number: int) -> bytes:
 
 def read_signature(text: str) -> bytes:
     """Parse a signature as wallets print it: hex in either case, with or without 0x. Raises SignerError."""
-    found = _HEX.fullmatch(text.strip())
-    if found is None:
+    match = _HEX.fullmatch(text.strip())
+    if match is None:
         raise SignerError("the wallet's answer is not a signature in hex")
-    return bytes.fromhex(found[1])
+    return bytes.fromhex(match[1])
 
 
 def signing_hash(message: bytes) -> bytes:

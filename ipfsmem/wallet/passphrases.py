@@ -54,9 +54,9 @@ def require_strong(passphrase: str, what: str = "the passphrase") -> None:
     """Refuse a weak new passphrase. Raises PassphraseError, which never repeats it."""
     if normalised_passphrase(passphrase).decode().casefold().strip() in _COMMONEST:
         raise PassphraseError(f"{what} is a common passphrase", hint=RULE)
-    found = counting_characters(passphrase)
-    if found < MIN_CHARACTERS:
+    counted = counting_characters(passphrase)
+    if counted < MIN_CHARACTERS:
         raise PassphraseError(
-            f"{what} is too weak: {found} of {MIN_CHARACTERS} characters, not counting repeats and sequences",
+            f"{what} is too weak: {counted} of {MIN_CHARACTERS} characters, not counting repeats and sequences",
             hint=RULE,
         )

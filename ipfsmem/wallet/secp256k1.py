@@ -48,10 +48,10 @@ def recover_account(parity: int, r: int, s: int, digest: bytes) -> bytes | None:
     from eth_utils.exceptions import ValidationError
 
     try:
-        found = Signature(vrs=(parity, r, s)).recover_public_key_from_msg_hash(digest)
+        public_key = Signature(vrs=(parity, r, s)).recover_public_key_from_msg_hash(digest)
     except (BadSignature, ValidationError):
         return None
-    return bytes(found.to_canonical_address())
+    return bytes(public_key.to_canonical_address())
 
 
 def _account(public65: bytes) -> bytes:
