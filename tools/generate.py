@@ -1,6 +1,7 @@
-"""Generate the methods, the TypeScript types and the tables of the docs from the declared operations, and the list of modules.
+"""Generate every file that follows from the declared operations, the outcomes of commands and the docstrings of modules.
 
-python tools/generate.py [--check]; with --check it writes nothing, and ends with 1 if a file is out of date.
+python tools/generate.py [--check]: it prints the files that it changed; with --check it writes nothing, and ends with 1 if a file is
+out of date.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -241,28 +243,33 @@ def _in_typescript(one: Mapping[str, Any]) -> str:
 
 def http_table(text: str) -> str:
     """docs/reference/http.md with the rows of the derived routes."""
+    before = ""
     for op in operations():
         if op.declared.http:
             names = [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
             called = ", ".join(f"`{one.called('http')}`" for one in names)
             about = f"{_lowered(op.declared.summary)}{': ' if names else ''}{called}"
-            text = _with_row(text, f"| `{op.declared.http}` |", about)
+            begin = f"| `{op.declared.http}` |"
+            text = _with_row(text, begin, about, before)
+            before = begin
     return text
 
 
 def mcp_table(text: str) -> str:
     """docs/reference/mcp.md with the rows of the derived tools."""
-    from ipfsmem.tools import toolset
+    from ipfsmem.tools import EVERYDAY, toolset
 
     tools = {
         one.name: one
         for one in toolset(_no_memory, [op.declared.tool for op in operations() if op.declared.tool])
     }
-    for op in operations():
+    before = ""
+    for op in sorted(operations(), key=lambda op: (op.declared.tool not in EVERYDAY, op.declared.tool)):
         if op.declared.tool:
             begin = f"| `{op.declared.tool}` | `{op.name}` |"
             names = ", ".join(f"`{name}`" for name in tools[op.declared.tool].parameters["properties"])
-            text = _with_row(text, begin, f"{_lowered(op.declared.summary)}: {names}")
+            text = _with_row(text, begin, f"{_lowered(op.declared.summary)}: {names}", before)
+            before = begin
     return text
 
 
@@ -272,7 +279,10 @@ def cli_tables(text: str) -> str:
         if all(one.is_argument for one in op.parameters("cli")) or not op.command:
             continue
         begin, end = f"<!-- options of {op.name} -->\n", f"<!-- end of the options of {op.name} -->"
-        assert text.count(begin) == text.count(end) == 1, op.name
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise SystemExit(
+                f"docs/reference/cli.md: the section of `{op.command}` needs these two lines, once each:\n{begin}{end}"
+            )
         rows = "".join(
             f"| {_option(one)} | {one.cli.help or one.description} |\n" for one in op.parameters("cli")
         )
@@ -302,6 +312,29 @@ def modules() -> str:
     return "".join(parts)
 
 
+def tools_for_models() -> str:
+    """The source of `ipfsmem/mcp/prepared.json`. The versions of the protocol stay: they are the SDK's, which may not be installed."""
+    from ipfsmem.mcp.greetings import FILE
+    from ipfsmem.mcp.preparing import encoded
+
+    return encoded(msgspec.json.decode(FILE.read_bytes())["protocols"]).decode()
+
+
+def errors() -> str:
+    """The source of `docs/reference/errors.md`."""
+    return str(_script("docs/make_errors.py").text())
+
+
+def _script(path: str) -> types.ModuleType:
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))  # for the tables in `tests/support`
+    spec = spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 _PACKAGES: Final = ("ipfsmem", "providers/ipfsmem_providers")
 
 
@@ -329,12 +362,20 @@ def _lowered(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _with_row(text: str, begin: str, about: str) -> str:
-    """Replace the text of a row up to its first semicolon; what follows is written by hand."""
-    found = re.findall(rf"^{re.escape(begin)}.*$", text, re.MULTILINE)
+def _with_row(text: str, begin: str, about: str, before: str) -> str:
+    """Replace the text of a row up to its first semicolon; what follows is written by hand. A missing row is added after the one that
+    starts with `before`."""
+    found = _rows(text, begin)
+    if not found:
+        (row,) = _rows(text, before)
+        return text.replace(f"{row}\n", f"{row}\n{begin} {about} |\n")
     assert len(found) == 1, (begin, found)
     _, semicolon, more = found[0].partition("; ")
     return text.replace(found[0], f"{begin} {about}{semicolon}{more or ' |'}")
+
+
+def _rows(text: str, begin: str) -> list[str]:
+    return re.findall(rf"^{re.escape(begin)}.*$", text, re.MULTILINE)
 
 
 # -- files ---------------------------------------------------------------------------------------------------
@@ -343,6 +384,8 @@ _WHOLE: Final[Mapping[str, Callable[[], str]]] = {
     "ipfsmem/methods.py": methods,
     "web/src/operations.d.ts": typescript,
     "docs/internals/modules.md": modules,
+    "ipfsmem/mcp/prepared.json": tools_for_models,
+    "docs/reference/errors.md": errors,
 }
 _TABLES: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/reference/cli.md": cli_tables,

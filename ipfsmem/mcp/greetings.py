@@ -1,7 +1,7 @@
 """Answers that need no import of the tools: the handshake, and the lists that depend on the server's options alone.
 
-`python -m ipfsmem.mcp.preparing` makes them from the tools and stores them in `prepared.json`; a test compares it with the
-tools and with the SDK's answers.
+`mcp/preparing.py` makes them from the tools and stores them in `prepared.json`; a test compares it with the tools and with the
+SDK's answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""Generate `prepared.json`, from which the server answers before it has imported its tools: `python -m ipfsmem.mcp.preparing`."""
+"""Generate `prepared.json`, from which the server answers before it has imported its tools.
+
+`python tools/generate.py` writes it after a change of a tool, and `python -m ipfsmem.mcp.preparing` after a change of the SDK.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
@@ -15,16 +19,19 @@ from ipfsmem.tools import GUIDANCE, toolset
 from ipfsmem.tools.toolset import ALL, SETS
 
 
-def made() -> dict[str, Any]:
-    """Return the answers in the form of the protocol."""
-    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+def made(protocols: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return the answers in the form of the protocol. `protocols`: its versions; None for those of the installed SDK."""
+    if protocols is None:
+        from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+        protocols = HANDSHAKE_PROTOCOL_VERSIONS
 
     def none() -> Any:
         raise AssertionError("no tool is called here")
 
     tools = {one.name: wire.tool(one, structured=True) for one in toolset(none, [ALL])}
     return {
-        "protocols": list(HANDSHAKE_PROTOCOL_VERSIONS),
+        "protocols": list(protocols),
         "initialize": {
             "capabilities": {
                 "prompts": {"listChanged": False},
@@ -48,9 +55,9 @@ def made() -> dict[str, Any]:
     }
 
 
-def encoded() -> bytes:
-    """Return the bytes of the file."""
-    return json.format(json.encode(made()), indent=1) + b"\n"
+def encoded(protocols: Iterable[str] | None = None) -> bytes:
+    """Return the bytes of the file; `protocols` as for `made`."""
+    return json.format(json.encode(made(protocols)), indent=1) + b"\n"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,16 +112,6 @@ def test_table_of_earlier_names_has_each_command_that_was_renamed() -> None:
         assert find_command(*present.split()) is not None, now
     for name, present in RENAMED.items():
         assert f"`{present}`" in rows[name.split()[0]], name
-
-
-def test_the_errors_page_is_in_step() -> None:
-    spec = importlib.util.spec_from_file_location("make_errors", DOCS / "make_errors.py")
-    assert spec is not None and spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
-    assert (DOCS / "reference" / "errors.md").read_text("utf-8") == maker.text(), (
-        "run: python docs/make_errors.py"
-    )
 
 
 def test_the_fields_of_json_are_those_that_stand_there(sealed: Cli) -> None:

@@ -20,7 +20,7 @@ from ipfsmem.exchange.places import Files, one_file
 from ipfsmem.exchange.programs import PROGRAMS, reader
 from ipfsmem.memory import Memory
 from tests.support.effort import THOROUGH, cases
-from tests.support.exchange_lab import DOCUMENTS, MARKDOWN, REMEMBERED, initrunner_db
+from tests.support.exchange_lab import DOCUMENTS, MARKDOWN, REMEMBERED, TEXTS, initrunner_db
 
 quick = settings(max_examples=cases(40, 2000), deadline=None)
 scalars = st.one_of(
@@ -80,19 +80,6 @@ def test_any_value_anywhere_in_a_document(program: str) -> None:
     run()
 
 
-#: Fields that hold what a person or a program said, by program; everything beside them is a side field.
-TEXTS = {
-    "chatgpt": {"parts", "user_profile", "user_instructions", "content_type"},
-    "claude": {"conversations_memory", "p-1"},
-    "infraware": {"fact"},
-    "initrunner": {"content"},
-    "letta": {"value"},
-    "librefang": {"content", "kv"},
-    "mcp-memory": {"observations"},
-    "mem0": {"memory", "source", "relationship", "target"},
-    "mif": {"content"},
-    "three-ws": {"content"},
-}
 #: What says that a message was to be remembered, or that a record was deleted, is no side field either.
 MEANING = {"chatgpt": {"recipient", "role", "author"}, "mcp-memory": {"type"}}
 
@@ -101,7 +88,7 @@ def said(found: ReaderResult) -> bytes:
     return b"\n".join(record.render() for record in found.records)
 
 
-@pytest.mark.parametrize("program", sorted(TEXTS))
+@pytest.mark.parametrize("program", sorted(DOCUMENTS))
 def test_texts_come_in_whatever_a_side_field_holds(program: str) -> None:
     called, document = ("memories.json", REMEMBERED) if program == "claude" else DOCUMENTS[program]
     texts = [place for place in nodes(document) if TEXTS[program] & set(place)]

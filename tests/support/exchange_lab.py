@@ -277,5 +277,18 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
         ],
     ),
 }
+#: The fields of these documents that hold texts; all others are side fields.
+TEXTS: dict[str, set[str]] = {
+    "chatgpt": {"parts", "user_profile", "user_instructions", "content_type"},
+    "claude": {"conversations_memory", "p-1"},
+    "infraware": {"fact"},
+    "initrunner": {"content"},
+    "letta": {"value"},
+    "librefang": {"content", "kv"},
+    "mcp-memory": {"observations"},
+    "mem0": {"memory", "source", "relationship", "target"},
+    "mif": {"content"},
+    "three-ws": {"content"},
+}
 #: Programs that keep Markdown.
 MARKDOWN = ("agh", "basic-memory", "claude-code", "okf", "three-ws")

@@ -1,6 +1,6 @@
 """Every outcome of every command: what is asked for in which situation, and the exit code of that.
 
-`docs/make_errors.py` writes the table in docs/reference/errors.md from these rows, and tests/cli/test_outcomes.py plays each. An outcome
+`tools/generate.py` writes the table in docs/reference/errors.md from these rows, and tests/cli/test_outcomes.py plays each. An outcome
 in which what was asked did not happen never ends with 0.
 """
 

@@ -97,6 +97,29 @@ def test_generated_files_are_up_to_date() -> None:
     assert stale == [], "run: python tools/generate.py"
 
 
+@pytest.mark.parametrize(
+    ("page", "before", "begin"),
+    [
+        ("http.md", "| `POST /v1/context` |", "| `GET /v1/duplicates` |"),
+        ("mcp.md", "| `find_path` | `graph.path` |", "| `list_facts` | `facts.list` |"),
+    ],
+)
+def test_generator_adds_a_missing_row_after_the_one_before_it(page: str, before: str, begin: str) -> None:
+    lines = (ROOT / "docs" / "reference" / page).read_text("utf-8").splitlines()
+    (row,) = [line for line in lines if line.startswith(begin)]
+    lines.remove(row)
+    made = generate()._TABLES[f"docs/reference/{page}"]("\n".join(lines)).splitlines()
+    at = next(number for number, line in enumerate(made) if line.startswith(begin))
+    assert made[at - 1].startswith(before)
+    assert made[at] == row.partition("; ")[0].removesuffix(" |") + " |"
+
+
+def test_generator_names_the_lines_that_a_new_command_needs() -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
+    with pytest.raises(SystemExit, match="section of `dream duplicates` needs these two lines"):
+        generate().cli_tables(page.replace("<!-- options of duplicates -->\n", ""))
+
+
 @each
 def test_operation_has_the_same_summary_in_each_table(op: Operation[..., Any]) -> None:
     if command := command_of(op):

@@ -20,7 +20,9 @@ from ipfsmem.sessions.messages import read_message
 from tests.support.exchange_lab import (
     CHATGPT,
     CLAUDE,
+    DOCUMENTS,
     LETTA,
+    MARKDOWN,
     MEM0,
     PROJECT,
     REMEMBERED,
@@ -34,7 +36,8 @@ from tests.support.exchange_lab import (
     zipped,
 )
 
-WRITTEN = Path(__file__).parents[3] / "fixtures" / "exchange"
+ROOT = Path(__file__).parents[3]
+WRITTEN = ROOT / "fixtures" / "exchange"
 
 
 @pytest.fixture
@@ -53,9 +56,15 @@ def fields(record: ImportRecord) -> dict[str, str]:
     return parse_memory(record.render()).fields
 
 
-def test_every_program_has_a_reader() -> None:
-    for program in PROGRAMS:
-        assert callable(reader(program))
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_has_a_reader_an_export_and_a_section(program: str) -> None:
+    """The tests of damaged and hostile exports read those of `DOCUMENTS` and `MARKDOWN`."""
+    assert callable(reader(program))
+    assert program in DOCUMENTS or program in MARKDOWN
+    page = (ROOT / "docs" / "reference" / "import.md").read_text("utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{program}` | ")]
+    section = page.partition(f"\n### {program}\n")[2].partition("\n### ")[0]
+    assert row.count(" | ") == 2 and "\nSource: " in section
 
 
 # -- the four seed peers ---------------------------------------------------------------------------------------------

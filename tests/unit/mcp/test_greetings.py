@@ -62,7 +62,7 @@ async def answers_of_the_sdk(memory: Memory, *messages: dict[str, Any], **more: 
 
 
 def test_the_prepared_file_is_made_of_the_tools_of_now() -> None:
-    """`python -m ipfsmem.mcp.preparing` writes it."""
+    """Of a new SDK too, whose versions of the protocol `python -m ipfsmem.mcp.preparing` writes."""
     need_extra("mcp", "mcp_types")
     from ipfsmem.mcp import preparing
 

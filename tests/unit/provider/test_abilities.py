@@ -18,33 +18,18 @@ from ipfsmem.provider.probe import OVERALL, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from tests.unit.providers.sick_lab import KINDS, bench
 
-WORDS = {
-    "directory": "full", "bucket": "full", "peer": "full", "kubo": "full", "kubo-old": "full", "pinata-car": "full", "pinata-free": "full",
-    "pinata-legacy": "full", "filebase-s3": "full", "filebase-rpc": "full", "pinning_service": "pins only",
-    "gateway": "read only", "routing": "names only", "git": "full", "git-http": "full", "webdav": "full", "sftp": "full", "rclone": "full",
-}  # fmt: skip
+#: Providers that cannot do everything, and what they are called.
+PARTIAL = {"pinning_service": "pins only", "gateway": "read only", "routing": "names only"}
+
+LIMITED = {*PARTIAL, "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_provider_is_named_for_what_it_is_good_for(kind: str, tmp_path: Path) -> None:
     with bench(kind, tmp_path / "here") as at:
         can = at.open().capabilities
-        assert good_for(can) == WORDS[kind]
-        assert (limits(can) == []) == (
-            kind
-            in (
-                "directory",
-                "bucket",
-                "peer",
-                "kubo",
-                "kubo-old",
-                "git",
-                "git-http",
-                "webdav",
-                "sftp",
-                "rclone",
-            )
-        )
+        assert good_for(can) == PARTIAL.get(kind, "full")
+        assert bool(limits(can)) == (kind in LIMITED)
 
 
 def test_every_combination_has_words_and_none_has_the_contracts() -> None:
