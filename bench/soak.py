@@ -17,6 +17,7 @@ import pytest
 PROOFS = {
     "git": "bench.soak_git",
     "handles": "bench.soak_handles",
+    "mutants": "bench.soak_mutants",
     "parsers": "bench.soak_parsers",
     "vaults": "bench.soak_vaults",
 }
@@ -29,14 +30,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000, help="cases to draw (0: until the time is up)")
     parser.add_argument("--seconds", type=float, default=0.0, help="stop after so long (0: no limit)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object (mutants only)")
     asked = parser.parse_args(arguments)
     if not asked.count and not asked.seconds:
         parser.error("give --count or --seconds")
+    if asked.json and asked.name != "mutants":
+        parser.error("only mutants has --json")
     os.environ.setdefault(
         "IPFSMEM_REQUIRE_COUNTERPARTS", "1"
     )  # a proof builds the browser client that it compares with
     try:
-        code: int = importlib.import_module(PROOFS[asked.name]).run(asked.seed, asked.count, asked.seconds)
+        proof = importlib.import_module(PROOFS[asked.name])
+        more = {"as_json": True} if asked.json else {}
+        code: int = proof.run(asked.seed, asked.count, asked.seconds, **more)
     except pytest.fail.Exception as error:
         print(error.msg, file=sys.stderr)
         return 2
