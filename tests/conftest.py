@@ -111,12 +111,16 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
+    """A short run makes no items of the long tests: with their parameters these are a quarter of all."""
+    is_left_out = at_length.is_short_run(collector.config.args) and at_length.is_long(f"{collector.nodeid}::{name}")
+    return [] if is_left_out else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The order of the files; the subset for a first look: what tests/quick.py chooses, without the tests that are marked slow;
-    and without the long tests in a short run."""
+    """The order of the files; the subset for a first look: what tests/quick.py chooses, without the tests that are marked slow."""
     items.sort(key=lambda item: item.path)
-    if at_length.is_short_run(config.args):
-        items[:] = [item for item in items if not at_length.is_long(item.nodeid)]
     for item in items:
         if quick.is_quick(item.nodeid) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from eth_account import Account
-from eth_account.messages import encode_defunct
 
 from tests.interop.counterparts import need_program
 from tests.servers.threaded import serve_here
@@ -80,6 +78,8 @@ def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str
 
 async def give_wallet(page: Page, key: str) -> list[str]:
     """Put a wallet with this key, in hex, into the pages that come; the texts that it is asked to sign."""
+    from eth_account import Account  # takes most of a second
+    from eth_account.messages import encode_defunct
 
     def sign(data: str) -> str:
         made = Account.sign_message(encode_defunct(hexstr=data), private_key=key)

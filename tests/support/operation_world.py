@@ -8,6 +8,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -18,11 +19,14 @@ import pytest
 from ipfsmem.api.routes import Route
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import group
+from ipfsmem.config import settings
 from ipfsmem.device.operations import Operation, operations
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
 from ipfsmem.parts.audit import acting_as
 from ipfsmem.tools import toolset
+from ipfsmem.vault.opening import open_replica
 from tests.support import prepared
 from tests.support.api_lab import Client, Lab
 from tests.support.cli_lab import Cli
@@ -124,8 +128,8 @@ def state_of(memory: Memory) -> str:
 
 def recorded(home: Path, after: int = 0) -> list[Operation]:
     """The list of operations, newest first, without the `after` oldest."""
-    with Memory.load(NAME, home=home) as memory:
-        found = list(operations(memory.replica, memory._open.operations_kept))
+    with closing(open_replica(home / NAME, None, Environment())) as replica:
+        found = list(operations(replica, settings().operations.kept))
     return found[: len(found) - after]
 
 

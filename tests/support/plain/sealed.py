@@ -9,9 +9,6 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import eth_account
-import eth_account.hdaccount
-import eth_account.messages
 import nacl.bindings
 import nacl.exceptions
 
@@ -62,6 +59,9 @@ def keys_of(opened_by: dict[str, Any]) -> Keys:
     if "secret" in opened_by:
         return _wallet_keys(bytes.fromhex(opened_by["secret"]), bytes(20), "default", 1)
     wallet = opened_by["wallet"]
+    import eth_account  # takes most of a second
+    import eth_account.messages
+
     account = eth_account.Account.from_key(wallet["private_key"])
     text = _MESSAGE.format(account.address.lower(), wallet["vault"], wallet["key_number"])
     signature = account.sign_message(eth_account.messages.encode_defunct(text=text)).signature
@@ -85,6 +85,8 @@ Key number: {}"""
 
 def words_secret(words: str) -> bytes:
     """The 32 bytes of 24 BIP-39 words."""
+    import eth_account.hdaccount
+
     (listed,) = Path(eth_account.hdaccount.__file__).parent.rglob("english.txt")
     numbers = {word: n for n, word in enumerate(listed.read_text("utf-8").split())}
     total = 0

@@ -6,8 +6,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from eth_account import Account
-from eth_account.messages import encode_defunct
 
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
 from ipfsmem.wallet import message, signers
@@ -53,6 +51,9 @@ def write(path: Path, value: object) -> Path:
 def test_raw_key_signs_as_eth_account_does(text):
     signer = signers.RawKeySigner(KEY)
     assert signer.address == ACCOUNT
+    from eth_account import Account  # takes most of a second, so that each worker would wait for it
+    from eth_account.messages import encode_defunct
+
     expected = Account.sign_message(encode_defunct(primitive=text), KEY).signature
     assert signer.sign_message(text) == bytes(expected)
     assert len(message.sign_twice(signer, text)) == 64
@@ -94,6 +95,8 @@ def test_keystore_round_trip(light):
     assert signer.sign_message(b"x") == signers.RawKeySigner(KEY).sign_message(b"x")
     assert stat.S_IMODE(light.stat().st_mode) == 0o600
     # Other programs read it too.
+    from eth_account import Account
+
     assert Account.decrypt(light.read_text(), "pässwörter") == KEY
     assert KEY.hex() not in light.read_text()
 
