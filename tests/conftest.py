@@ -113,7 +113,9 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
     """A short run makes no items of the long tests: with their parameters these are a quarter of all."""
-    is_left_out = at_length.is_short_run(collector.config.args) and at_length.is_long(f"{collector.nodeid}::{name}")
+    is_left_out = at_length.is_short_run(collector.config.args) and at_length.is_long(
+        f"{collector.nodeid}::{name}"
+    )
     return [] if is_left_out else None
 
 

@@ -256,6 +256,14 @@ def built_web() -> Path:
     return built
 
 
+def need_web() -> None:
+    """Where neither the browser client nor the page is built, the test is skipped (or fails) before anything is made for it."""
+    need_program("npm")
+    built = [_build(kind) for kind in ("web", "page")]
+    if all(isinstance(one, str) for one in built):
+        missing(str(built[0]))
+
+
 def of_web_packages(path: str) -> str:
     """A file of the packages that the browser client is built and tested with."""
     need_program("npm")

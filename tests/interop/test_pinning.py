@@ -145,6 +145,7 @@ def test_our_service_before_the_judge(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_judge_at_the_program_that_people_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`ipfsmem serve peer` as a process of its own, its folder filled through the peer that it is as well."""
+    npm_folder("pinning")  # a test that is skipped makes nothing before
     kept = tmp_path / "kept"
     blocks = []
     for number in range(20_000):

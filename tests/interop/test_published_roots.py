@@ -16,7 +16,7 @@ import pytest
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SimProvider
 from tests.interop import trees
-from tests.interop.counterparts import gopeer, node
+from tests.interop.counterparts import gopeer, gopeer_program, node
 
 pytestmark = pytest.mark.interop
 
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.interop
 def test_a_patched_root_is_what_importers_make_of_its_files(
     mode: Literal["encrypted-ipfs", "ipfs"], tmp_path: Path
 ) -> None:
+    gopeer_program()  # a test that is skipped makes nothing before
     with Memory.create(
         "m", mode, provider=SimProvider(), passphrase=False, public_ok=True, home=tmp_path / "home"
     ) as memory:

@@ -12,8 +12,19 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
+from tests.interop.counterparts import need_web
 from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, root_of
+
+#: Tests that read files of this checkout only.
+WITHOUT_CLIENT = {"test_the_first_example_has_five_lines_and_all_examples_are_run_here"}
+
+
+@pytest.fixture(autouse=True)
+def _built(request: pytest.FixtureRequest) -> None:
+    """Two hundred tests made a vault and were skipped then."""
+    if request.node.name not in WITHOUT_CLIENT:
+        need_web()
 
 
 @pytest.fixture
