@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from ipfsmem.memory import Memory
+    from ipfsmem.parts.vault_handle import VaultHandle
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
@@ -170,7 +171,7 @@ class CommandContext:
             for one in better:
                 click.echo(f"note: {one}", err=True)
             if self._about_texts:
-                self._print_troubles(memory)
+                self._print_troubles(opened)
         finally:
             self.note_left_out(memory)
             memory.close()
@@ -232,9 +233,9 @@ class CommandContext:
         if self.scope_notice and not self.json:
             click.echo(f"note: {self.scope_notice}", err=True)
 
-    def _print_troubles(self, memory: Memory) -> None:
+    def _print_troubles(self, opened: VaultHandle) -> None:
         """Print why linked folders were not scanned: data read or written lacks the edits there."""
-        for trouble in memory.folders.troubles():
+        for trouble in opened.files.troubles() if opened.files is not None else ():
             from ipfsmem.cli.hint_commands import advice
 
             click.echo(f"note: {advice(trouble)}", err=True)

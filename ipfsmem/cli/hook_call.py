@@ -7,8 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Final, cast
+from typing import Final
 
 from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
 
@@ -43,7 +42,9 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
     namespace, home = given.get("namespace"), given.get("home")
     try:
         if (namespace is None or home is None) and _has_settings(environment):
-            _load_msgspec()
+            from ipfsmem.cli.light_imports import load_msgspec
+
+            load_msgspec()
             from ipfsmem.config import settings, vault_name
 
             known = settings(environment)
@@ -92,32 +93,12 @@ def _say(wrong: str) -> None:
         pass  # stderr is closed
 
 
-def _load_msgspec() -> None:
-    """Load msgspec without `typing_extensions`, which it replaces by Python's own `typing`: with its imports that takes a tenth
-    of a hook. And without `platform`, from which `uuid` only needs the name of the system."""
-    if "typing_extensions" in sys.modules:
-        return
-    hidden: dict[str, ModuleType | None] = cast("dict[str, ModuleType | None]", sys.modules)
-    instead: dict[str, ModuleType | None] = {"typing_extensions": None}
-    if sys.platform == "linux" and not {"platform", "uuid"} & sys.modules.keys():
-        system = ModuleType("platform")
-        system.system = lambda: "Linux"  # type: ignore[attr-defined]
-        instead["platform"] = system
-    hidden.update(instead)
-    try:
-        import msgspec
-    except AttributeError:  # from a `uuid` that needs more
-        pass
-    finally:
-        for name in instead:
-            del sys.modules[name]
-    import msgspec  # noqa: F401
-
-
 def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:
     """Run a hook on this process's standard streams. Return its error, empty on success."""
     if event in _READING:
-        _load_msgspec()
+        from ipfsmem.cli.light_imports import load_msgspec
+
+        load_msgspec()
     from ipfsmem.agents import hooks
     from ipfsmem.device.wall_clock import now_ms
 

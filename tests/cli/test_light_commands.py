@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.cli.light_imports import _Inspect
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
 
@@ -68,6 +70,15 @@ OF_A_MODEL = {
     "ipfsmem.memories.sessions",
     "numpy",
 }
+#: What libraries import for functions that no command calls.
+OF_LIBRARIES = {
+    "ipaddress",
+    "textwrap",
+    "typing_extensions",
+    "inspect",
+    "gettext",
+    *(["platform"] * (sys.platform == "linux")),
+}
 #: What a hook has no command line for.
 OF_COMMANDS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
 #: What a hook lists no events with.
@@ -110,15 +121,17 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     code, loaded = json.loads(done.stderr.splitlines()[-1])
     assert not code, done.stderr
     assert sorted(HEAVY & set(loaded)) == []
+    before = (
+        {"ipaddress"} if call[0] == "hook" else set()
+    )  # loaded with `pathlib`, which all else of a hook needs
+    assert sorted((OF_LIBRARIES & set(loaded)) - before) == [], "a tenth of a read"
     ours = [name for name in loaded if name.startswith("ipfsmem.")]
     allowed = "agents" if call[0] == "hook" else None
     elsewhere = tuple(room for room in ELSEWHERE if room != allowed)
     assert [name for name in ours if name.removeprefix("ipfsmem.").startswith(elsewhere)] == []
     if call[0] == "hook":
         assert sorted(OF_COMMANDS & set(loaded)) == []
-        assert not {"typing_extensions", "inspect"} & set(loaded), "a tenth of a hook"
         assert sorted(OF_EVENTS & set(loaded)) == []
-        assert sys.platform != "linux" or "platform" not in loaded
     if call[0] == "recall":
         assert sorted(OF_A_MODEL & set(loaded)) == []
     if call[1:2] == ("stop",):
@@ -172,6 +185,41 @@ def test_a_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, 
     )
     _, loaded = json.loads(done.stderr.splitlines()[-1])
     assert not {"typing_extensions", "inspect"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    "doc",
+    ["Print JSON.", "", "  ", " two  words ", "a\ttab", "one\n  two\n\n", "\n  one\n    two", "\x1f a\x0c"],
+)
+def test_help_of_options_is_unindented_as_by_inspect(doc: str) -> None:
+    assert _Inspect.cleandoc(doc) == inspect.cleandoc(doc)
+
+
+def test_functions_of_inspect_that_click_calls_are_those_of_python() -> None:
+    module = _Inspect("inspect")
+    assert module.isfunction is inspect.isfunction
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = module.nothing
+
+
+def test_modules_left_out_are_imported_whole_afterwards() -> None:
+    code = r"""
+import sys
+from ipfsmem.cli.light_imports import load_click, load_msgspec, load_pathlib
+load_pathlib()
+load_click()
+load_msgspec()
+assert not {"inspect", "gettext", "ipaddress", "textwrap", "typing_extensions", *["platform"] * (sys.platform == "linux")} & sys.modules.keys()
+import urllib.parse
+assert urllib.parse.urlsplit("https://[::1]:80/").hostname == "::1"
+import gettext, inspect, ipaddress, platform, textwrap, typing_extensions
+assert ipaddress.ip_address("::1").is_loopback
+assert gettext.translation and inspect.signature and platform.machine() and typing_extensions.TypedDict
+import click, msgspec, uuid
+assert click.Option(["--a"], help="Two\n  lines.").help == "Two\nlines." and uuid.uuid4().version == 4
+assert msgspec.json.decode(b'{"a":1}', type=msgspec.defstruct("A", [("a", int)])).a == 1
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
 def test_read_of_a_missing_text_notes_it_without_loading_sync() -> None:
