@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.methods import (
+    BundleMethods,
     DreamMethods,
     FactMethods,
     GraphMethods,
@@ -39,7 +40,9 @@ from ipfsmem.sessions.compaction import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.files.exporting import LeftOut
     from ipfsmem.memories.sessions_here import AllSessions
+    from ipfsmem.operations.bundles.content import Unpublished
     from ipfsmem.operations.graph.stored import Edge, Node
     from ipfsmem.parts.summaries import ModelSummariser
 
@@ -150,6 +153,32 @@ class Scopes(ScopeMethods, MemoryScopes):
 
     def _view(self) -> View:
         return View(self._open, "")
+
+
+class Bundles(BundleMethods, _Group):
+    """Export and import of all scopes, or of one."""
+
+    def __init__(self, opened: VaultHandle, chosen: str | None) -> None:
+        """`chosen`: the scope to export or import; None: all scopes."""
+        super().__init__(opened, chosen or "")
+        self._chosen = chosen
+
+    def _view(self) -> View:
+        return View(self._open, self._scope, named=self._chosen)
+
+    def left_out(self) -> LeftOut:
+        """What a blob omits: conflict copies, texts that are not on this device or not UTF-8, sessions stored only on this device,
+        and, unless one scope was chosen (`scope`), all scopes except the unnamed one."""
+        from ipfsmem.operations.bundles.content import everything_in, left_out_of
+
+        view = self._view()
+        return left_out_of(view, everything_in(view))
+
+    def unpublished(self) -> Unpublished:
+        """Return the data that no published version has."""
+        from ipfsmem.operations.bundles.content import unpublished
+
+        return unpublished(self._view())
 
 
 class Usage(UsageMethods, _Group):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ipfsmem.groups import (
+        Bundles,
         Dreams,
         Facts,
         Graph,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from ipfsmem.linked_folders import Folders
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.operation import View
-    from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.versions import MemoryVersions
@@ -166,11 +166,11 @@ class Memory(MemoryMethods):
         return MemoryVersions(self._open)
 
     @functools.cached_property
-    def bundles(self) -> MemoryBundles:
+    def bundles(self) -> Bundles:
         """Import and export of files."""
-        from ipfsmem.parts.bundles import MemoryBundles
+        from ipfsmem.groups import Bundles
 
-        return MemoryBundles(self._open, self._chosen)
+        return Bundles(self._open, self._chosen)
 
     @functools.cached_property
     def scopes(self) -> Scopes:
@@ -224,7 +224,7 @@ class Memory(MemoryMethods):
     def _view(self) -> View:
         from ipfsmem.operation import View
 
-        return View(self._open, self._memories.scope, syncing=lambda: self._syncing)
+        return View(self._open, self._memories.scope, syncing=lambda: self._syncing, named=self._chosen)
 
     @property
     def _syncing(self) -> Syncing:
@@ -670,8 +670,9 @@ class Memory(MemoryMethods):
 
         from ipfsmem.device.tables import meta
         from ipfsmem.memories.importing import import_files
+        from ipfsmem.operations.bundles.content import whole_of
 
-        found, left = self.bundles.whole()
+        found, left = whole_of(self._view())
         crowded = tuple(file for part in found for file in part.without_room())
         msgspec.structs.replace(left, copies=(*left.copies, *crowded)).refuse(partial)
         if not isinstance(home, Home):

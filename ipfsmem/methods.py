@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Sequence
     from ipfsmem.bundle.program_events import FurtherVault
+    from ipfsmem.content.cid import CID
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.dream.chat import ChatModel
+    from ipfsmem.exchange.importing import Taken
     from ipfsmem.files.working_copies import FolderFacts
     from ipfsmem.files.working_copies import FolderPreview
     from ipfsmem.memories.context import ContextBlock
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.dreams import Undoing
     from ipfsmem.memories.facts import Fact
     from ipfsmem.memories.facts import Remembered
+    from ipfsmem.memories.importing import Imported
     from ipfsmem.memories.memory_records import Conflict
     from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memories.recall import Explained
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from ipfsmem.operation import View
     from ipfsmem.operations.approve import Approved
     from ipfsmem.operations.audit_log import OperationList
+    from ipfsmem.operations.bundles.content import Exported
     from ipfsmem.operations.check import Examined
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.device import ClockBack
@@ -111,6 +115,7 @@ if TYPE_CHECKING:
     from ipfsmem.vault.recovery import NewWords
     from pathlib import Path
     from typing import Any
+    from typing import BinaryIO
     from typing import Literal
 
 
@@ -1846,6 +1851,187 @@ class OperationMethods:
         from ipfsmem.operations.audit_log import list_
 
         return list_.run(self._view(), {"operation": operation, "scope": scope, "since": since, "limit": limit})
+
+
+class BundleMethods:
+    """Methods that export and import all scopes, or one."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def export(self, *, format: Literal['blob', 'zip', 'car'] = 'blob', partial: bool = False) -> bytes:
+        """Return an export as bytes.
+
+        The format `blob` has one scope, the named one or else the default scope, without conflict copies. `zip` and `car`
+        have all scopes, or the named one. Pending texts stay pending where the export is imported.
+
+        Args:
+            format: blob: one scope as JSON (memory/0.1). zip, car: all scopes, with conflict copies.
+            partial: Accept an export without some texts.
+
+        Raises:
+            IncompleteError: texts would be omitted; nothing was written.
+            NotFoundError: there is no such scope.
+            UsageError: an argument is out of bounds; allowed: `format` blob, zip or car.
+        """
+        from ipfsmem.operations.bundles.export import export
+
+        return export.run(self._view(), {"format": format, "partial": partial})
+
+    def export_zip(self, out: BinaryIO, *, partial: bool = False) -> Exported:
+        """Write all scopes, or the named one, to a zip file with the files of `export_folder`.
+
+        Args:
+            out: The open file that receives it.
+            partial: Accept an export without some texts.
+
+        Raises:
+            IncompleteError: texts would be omitted; nothing was written.
+            NotFoundError: there is no such scope.
+        """
+        from ipfsmem.operations.bundles.export import export_zip
+
+        return export_zip.run(self._view(), {"out": out, "partial": partial})
+
+    def export_car(self, out: BinaryIO, *, partial: bool = False) -> Exported:
+        """Write all scopes, or the named one, to a CAR file with the files of `export_folder`.
+
+        IPFS programs compute the same root CID for these files.
+
+        Args:
+            out: The open file that receives it.
+            partial: Accept an export without some texts.
+
+        Raises:
+            IncompleteError: texts would be omitted; nothing was written.
+            NotFoundError: there is no such scope.
+        """
+        from ipfsmem.operations.bundles.export import export_car
+
+        return export_car.run(self._view(), {"out": out, "partial": partial})
+
+    def export_folder(self, folder: str | Path, *, partial: bool = False) -> Exported:
+        """Write all scopes, or the named one, as plain files to a new or empty folder.
+
+        The default scope goes to `memory/`, each other one to `scopes/<scope>/memory/`, with conflict copies and texts that
+        a deletion left (format section 1.6). An import reads it.
+
+        Args:
+            folder: The folder to write, new or empty.
+            partial: Accept an export without some texts.
+
+        Raises:
+            UsageError: the folder is not empty.
+            IncompleteError: texts would be omitted; nothing was written.
+            NotFoundError: there is no such scope.
+        """
+        from ipfsmem.operations.bundles.export import export_folder
+
+        return export_folder.run(self._view(), {"folder": folder, "partial": partial})
+
+    def export_okf(self, folder: str | Path, *, partial: bool = False) -> Exported:
+        """Write one scope, the named one or else the default scope, as a bundle of the Open Knowledge Format 0.2.
+
+        Args:
+            folder: The folder to write, new or empty.
+            partial: Accept an export without some texts.
+
+        Raises:
+            UsageError: the folder is not empty.
+            IncompleteError: texts would be omitted; nothing was written.
+            NotFoundError: there is no such scope.
+        """
+        from ipfsmem.operations.bundles.export import export_okf
+
+        return export_okf.run(self._view(), {"folder": folder, "partial": partial})
+
+    def export_published(self, out: BinaryIO, root: str | None = None) -> CID:
+        """Write a published version with all its blocks to a CAR file, encrypted as published. Return its CID.
+
+        Args:
+            out: The open file that receives it.
+            root: CID of the version; without it, the version published last.
+
+        Raises:
+            NotFoundError: nothing was published, or a block is not on this device.
+        """
+        from ipfsmem.operations.bundles.export import export_published
+
+        return export_published.run(self._view(), {"out": out, "root": root})
+
+    def export_html(self, out: BinaryIO, *, partial: bool = False) -> CID:
+        """Write the version published last to one HTML file, encrypted as published. Return its CID.
+
+        Any browser opens it with the recovery phrase, a wallet or its key file.
+
+        Args:
+            out: The open file that receives it.
+            partial: Accept an export without some texts.
+
+        Raises:
+            UsageError: the vault is not encrypted.
+            NotFoundError: nothing was published, or a block is not on this device.
+            NotFoundError: the page was not built.
+            IncompleteError: changes are not published; nothing was written.
+        """
+        from ipfsmem.operations.bundles.export import export_html
+
+        return export_html.run(self._view(), {"out": out, "partial": partial})
+
+    def import_(self, source: bytes | str | Path, *, strategy: Literal['merge', 'replace'] = 'merge', prune: bool = False, foreign: bool = False, maps: Mapping[str, str] | None = None, same: bool = False, whole: bool = False, dry_run: bool = False) -> Imported:
+        """Import an export, a folder of memory files, or one file. A second import changes nothing.
+
+        Nothing is lost: if a text differs from yours, both are kept, as a conflict. The import is read and checked
+        completely before anything is written.
+
+        Each scope of the import becomes a new scope of its name, unless it is mapped to one here. A named scope accepts only
+        an import without further scopes.
+
+        Args:
+            source: An export (memory/0.1) as bytes or JSON text, or a Path: a folder, zip, CAR or file.
+            strategy: merge: keep the texts here, add different ones as conflicts. replace: show the imported texts.
+            prune: With replace: forget memories that the import does not contain.
+            foreign: The texts are someone else's: import them as pending.
+            maps: The scope here of each scope of the import: {"theirs": "ours"}; "" is the default scope.
+            same: It is a backup of this vault: match scopes by name.
+            whole: Import everything, or nothing if a part cannot be imported.
+            dry_run: List what would be imported without writing it.
+
+        Raises:
+            UsageError: a scope cannot be imported as asked, or the folder is that of a vault.
+            FormatError: this is not an export.
+            LimitError: it is too large.
+            IncompleteError: with `whole`, a part cannot be imported; nothing was written.
+            UsageError: an argument is out of bounds; allowed: `strategy` merge or replace.
+        """
+        from ipfsmem.operations.bundles.imports import import_
+
+        return import_.run(self._view(), {"source": source, "strategy": strategy, "prune": prune, "foreign": foreign, "maps": maps, "same": same, "whole": whole, "dry_run": dry_run})
+
+    def import_from(self, program: str, source: bytes | str | Path, *, strategy: Literal['merge', 'replace'] = 'merge', foreign: bool = False, maps: Mapping[str, str] | None = None, dry_run: bool = False) -> Taken:
+        """Import the memory of another program.
+
+        What was imported once is not imported again, even if it was edited or deleted here since, unless `strategy` is
+        replace. Texts extracted from conversations are pending.
+
+        Args:
+            program: The program that wrote it.
+            source: Its path, or its bytes.
+            strategy: merge: keep the texts here, add different ones as conflicts. replace: show the imported texts.
+            foreign: The texts are someone else's: import them as pending.
+            maps: The scope here of each scope of the import: {"theirs": "ours"}; "" is the default scope.
+            dry_run: List what would be imported without writing it.
+
+        Raises:
+            UsageError: an unknown program.
+            FormatError: the data has another form.
+            UsageError: an argument is out of bounds; allowed: `strategy` merge or replace.
+        """
+        from ipfsmem.operations.bundles.imports import import_from
+
+        return import_from.run(self._view(), {"program": program, "source": source, "strategy": strategy, "foreign": foreign, "maps": maps, "dry_run": dry_run})
 
 
 class FolderMethods:

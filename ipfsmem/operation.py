@@ -31,10 +31,11 @@ R = TypeVar("R")
 T = TypeVar("T")
 Right = Literal["read", "write", "admin"]
 #: The texts that an operation works on; this decides its options and the HTTP tokens that may call it. `stack`: it reads one scope, or
-#: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `memory`:
-#: it works on the whole memory. `scopes`: it lists the scopes that the caller covers, or works on the one that its argument `name` names.
+#: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `part`:
+#: it works on the scope that its caller names, or on the whole memory if the caller names none (`View.named`). `memory`: it works on the
+#: whole memory. `scopes`: it lists the scopes that the caller covers, or works on the one that its argument `name` names.
 #: `user`: it works on files of this user, so it can run without a vault (`Operation.run_alone`).
-About = Literal["stack", "scope", "target", "memory", "scopes", "user"]
+About = Literal["stack", "scope", "target", "part", "memory", "scopes", "user"]
 #: How a problem of one item of a list begins.
 OF_ITEM = "has an item that "
 Face = Literal["python", "cli", "http", "mcp"]
@@ -92,6 +93,22 @@ class Http(msgspec.Struct, frozen=True):
     #: The texts that a call with it works on too: those of the scope that it names, of the one that this leads to and of all that lead there,
     #: or the whole memory, or those of the named scope alone. A token must be for these.
     reaches: Literal["", "named", "all", "itself"] = ""
+
+
+class FileBody(msgspec.Struct, frozen=True):
+    """Marks a parameter that a request gives as its body, byte for byte; its other arguments are in the query."""
+
+    #: Maximum bytes; a longer body is refused while it is received.
+    most: int
+
+
+class Files(msgspec.Struct, frozen=True):
+    """How a route sends a result of bytes: as a file."""
+
+    #: The parameter that chooses the kind of file.
+    by: str
+    #: Content type and file name by its value.
+    kinds: Mapping[str, tuple[str, str]]
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -189,7 +206,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 class View:
     """The texts that a call works on: the scopes that it reads, in order, and the scope that it writes."""
 
-    __slots__ = ("_scopes", "_syncing", "opened", "remembered", "scope")
+    __slots__ = ("_scopes", "_syncing", "named", "opened", "remembered", "scope")
 
     def __init__(
         self,
@@ -198,10 +215,13 @@ class View:
         scopes: tuple[str, ...] | None = None,
         *,
         syncing: Callable[[], Syncing] | None = None,
+        named: str | None = None,
     ) -> None:
         """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it.
-        `syncing`: the providers, only for operations on the whole memory."""
+        `syncing`: the providers, only for operations on the whole memory. `named`: the scope that the caller named, "" for the default
+        scope; None if it named none."""
         self.opened, self.scope, self._scopes, self._syncing = opened, scope, scopes, syncing
+        self.named = named
         #: What a server remembers as long as nothing changes; None where nobody does.
         self.remembered: dict[Any, Any] | None = None
 
@@ -264,6 +284,7 @@ class Parameter:
         self._metas = [one for one in extras if isinstance(one, msgspec.Meta)]
         marks: dict[type, Any] = {type(one): one for one in extras}
         self.is_stored = Stored in marks
+        self.file: FileBody | None = marks.get(FileBody)
         self.cli: Cli = marks.get(Cli) or _CLI
         #: Whether it is positional in Python, and an argument of its command.
         self.positional = positional
@@ -402,6 +423,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     command: str | None = None
     #: Method and path of its route; "" for none.
     http: str = ""
+    #: How its route sends a result of bytes.
+    file: Files | None = None
     #: The status of its route's responses.
     status: int = 200
     #: Name and title of its tool, and the description for models; "" for none.
@@ -457,6 +480,14 @@ class Operation(Generic[P, R]):
     def is_scoped(self) -> bool:
         """Whether it works on a scope, or several, that its caller chose before."""
         return self.declared.about not in ("memory", "scopes", "user")
+
+    @property
+    def method(self) -> str:
+        """The name of its method in Python; a word of the language ends with an underscore there."""
+        from keyword import iskeyword  # needed for an error only
+
+        short = self.name.rpartition(".")[2]
+        return f"{short}_" if iskeyword(short) else short
 
     @property
     def doc(self) -> str:
@@ -562,7 +593,7 @@ class Operation(Generic[P, R]):
                 value = tuple(islice(value, most))
                 asked = {**asked, name: value}
             if problem := parameter.problem(value):
-                label = f"{self.name.rpartition('.')[2]}: " if face == "python" else ""
+                label = f"{self.method}: " if face == "python" else ""
                 if face == "cli":
                     problem = problem.removeprefix(OF_ITEM)  # an option that is given again has no list
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")

@@ -19,7 +19,6 @@ from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.collection import Collected
 from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
-from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
@@ -257,14 +256,6 @@ class ProjectsDisconnected(Answer, frozen=True, kw_only=True):
 
 
 # -- in and out ----------------------------------------------------------------------------------------------
-
-
-class Exported(Answer, frozen=True, kw_only=True):
-    """An export: number of files, what was omitted, and the root CID of a CAR."""
-
-    files: int
-    left_out: LeftOut
-    root: str | None = None
 
 
 class FileWritten(Answer, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ _GROUPS: Final = {
     "scopes": "ScopeMethods",
     "usage": "UsageMethods",
     "operations": "OperationMethods",
+    "bundles": "BundleMethods",
     "folders": "FolderMethods",
     "members": "MemberMethods",
     "providers": "ProviderMethods",
@@ -92,6 +93,7 @@ _CLASSES: Final = {
     "DreamMethods": "Methods on the dreams of one scope.",
     "UsageMethods": "Methods on the recorded uses of models in one scope.",
     "OperationMethods": "Methods on the audit log of this device.",
+    "BundleMethods": "Methods that export and import all scopes, or one.",
     "FolderMethods": "Methods on the linked folders of a vault.",
     "MemberMethods": "Methods on the members of a vault.",
     "ProviderMethods": "Methods on the providers of a vault.",
@@ -126,7 +128,7 @@ def _method(op: AnyOperation, imports: dict[str, str]) -> str:
     asked = ", ".join(f'"{one.name}": {one.name}' for one in op.parameters("python"))
     define, give = ("async def", "return await") if op.is_coroutine else ("def", "return")
     return (
-        f"\n    {define} {short.rstrip('_')}({', '.join(given)}) -> {source_of(op.result, imports)}:\n{doc}\n"
+        f"\n    {define} {op.method}({', '.join(given)}) -> {source_of(op.result, imports)}:\n{doc}\n"
         f"        from {module} import {short}\n\n        {give} {short}.run(self._view(), {{{asked}}})\n"
     )
 
@@ -176,14 +178,15 @@ def typescript() -> str:
 
     routes = {op.name: route_of(op) for op in operations() if op.declared.http}
     routes = {name: route for name, route in routes.items() if route.answer is not bytes}
-    bodies = {route.body.__name__: route.body for route in routes.values() if route.body is not None}
+    given = [route.body for route in routes.values() if route.body not in (None, bytes)]
+    bodies = {one.__name__: one for one in given}
     answers = [route.answer for route in routes.values() if issubclass(route.answer, msgspec.Struct)]
     wanted = [*dict.fromkeys([*bodies.values(), *answers])]
     _, components = msgspec.json.schema_components(wanted, ref_template="{name}")
     types_of = [_interface(name, schema, sent=name in bodies) for name, schema in components.items()]
     rows = [
         f"  '{name}': {{ method: '{route.method.upper()}', path: '{route.path}', "
-        f"body: {route.body.__name__ if route.body else 'undefined'}, answer: {_answer(route.answer)} }}"
+        f"body: {_sent(route.body)}, answer: {_answer(route.answer)} }}"
         for name, route in routes.items()
     ]
     table = (
@@ -192,6 +195,11 @@ def typescript() -> str:
         + "\n}\n"
     )
     return f"// {_NOTE}\n\n" + "\n\n".join([*types_of, table])
+
+
+def _sent(body: type | None) -> str:
+    """The type of a body; a file is sent as its bytes."""
+    return "undefined" if body is None else "Uint8Array" if body is bytes else body.__name__
 
 
 def _answer(answer: type) -> str:

@@ -9,8 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from ipfsmem.memories.importing import Imported
-
 #: The rights of a token; each includes those before it.
 Right = Literal["read", "write", "admin"]
 
@@ -19,24 +17,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The body of a request; unknown fields are refused."""
 
 
-class ExportBody(Body, frozen=True, kw_only=True):
-    """The format of an export. Only `zip` and `car` hold all scopes and conflict copies; `partial`: accept an incomplete
-    export."""
-
-    format: Literal["blob", "zip", "car"] = "zip"
-    partial: bool = False
-
-
 class CodeBody(Body, frozen=True, kw_only=True):
     """The one-time code of `ipfsmem ui`."""
 
     code: str
-
-
-class TakenIn(Imported, frozen=True, kw_only=True):
-    """The result of an import. `exit_code`: that of the command; 0 if nothing was left out."""
-
-    exit_code: int
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from ipfsmem.memory import Memory
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
-_YES: Final = {"type": "boolean", "default": False}
 _RANK: Final[dict[Right, int]] = {"read": 0, "write": 1, "admin": 2}
 #: The answers to a write without a precondition, and to a restore that does not say what is shown.
 NO_PRECONDITION: Final = said(
@@ -139,12 +138,6 @@ class Download(NamedTuple):
 # -- parameters ----------------------------------------------------------------------------------------------
 
 
-def _yes(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise UsageError(f"must be true or false (got {text[:20]!a})")
-    return text == "true"
-
-
 def _scope_or_nothing(text: str) -> str:
     return check_scope(text) if text else ""
 
@@ -178,15 +171,6 @@ QUERY: Final[dict[str, Parameter]] = {
         several=True,
     ),
     "cursor": _text("`next` of the previous page."),
-    "strategy": Parameter(
-        {"type": "string", "enum": ["merge", "replace"], "default": "merge"},
-        str,
-        "merge: keep the texts here, add different ones as conflicts. replace: show the incoming texts.",
-    ),
-    "foreign": Parameter(_YES, _yes, "The texts are of others: import them as pending."),
-    "same": Parameter(_YES, _yes, "It is a backup of this vault."),
-    "whole": Parameter(_YES, _yes, "Import everything, or nothing if a part cannot be imported."),
-    "dry_run": Parameter(_YES, _yes, "Write nothing; return the changes."),
 }
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ipfsmem.api.bodies import Body
 from ipfsmem.api.calls import NO_SEEN, Call, Download, Parameter, Refused, Reply
-from ipfsmem.api.routes import Route, reached
+from ipfsmem.api.routes import MOST, Route, reached
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operation import Document, Operation, Put, is_absent
@@ -21,7 +21,8 @@ from ipfsmem.operations import INDEX, load
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
 #: The subject of a route, unless it is a scope.
-_ABOUT: Final[Mapping[str, Literal["caller", "whole"]]] = {
+_ABOUT: Final[Mapping[str, Literal["caller", "part", "whole"]]] = {
+    "part": "part",
     "memory": "whole",
     "user": "whole",
     "scopes": "caller",
@@ -41,7 +42,7 @@ def route_of(op: Operation[..., Any]) -> Route:
     """The route of an operation."""
     method, path = op.declared.http.split()
     about, reaches, query = op.declared.about, op.declared.reaches, query_of(op)
-    known = _precondition(op)
+    known, upload = _precondition(op), _upload(op)
     is_document = issubclass(op.answer, Document)
     requires_new = known is not None and bool(known.http.new)
     may_be_new = requires_new or issubclass(op.answer, Put)
@@ -54,7 +55,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         bytes if is_document else op.answer,
         right=op.declared.right,
         about=_ABOUT.get(about, "whole" if reaches == "all" else "scope"),
-        body=_body_type(op) if _in_body(op) else None,
+        body=bytes if upload else _body_type(op) if _in_body(op) else None,
         query=(*_scopes_asked(op), *(one.name for one in query)),
         writes=op.declared.right != "read" and method != "GET",
         onward=reaches == "named",
@@ -65,9 +66,10 @@ def route_of(op: Operation[..., Any]) -> Route:
         new=requires_new,
         needs=tuple(one.name for one in query if one.required),
         tagged=_is_tagged(op),
-        gives=tuple(_FORMATS[one][0] for one in _formats(op)),
+        gives=_content_types(op),
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
+        most=upload.file.most if upload and upload.file else MOST,
     )
 
 
@@ -88,22 +90,30 @@ def routes() -> tuple[Route, ...]:
     return tuple(route_of(op) for op in map(load, INDEX) if op.declared.http)
 
 
-def _formats(op: Operation[..., Any]) -> tuple[str, ...]:
-    """The formats of its responses."""
+def _content_types(op: Operation[..., Any]) -> tuple[str, ...]:
+    """The content types of its responses."""
+    if op.declared.file is not None:
+        return tuple(kind for kind, _ in op.declared.file.kinds.values())
     is_document = issubclass(op.answer, Document)
-    return typing.get_args(typing.get_type_hints(op.answer)["format"]) if is_document else ("json",)
+    formats = typing.get_args(typing.get_type_hints(op.answer)["format"]) if is_document else ("json",)
+    return tuple(_FORMATS[one][0] for one in formats)
 
 
 def query_of(op: Operation[..., Any]) -> list[Declared]:
     """The arguments in the query."""
     in_body = {one.name for one in _in_body(op)}
-    return [one for one in _outside_path(op) if one.name not in in_body]
+    return [one for one in _outside_path(op) if one.name not in in_body and one.file is None]
 
 
 def _in_body(op: Operation[..., Any]) -> list[Declared]:
     """The arguments in the body."""
-    has_body = op.declared.http.split()[0] in _WITH_BODY
+    has_body = op.declared.http.split()[0] in _WITH_BODY and _upload(op) is None
     return [one for one in _outside_path(op) if has_body and not one.http.query]
+
+
+def _upload(op: Operation[..., Any]) -> Declared | None:
+    """The argument that is the body, byte for byte."""
+    return next((one for one in op.parameters("http") if one.file is not None), None)
 
 
 def _precondition(op: Operation[..., Any]) -> Declared | None:
@@ -183,7 +193,11 @@ def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) ->
 
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
-    body = {} if call.body is None else msgspec.structs.asdict(call.body)
+    upload = _upload(op)
+    if upload is not None:
+        body = {upload.name: call.body}
+    else:
+        body = {} if call.body is None else msgspec.structs.asdict(call.body)
     given = {"scope": call.scope or None, **({"key": call.key} if call.key else {}), **call.query, **body}
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
     _admit(call, asked, op.parameters("http"))
@@ -208,6 +222,8 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         return Download(
             result.text.encode(), kind, f"{op.name.rpartition('.')[0].removesuffix('s')}.{suffix}"
         )
+    if op.declared.file is not None:
+        return Download(result, *op.declared.file.kinds[asked[op.declared.file.by]])
     if isinstance(result, Put) and result.created:
         status = 201
     return Reply(op.answered(result), status, result.seen if _is_tagged(op) else "")

@@ -6,14 +6,17 @@ The server has these routes, and the OpenAPI document is made from them. Only th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ipfsmem.api.bodies import Right
 from ipfsmem.api.calls import QUERY, Call, Caller, Parameter
 from ipfsmem.memory import Memory
 
-#: The subject of a route: one scope (or a stack of some), the caller's own scopes, or the whole memory.
-About = Literal["scope", "caller", "whole"]
+#: Maximum bytes of a body, unless a route says another.
+MOST: Final = 4 * 1024 * 1024
+#: The subject of a route: one scope (or a stack of some), the named scope or else the whole memory, the caller's own scopes, or the whole
+#: memory.
+About = Literal["scope", "part", "caller", "whole"]
 
 
 def reached(whole: Memory, scope: str) -> list[str]:
@@ -51,7 +54,7 @@ class Route(NamedTuple):
     #: Content types of the answer.
     gives: tuple[str, ...] = ("application/json",)
     #: Maximum bytes of a body.
-    most: int = 4 * 1024 * 1024
+    most: int = MOST
     #: A description longer than the summary.
     description: str = ""
     #: Query parameters of this route only.
@@ -60,7 +63,7 @@ class Route(NamedTuple):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Return the names of all query parameters."""
-        return ("namespace", *(("scope",) if self.about == "scope" else ()), *self.query)
+        return ("namespace", *(("scope",) if self.about in ("scope", "part") else ()), *self.query)
 
     @property
     def known(self) -> Mapping[str, Parameter]:
@@ -74,12 +77,12 @@ class Route(NamedTuple):
         found = reached(whole, scope) if self.writes or self.onward else [scope]
         return [*found, *([""] if self.everybody else [])]
 
-    def admit(self, caller: Caller, whole: Memory, scope: str, stack: tuple[str, ...]) -> None:
-        """Raise Refused if the token lacks the right, or a scope of the request."""
+    def admit(self, caller: Caller, whole: Memory, scope: str | None, stack: tuple[str, ...]) -> None:
+        """Raise Refused if the token lacks the right, or a scope of the request. `scope` None: the request names none."""
         caller.require(self.right)
         if caller.scopes is None or self.about == "caller":
             return
-        if self.about == "whole":
+        if self.about == "whole" or (self.about == "part" and scope is None):
             caller.require_all_scopes()
         else:
-            caller.require_scopes(self.touched(whole, scope, stack))
+            caller.require_scopes(self.touched(whole, scope or "", stack))

@@ -25,7 +25,6 @@ from ipfsmem.api import (
     metrics,
     page,
     problems,
-    vault_routes,
 )
 from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken
 from ipfsmem.api.calls import (
@@ -63,10 +62,7 @@ LOOK_EVERY: Final = 0.5
 #: Maximum number of change streams of one server, and of one stored token.
 MAX_LISTENERS: Final = 64
 MAX_OF_A_TOKEN: Final = 8
-ROUTES: Final = (
-    *derived.routes(),
-    *vault_routes.ROUTES,
-)
+ROUTES: Final = derived.routes()
 #: Maximum bytes of a request body in another program's API.
 _MOST_OF_A_PROGRAM: Final = 4 * 1024 * 1024
 #: The kind of a refusal by status; only HTTP has these, no command ends with them.
@@ -203,7 +199,7 @@ class Api:
         known = request[_KNOWN]
         name = asked or known.namespace or next(iter(self._served))
         if name not in self._served or known.namespace not in (None, name):
-            raise vault_routes.not_found(name)
+            raise NotFoundError(f"this server has no vault {name[:64]!a} for this token")
         return self._served[name]
 
     def _caller(self, known: KnownCaller, served: ServedMemory, whole: Memory) -> Caller:
@@ -224,7 +220,8 @@ class Api:
             raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
         if known.caller is not None:
             known.caller.require(route.right)
-        scope, stack = query.pop("scope", ""), tuple(query.pop("stack", ()))
+        named, stack = query.pop("scope", None), tuple(query.pop("stack", ()))
+        scope = named or ""
         if scope and stack:
             raise UsageError("scope reads one scope, stack several: give one of both")
         path = dict(request.match_info)
@@ -243,13 +240,14 @@ class Api:
 
         def work(whole: Memory) -> Any:
             caller = self._caller(known, served, whole)
-            route.admit(caller, whole, scope, stack)
+            route.admit(caller, whole, named, stack)
             for one in (scope, *stack):
                 if one and not route.writes:
                     found = whole.scopes.get(one)
                     if found is None or (found.forgotten and bool(stack)):
                         raise NotFoundError(f"there is no scope {one}")
-            memory = whole.scope(scope) if scope else whole
+            is_named = scope or (route.about == "part" and named is not None)
+            memory = whole.scope(scope) if is_named else whole
             remembered = functools.partial(served.remembered, whole)
             call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
             with (
@@ -269,7 +267,7 @@ class Api:
 
         if route.name == "sync":
             await served.on(
-                lambda whole: route.admit(self._caller(known, served, whole), whole, "", ()), known.digest
+                lambda whole: route.admit(self._caller(known, served, whole), whole, None, ()), known.digest
             )
             with acting_as("http", known.by):
                 return _json(synced(await served.sync()))
@@ -278,7 +276,9 @@ class Api:
         finally:
             if route.right != "read":  # a call that failed halfway may have written too
                 served.wrote()
-        return _with_notes(_answer(made), better=better, outdated=doubts)
+        answer = _answer(made)
+        # A file is the operation's result, byte for byte.
+        return answer if isinstance(made, Download) else _with_notes(answer, better=better, outdated=doubts)
 
     async def _program_health(self, _: web.Request) -> web.Response:
         return _json({"status": "ok", "version": __version__})

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ipfsmem.content.cid import CID
     from ipfsmem.files.exporting import LeftOut
     from ipfsmem.memory import Memory
-    from ipfsmem.results import Exported, FileWritten
+    from ipfsmem.operations.bundles.content import Exported
+    from ipfsmem.results import FileWritten
 
 
 _PROGRAMS: Final = ("initrunner", "initrunner-typed", "infraware")

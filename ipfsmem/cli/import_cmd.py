@@ -3,127 +3,104 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.config import expanded
 from ipfsmem.errors import UsageError
+from ipfsmem.operations.bundles.imports import import_, import_from
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.exchange.importing import Taken
     from ipfsmem.memories.importing import ImportContents, Imported
+    from ipfsmem.memory import Memory
 
 
-@cli_command("import", scoped=True)
-@click.argument("path", callback=not_empty)
-@click.option(
-    "--from",
-    "program",
-    metavar="NAME",
-    callback=not_empty,
-    help="The program that wrote PATH; an unknown name lists the supported programs.",
-)
-@click.option("--dry-run", is_flag=True, help="List what would be imported without writing it.")
-@click.option(
-    "--strategy",
-    type=click.Choice(["merge", "replace"]),
-    default="merge",
-    show_default=True,
-    help="merge: keep the texts here, add different ones as conflicts. replace: show the imported texts.",
-)
-@click.option("--prune", is_flag=True, help="With replace: forget memories that the import does not contain.")
-@click.option(
-    "--partial", is_flag=True, help="Exit with 0 although texts were omitted; they are still named."
-)
-@click.option(
-    "--foreign",
-    is_flag=True,
-    help="The texts are someone else's: import them as pending (see `ipfsmem approve`).",
-)
-@click.option(
-    "--map",
-    "maps",
-    multiple=True,
-    metavar="THEIRS=OURS",
-    help="Import the scope THEIRS into the scope OURS; an empty name is the default scope. Repeatable.",
-)
-@click.option(
-    "--from-backup",
-    "same",
-    is_flag=True,
-    help="PATH is a backup of this vault: match scopes by name, and import everything or nothing.",
-)
-def command(
-    context: CommandContext,
-    path: str,
-    program: str | None,
-    dry_run: bool,
-    strategy: str,
-    prune: bool,
-    partial: bool,
-    foreign: bool,
-    maps: tuple[str, ...],
-    same: bool,
-) -> None:
-    """Import PATH: a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - reads an
-    export from standard input.
+_NOTES: Final = """\
+PATH is a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - reads an
+export from standard input. Omitted texts are named, and the exit code is then 7 unless --partial is
+given.
 
-    Nothing is lost: if a text differs from yours, both are kept, as a conflict. A repeated import
-    changes nothing. Omitted texts are named, and the exit code is then 7 unless --partial is given.
+If a scope of the name exists here, use --map, or --from-backup: then everything is read, checked and
+listed first, and imported completely or, without --partial, not at all.
 
-    Each scope of the import becomes a new scope of its name. If a scope of that name exists, use --map,
-    or --from-backup: then everything is read, checked and listed first, and imported completely or,
-    without --partial, not at all. --dry-run only lists what would be imported. With --scope, an import
-    without scopes goes to that one.
+With --from NAME, PATH is the data or export of another program: claude-code, chatgpt, mem0, okf and
+others. A record that was imported once is not imported again, even if it was edited or forgotten
+here since, unless --strategy replace is given. Facts extracted from conversations are pending until
+`ipfsmem approve`."""
 
-    With --from NAME, PATH is the data or export of another program: claude-code, chatgpt, mem0, okf and
-    others. A record that was imported once is not imported again, even if it was edited or forgotten
-    here since, unless --strategy replace is given. Facts extracted from conversations are pending until
-    `ipfsmem approve`.
-    """
+
+def _ask(context: CommandContext, asked: Asked) -> None:
+    """Read what to import from the path or standard input. Raises UsageError, LimitError."""
     from ipfsmem.errors import LimitError
     from ipfsmem.memories.importing import MAX_BLOB
 
-    if program is not None and (prune or same):
+    if asked["program"] is not None and (asked["prune"] or asked["same"]):
         raise UsageError("--prune and --from-backup are for exports of ipfsmem, and exclude --from")
-    source: bytes | Path = expanded(path)
-    if path == "-":
-        source = sys.stdin.buffer.read(MAX_BLOB + 1)
-        if len(source) > MAX_BLOB:
+    asked["maps"] = _mapped(asked.pop("mapped"))
+    asked["whole"] = asked["same"] and not asked["partial"]
+    asked["source"] = expanded(asked["path"])
+    if asked["path"] == "-":
+        asked["source"] = sys.stdin.buffer.read(MAX_BLOB + 1)
+        if len(asked["source"]) > MAX_BLOB:
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
-    done: Imported | Taken
-    with context.memory() as memory:
-        meant: Literal["merge", "replace"] = "replace" if strategy == "replace" else "merge"
-        if program is not None:
-            done = memory.bundles.import_from(
-                program, source, strategy=meant, foreign=foreign, maps=_mapped(maps), dry_run=dry_run
-            )
-        else:
-            done = memory.bundles.import_(
-                source,
-                strategy=meant,
-                prune=prune,
-                foreign=foreign,
-                maps=_mapped(maps),
-                same=same,
-                whole=same and not partial,
-                dry_run=dry_run,
-            )
-    if context.json:
-        context.emit(done)
-    elif program is not None:
-        _say_taken(cast("Taken", done), foreign)
+
+
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> Imported | Taken:
+    made: Imported | Taken = call(
+        import_ if asked["program"] is None else import_from, context, memory, asked
+    )
+    return made
+
+
+def _show(_: CommandContext, done: Imported | Taken, asked: Asked) -> None:
+    if asked["program"] is not None:
+        _say_taken(cast("Taken", done), asked["foreign"])
     else:
-        _say(cast("Imported", done), told=same or dry_run)
-    if not partial:
+        _say(cast("Imported", done), told=asked["same"] or asked["dry_run"])
+
+
+def _end(_: CommandContext, done: Imported | Taken, asked: Asked) -> None:
+    if not asked["partial"]:
         done.raise_if_incomplete()
+
+
+command = operation_command(
+    "import",
+    import_,
+    _show,
+    run=_run,
+    ask=_ask,
+    end=_end,
+    options=[
+        click.Argument(["path"], required=True, callback=not_empty),
+        click.Option(
+            ["--from", "program"],
+            metavar="NAME",
+            callback=not_empty,
+            help="The program that wrote PATH; an unknown name lists the supported programs.",
+        ),
+        click.Option(
+            ["--partial"],
+            is_flag=True,
+            help="Exit with 0 although texts were omitted; they are still named.",
+        ),
+        click.Option(
+            ["--map", "mapped"],
+            multiple=True,
+            metavar="THEIRS=OURS",
+            help="Import the scope THEIRS into the scope OURS; an empty name is the default scope. Repeatable.",
+        ),
+    ],
+    notes=_NOTES,
+)
 
 
 def _mapped(texts: tuple[str, ...]) -> dict[str, str]:

@@ -47,7 +47,7 @@ from ipfsmem.exchange.records import (
 )
 from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
-from ipfsmem.memories.importing import Strategy, is_cut_off, refuse_left_out
+from ipfsmem.memories.importing import Strategy, exit_code_of, is_cut_off, refuse_left_out
 from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.sessions import Sessions
@@ -106,6 +106,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     scopes: dict[str, int] = {}
     #: Each record of a dry run.
     records: tuple[Planned, ...] = ()
+    #: 7 if something was left out, else 0.
+    exit_code: int = 0
 
     def raise_if_incomplete(self) -> None:
         """Raise IncompleteError if something was left out, or would be."""
@@ -580,6 +582,7 @@ class Importer:
             secrets=tuple(self._secrets),
             scopes=dict(sorted(scopes.items())) if len(found.scopes) > 1 else {},
             records=tuple(plans) if dry_run else (),
+            exit_code=exit_code_of(problems),
         )
 
 

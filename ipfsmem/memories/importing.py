@@ -66,7 +66,8 @@ class Imported(msgspec.Struct, frozen=True):
 
     `still_others`: texts that exist here as texts of others, which no import makes own ones. `still_forgotten`: texts of
     memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the default
-    scope) if several scopes were imported. `key`: the key of the text if it was a single one.
+    scope) if several scopes were imported. `key`: the key of the text if it was a single one. `exit_code`: 7 if something was left out,
+    else 0.
     """
 
     added: int = 0
@@ -83,10 +84,16 @@ class Imported(msgspec.Struct, frozen=True):
     key: str = ""
     dry_run: bool = False
     found: ImportContents = ImportContents()
+    exit_code: int = 0
 
     def raise_if_incomplete(self) -> None:
         """Raise IncompleteError if something was left out, or would be."""
         refuse_left_out(self.problems, dry_run=self.dry_run)
+
+
+def exit_code_of(problems: Sequence[str]) -> int:
+    """Return the exit code of an import that left these out."""
+    return IncompleteError.exit_code if problems else 0
 
 
 def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
@@ -173,6 +180,7 @@ def import_files(
         key=keys.pop() if len(keys) == 1 else "",
         dry_run=dry_run,
         found=_found(parts),
+        exit_code=exit_code_of(problems),
     )
 
 

@@ -1,5 +1,4 @@
-"""Which calls of a memory stand in the list of operations, by the word that the command line has for them, and noting one: by which face it
-is done, which the face says around its call, and for whom.
+"""Noting a call of an operation in the list of operations: by which face it is done, which the face says around its call, and for whom.
 
 What changes something, takes it out or shows it to an agent is noted; looking and listing are not. Of calls within calls only the outer
 one is noted, and of a call only where and by whom: no argument but a scope and a key or name.
@@ -19,20 +18,6 @@ from ipfsmem.errors import IpfsmemError, NotFoundError
 if TYPE_CHECKING:
     from ipfsmem.parts.vault_handle import VaultHandle
 
-#: By class, the methods that are noted, as what. A word before a space is that of the part.
-AUDITED: Final[Mapping[str, Mapping[str, str]]] = {
-    "MemoryBundles": {
-        "export": "export",
-        "export_published": "export",
-        "export_html": "export",
-        "export_folder": "export",
-        "export_zip": "export",
-        "export_car": "export",
-        "export_okf": "export",
-        "import_": "import",
-        "import_from": "import",
-    },
-}
 #: Those that write somebody's text.
 _WRITES: Final = frozenset(
     ["write", "note", "session add", "fact add", "fact edit", "graph add", "graph relate", "value set"]
@@ -158,15 +143,6 @@ def advise_on(opened: VaultHandle, word: str, method: str, result: Any, given: M
 
     repeats = acting().face not in (_LIBRARY.face, "cli")
     advise(opened.replica, collected, method, result, given, repeats=repeats)
-
-
-def scope_of(part: Any, said: Mapping[str, Any]) -> str:
-    """The scope of a call of a part."""
-    held = (getattr(part, name, None) for name in ("_scope", "_chosen", "scope"))
-    for found in (said.get("scope"), said.get("token"), *held):
-        if isinstance(found, str):
-            return found
-    return ""
 
 
 def note(opened: VaultHandle, word: str, scope: str, about: str, outcome: str) -> None:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Final, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.audit import AUDITED, advise_on, auditing, scope_of
 from ipfsmem.parts.vault_handle import VaultHandle
 
 P = ParamSpec("P")
@@ -88,17 +87,14 @@ def validated(owner: type, when_closed: Iterable[str] = ()) -> None:
         if name.startswith("_") or getattr(method, "handed_on", False):
             continue
         if isinstance(method, types.FunctionType):
-            word = AUDITED.get(owner.__name__, {}).get(name, "")
-            refusing = _refusing(method, of_instance=True, even_closed=name in when_closed, word=word)
-            setattr(owner, name, refusing)
+            setattr(owner, name, _refusing(method, of_instance=True, even_closed=name in when_closed))
         elif isinstance(method, classmethod):
             setattr(owner, name, classmethod(_refusing(method.__func__, of_instance=False)))
 
 
 def _refusing(
-    method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False, word: str = ""
+    method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False
 ) -> Callable[..., Any]:
-    """`word`: name of its calls in the audit log, "" for none."""
     awaited = isinstance(method, types.FunctionType) and bool(method.__code__.co_flags & _AWAITED)
 
     @functools.cache
@@ -133,26 +129,12 @@ def _refusing(
         for name, value in named.items():
             if name in by_name:
                 refuse_wrong(by_name[name], value, name)
-        if awaited and word:
-            return noted_later(self, given, named)
         if not of_instance or awaited:
             return method(self, *given, **named)
         lock = contextlib.nullcontext() if getattr(method, "waits", False) else self._open.lock
         with lock:
             refuse_closed(self)  # meanwhile, by another thread
-            if not word:
-                return method(self, *given, **named)
-            said = {**dict(zip((one.name for one in in_order), given, strict=False)), **named}
-            with auditing(self._open, word, scope_of(self, said), said, method.__name__) as ended:
-                result = method(self, *given, **named)
-                ended(result)
-            advise_on(self._open, word, method.__name__, result, said)
-            return result
-
-    async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        said = {**dict(zip((one.name for one in takes().in_order), given, strict=False)), **named}
-        with auditing(self._open, word, scope_of(self, said), said, method.__name__):
-            return await method(self, *given, **named)
+            return method(self, *given, **named)
 
     return call
 

@@ -174,8 +174,8 @@ ROWS: Final = (
     Op("vacuum", {}, "", "maintenance_vacuum", "", "maintenance.vacuum", "vacuum"),
     Op("cleanup", {"older_than": 86_400.0}, "", "maintenance_cleanup", "", "maintenance.cleanup", "cleanup"),
     Op("settings", {}, "config show", "settings_list", "", "settings.list"),
-    Op("export", {}, "export", "export", "", "bundles.export", "export", {"http": {"format": "blob", "partial": True}, "python": {"partial": True}, "cli": {"flags": ("--partial",)}}),
-    Op("import", {"source": BLOB}, "import", "import", "", "bundles.import_", "import", {"cli": {"source": None, "path": "-", "stdin": BLOB}}),
+    Op("export", {}, "export", "bundles_export", "", "bundles.export", "export", {"http": {"format": "blob", "partial": True}, "python": {"partial": True}, "cli": {"flags": ("--partial",)}}),
+    Op("import", {"source": BLOB}, "import", "bundles_import", "", "bundles.import_", "import", {"cli": {"source": None, "path": "-", "stdin": BLOB}}),
     Op("sync", {}, "sync", "sync", "", "sync", "sync"),
 )  # fmt: skip
 

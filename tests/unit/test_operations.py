@@ -19,6 +19,7 @@ from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
 from ipfsmem.groups import (
+    Bundles,
     Dreams,
     Facts,
     Graph,
@@ -58,6 +59,7 @@ GROUPS = {
     "scopes": Scopes,
     "usage": Usage,
     "operations": Operations,
+    "bundles": Bundles,
     "folders": Folders,
     "members": Members,
     "providers": Providers,
@@ -145,15 +147,17 @@ def test_operation_that_writes_is_recorded(op: Operation[..., Any]) -> None:
 
 @each
 def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., Any], memory: Memory) -> None:
-    group_of, _, short = op.name.rpartition(".")
+    group_of = op.name.rpartition(".")[0]
     owner = MemoryStack if op.declared.about == "stack" else Memory
-    method = getattr(GROUPS[group_of] if group_of else owner, short)
+    method = getattr(GROUPS[group_of] if group_of else owner, op.method)
     assert [*inspect.signature(method).parameters][1:] == [one.name for one in op.parameters("python")]
     if command := command_of(op):
         given = [one.name for one in command.params]
         assert given[: len(op.parameters("cli"))] == [one.name for one in op.parameters("cli")]
     for route in [one for one in ROUTES if one.name == op.name.replace(".", "_")]:
-        taken = [*(route.body.__struct_fields__ if route.body is not None else ()), *route.own]
+        uploaded = [one.name for one in op.parameters("http") if one.file is not None]
+        in_body = uploaded if route.body in (None, bytes) else route.body.__struct_fields__
+        taken = [*in_body, *route.own]
         in_headers = [one.name for one in op.parameters("http") if one.http.etag]
         assert route.seen is bool(in_headers)
         assert sorted(taken) == sorted(

@@ -22,13 +22,12 @@ from ipfsmem.parts.part import MemoryPart
 
 #: What no parameter takes.
 WRONG = object()
-GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "scopes", "usage", "folders")
+GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "scopes", "usage", "folders", "bundles")
 PARTS = (
     "timeline",
     *GROUPS,
     "plugins",
     "versions",
-    "bundles",
     "members",
     "providers",
     "vaults",

@@ -1033,6 +1033,35 @@ export type OperationLine = {
   readonly outcome: string
 }
 
+/** The result of an import, or with `dry_run` its preview, and the content that was `found`. `problems`: what was left out, and why; `skipped`: names of other files next to the notes. `still_others`: texts that exist here as texts of others, which no import makes own ones. `still_forgotten`: texts of memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the default scope) if several scopes were imported. `key`: the key of the text if it was a single one. `exit_code`: 7 if something was left out, else 0. */
+export type Imported = {
+  readonly added: number
+  readonly replaced: number
+  readonly kept_beside: number
+  readonly unchanged: number
+  readonly still_others: number
+  readonly still_forgotten: number
+  readonly forgotten: number
+  readonly events: number
+  readonly problems: readonly string[]
+  readonly skipped: readonly string[]
+  readonly scopes: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly key: string
+  readonly dry_run: boolean
+  readonly found: ImportContents
+  readonly exit_code: number
+}
+
+/** The content of an import, fully read: its numbers of memories, further texts of these (conflict copies, texts behind a forget, texts of others), forgets, events and scopes, and the latest day that one of them states ("" if none does). */
+export type ImportContents = {
+  readonly scopes: number
+  readonly memories: number
+  readonly further: number
+  readonly forgotten: number
+  readonly events: number
+  readonly newest: string
+}
+
 /** The members of a vault, revoked members, and the current encryption key. `reason`: why there is no key. It is a sequence of its `members`. */
 export type MemberList = {
   readonly members: readonly Member[]
@@ -1223,6 +1252,7 @@ export type Operations = {
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }
   'usage.add': { method: 'POST', path: '/v1/usage', body: UsageAddBody, answer: Used }
   'operations.list': { method: 'GET', path: '/v1/operations', body: undefined, answer: OperationList }
+  'bundles.import': { method: 'POST', path: '/v1/import', body: Uint8Array, answer: Imported }
   'members.list': { method: 'GET', path: '/v1/members', body: undefined, answer: MemberList }
   'providers.list': { method: 'GET', path: '/v1/providers', body: undefined, answer: ProviderList }
   'settings.list': { method: 'GET', path: '/v1/settings', body: undefined, answer: SettingList }

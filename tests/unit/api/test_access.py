@@ -96,7 +96,7 @@ def test_every_route_asks_for_its_right_before_it_does_anything(tmp_path: Path) 
     sent = bearer(token(tmp_path))
     changing = {route.name for route in ROUTES if route.right != "read"}
     reading = {route.name for route in ROUTES if route.method != "get" and route.right == "read"}
-    assert reading == {"recall", "context", "sessions_search", "export"}
+    assert reading == {"recall", "context", "sessions_search", "bundles_export"}
     assert {route.name for route in ROUTES if route.method in ("put", "delete")} <= changing
 
     async def ask(client: Client) -> None:

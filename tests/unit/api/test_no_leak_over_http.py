@@ -30,7 +30,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],
     "context": [{"query": "tea milk", "layout": layout} for layout in ("full", "ranked")],
     "sessions_search": [{"query": "tea"}],
-    "export": [{"format": "blob", "partial": True}],
+    "bundles_export": [{"format": "blob", "partial": True}],
 }
 #: Asks for a text by its hash, which nobody has who was not shown it.
 BY_HASH = {"revision"}

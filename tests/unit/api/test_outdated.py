@@ -50,6 +50,19 @@ def test_answers_over_http_say_that_a_file_could_not_be_read(tmp_path: Path, fol
     asked(tmp_path / "home", ask)
 
 
+def test_export_over_http_has_no_words_of_the_server_in_its_file(tmp_path: Path, folder: Path) -> None:
+    async def ask(client: Client) -> None:
+        (folder / "role.md").write_bytes(SPOILED)
+        assert "outdated" in (await good(client.get("/v1/memories")))[0]
+        found, _ = await good(client.post("/v1/export", json={"format": "blob", "partial": True}))
+        assert found.keys() <= {"version", "files", "index", "timeline", "others"}, found.keys()
+
+    memory = opener(tmp_path / "home")()
+    memory.folders.attach(folder)
+    memory.close()
+    asked(tmp_path / "home", ask)
+
+
 def test_check_and_settings_answer_though_edits_cannot_be_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

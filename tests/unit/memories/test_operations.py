@@ -17,8 +17,7 @@ from ipfsmem.device.replica import Environment
 from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.operations.context import context
-from ipfsmem.parts import part
-from ipfsmem.parts.audit import AUDITED, acting_as
+from ipfsmem.parts.audit import acting_as
 from ipfsmem.testing import MockClock
 from ipfsmem.tools import toolset
 from ipfsmem.vault.home import Home
@@ -101,14 +100,6 @@ def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
         "python session add /k? UsageError",
         "python fact add / UsageError",
     ]
-
-
-def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
-    parts = {one.__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing") for one in type(getattr(memory, name)).__mro__}  # fmt: skip
-    assert set(AUDITED) <= parts | {type(memory.stack()).__name__}
-    for owner in part.MemoryPart.__subclasses__():
-        for method in AUDITED.get(owner.__name__, ()):
-            assert callable(getattr(owner, method)), (owner, method)
 
 
 def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:

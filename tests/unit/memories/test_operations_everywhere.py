@@ -10,7 +10,6 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.device.operations import Operation
 from ipfsmem.mcp.greetings import prepared
-from ipfsmem.parts.audit import AUDITED
 from tests.support.operation_fields import differences
 from tests.support.operation_fields import recorded as known_differences
 from tests.support.operation_rows import (
@@ -56,11 +55,6 @@ def test_every_declared_operation_has_one_row() -> None:
         assert sorted(rows) == sorted(declared), face
         assert set(rows.values()) == {1}, face
     assert set(without) <= commands().keys()
-
-
-def test_every_recorded_word_has_a_row() -> None:
-    words = {word for methods in AUDITED.values() for word in methods.values()}
-    assert words <= {op.noted for op in ROWS}
 
 
 def entries_of(

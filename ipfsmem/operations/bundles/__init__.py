@@ -1,0 +1,1 @@
+"""Operations on exports and imports, `memory.bundles`."""

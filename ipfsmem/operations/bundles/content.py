@@ -1,0 +1,160 @@
+"""The content of an export, what it omits, and the target of each scope of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.answer import Answer
+from ipfsmem.causal.cards import is_forgotten
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.namespaces import memories_in
+from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.files.exporting import SESSIONS_HINT, Everything, LeftOut, everything, is_memory_file, whole
+from ipfsmem.memories.import_scopes import assign
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_records import place_of
+from ipfsmem.memories.sessions_here import named_sessions_here
+from ipfsmem.operation import View
+from ipfsmem.parts.versions import is_unpublished
+
+#: What a published version lacks, and what to do about that.
+NOT_PUBLISHED = "writes since the last sync"
+PUBLISH_HINT = "Publish them: ipfsmem sync. Then export again. Or accept it with --partial (in Python: partial=True). --overwrite replaces a file that was written."
+
+
+class Exported(Answer, frozen=True, kw_only=True):
+    """An export: number of files, what was omitted, and the root CID of a CAR."""
+
+    files: int
+    left_out: LeftOut
+    root: str | None = None
+
+
+class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
+    """Data on this device that no published version has. `new`: written since the last sync."""
+
+    new: bool
+    #: The sessions that are kept on this device only.
+    sessions: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.new or bool(self.sessions)
+
+    def __str__(self) -> str:
+        left = LeftOut(sessions=self.sessions)
+        return " and ".join(filter(None, (NOT_PUBLISHED if self.new else "", str(left))))
+
+    @property
+    def hint(self) -> str:
+        """Next step."""
+        return PUBLISH_HINT if self.new else SESSIONS_HINT
+
+
+def memories_of(view: View) -> MemoryStore:
+    """Return the memories of the named scope, or of the default scope if none is named."""
+    return view.opened.memories.in_scope(view.named or "")
+
+
+def everything_in(view: View) -> Everything:
+    """Return all data of one scope. Raises NotFoundError for a named scope that does not exist."""
+    if view.named is not None:
+        _refuse_missing_scope(view, view.named)
+    view.opened.ingest_edits()
+    return everything(memories_of(view))
+
+
+def whole_of(view: View) -> tuple[list[Everything], LeftOut]:
+    """Return the parts of a complete export, of all scopes or the named one, and what it omits."""
+    opened = view.opened
+    if view.named is None:
+        opened.ingest_edits()
+        parts, left = whole(memories_of(view))
+    else:
+        found = everything_in(view)
+        parts, left = [found], found.without_missing()
+    here = _sessions_here(view, view.named)
+    return parts, msgspec.structs.replace(left, lost=opened.replica.lost, sessions=here)
+
+
+def left_out_of(view: View, found: Everything) -> LeftOut:
+    """Return what a blob of this data omits."""
+    replica = view.opened.replica
+    left = msgspec.structs.replace(
+        found.without_copies(),
+        lost=replica.lost,
+        no_text=found.no_text(),
+        sessions=_sessions_here(view, found.scope),
+    )
+    if view.named is not None:
+        return left
+    with replica.reading():
+        return msgspec.structs.replace(left, scopes=tuple(live_scopes(replica.store)))
+
+
+def unpublished(view: View) -> Unpublished:
+    """Return the data that no published version has."""
+    return Unpublished(new=is_unpublished(view.opened.replica), sessions=_sessions_here(view, None))
+
+
+def memory_files(found: Everything) -> dict[str, bytes]:
+    """Return the visible memory files. Skip texts that are not memory files, so that one program's bytes do not prevent an export."""
+    return {key: data for key, data in found.files.items() if is_memory_file(data)}
+
+
+def _sessions_here(view: View, scope: str | None) -> tuple[str, ...]:
+    """Return the names of sessions stored only on this device, of one scope or all."""
+    with view.opened.replica.reading():
+        found = named_sessions_here(view.opened.replica, scope)
+    return tuple(place_of(one, session) for one, session in found)
+
+
+def _refuse_missing_scope(view: View, scope: str) -> None:
+    """Raise NotFoundError for a scope that does not exist or is forgotten."""
+    if not scope:
+        return
+    found = view.opened.scopes.get(scope)
+    if found is None or found.forgotten:
+        raise NotFoundError(
+            f"the scope {scope} is forgotten" if found else f"there is no scope {scope}",
+            hint=f"Restore it with: ipfsmem scope restore {scope}"
+            if found
+            else "List them with: ipfsmem scope list",
+        )
+
+
+def refuse_home(view: View, path: Path) -> None:
+    """Raise UsageError for a folder that is or contains the home of ipfsmem, whose files are not memories and may be of deleted
+    ones."""
+    with storage_errors(path, "read"):
+        if path.is_symlink() or not path.is_dir():
+            return
+        held, here = memories_in(path), view.opened.replica.folder
+        if not held and here is not None and path.resolve() in here.resolve().parents:
+            held = f"the vaults of this device, in {here.parent}"
+    if held:
+        raise UsageError(
+            f"{path} holds {held}, whose files are not imported; name the folder of the memory files, "
+            "or export the vault and import the export"
+        )
+
+
+def assigned(view: View, parts: Collection[str], maps: Mapping[str, str], same: bool) -> dict[str, str]:
+    """Return the target of each scope of an import. Raises as `assign`."""
+    opened = view.opened
+    if view.named is not None:
+        if len(parts) > 1 or maps or same:
+            raise UsageError(
+                "what has several scopes cannot be put into one"
+                if len(parts) > 1
+                else "into one scope, nothing is left to map",
+                hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).",
+            )
+        maps = {"": opened.scopes.target(view.named)}
+    with opened.replica.reading():
+        known, own = known_scopes(opened.replica.store), own_scopes(opened.replica)
+    forgotten = {scope for scope, card in known.items() if is_forgotten(card)}
+    return assign(parts, maps, live=known.keys() - forgotten, own=own, forgotten=forgotten, same=same)
