@@ -287,56 +287,58 @@ def _snippet(body: str, query: str) -> str:
 # -- tools ---------------------------------------------------------------------------------------------------
 
 
-def _files(desk: ToolContext, given: JSON) -> WorkspaceFiles:
-    return WorkspaceFiles(desk.memory, desk.scope_of({}))
+def _files(tool_context: ToolContext, args: JSON) -> WorkspaceFiles:
+    return WorkspaceFiles(tool_context.memory, tool_context.scope_of({}))
 
 
 def _answer(said: str) -> ToolResult:
     return ToolResult(said, {"result": said})
 
 
-def _write(desk: ToolContext, given: JSON) -> ToolResult:
-    fields = {name: given.get(name, "") for name in ("name", "description", "agent_name")}
-    made, new = _files(desk, given).write(
-        given["filename"], given["type"], given["content"], fields, given.get("scope", "")
+def _write(tool_context: ToolContext, args: JSON) -> ToolResult:
+    fields = {name: args.get(name, "") for name in ("name", "description", "agent_name")}
+    made, new = _files(tool_context, args).write(
+        args["filename"], args["type"], args["content"], fields, args.get("scope", "")
     )
     if new:
         return _answer(f"Wrote {made.filename} ({made.scope})")
     back = f"ipfsmem fact restore {made.reading.key}"
     if made.scope == WORKSPACE:
-        back = f"ipfsmem fact restore {made.reading.key} --scope {desk.scope_of({})}"
+        back = f"ipfsmem fact restore {made.reading.key} --scope {tool_context.scope_of({})}"
     return _answer(
         f"Updated {made.filename} ({made.scope}). It replaced another text; a person brings that back with: {back}"
     )
 
 
-def _read(desk: ToolContext, given: JSON) -> ToolResult:
-    found = _files(desk, given).read(given["filename"], given.get("scope", ""))
+def _read(tool_context: ToolContext, args: JSON) -> ToolResult:
+    found = _files(tool_context, args).read(args["filename"], args.get("scope", ""))
     return _answer(clean_text(document(found.reading.readable)))
 
 
-def _list(desk: ToolContext, given: JSON) -> ToolResult:
-    return _answer(_files(desk, given).index(given.get("scope", "")) or "No memories found.")
+def _list(tool_context: ToolContext, args: JSON) -> ToolResult:
+    return _answer(_files(tool_context, args).index(args.get("scope", "")) or "No memories found.")
 
 
-def _delete(desk: ToolContext, given: JSON) -> ToolResult:
-    gone = _files(desk, given).delete(given["filename"], given.get("scope", ""))
+def _delete(tool_context: ToolContext, args: JSON) -> ToolResult:
+    gone = _files(tool_context, args).delete(args["filename"], args.get("scope", ""))
     return _answer(f"Deleted {gone.filename} ({gone.scope})")
 
 
-def _search(desk: ToolContext, given: JSON) -> ToolResult:
-    found = _files(desk, given).search(given["query"], given.get("scope", ""), given.get("limit", HITS))
+def _search(tool_context: ToolContext, args: JSON) -> ToolResult:
+    found = _files(tool_context, args).search(args["query"], args.get("scope", ""), args.get("limit", HITS))
     lines = [f"{index_line(file)} ({file.scope})\n  {snippet}" for file, _, snippet in found]
     return _answer("\n".join(lines) or "No memories found.")
 
 
-def _health(desk: ToolContext, given: JSON) -> ToolResult:
-    return _answer(msgspec.json.format(msgspec.json.encode(_files(desk, given).health()), indent=2).decode())
+def _health(tool_context: ToolContext, args: JSON) -> ToolResult:
+    return _answer(
+        msgspec.json.format(msgspec.json.encode(_files(tool_context, args).health()), indent=2).decode()
+    )
 
 
-def _history(desk: ToolContext, given: JSON) -> ToolResult:
-    found = _files(desk, given).history(
-        given.get("operation", ""), given.get("since", ""), given.get("limit", ENTRIES)
+def _history(tool_context: ToolContext, args: JSON) -> ToolResult:
+    found = _files(tool_context, args).history(
+        args.get("operation", ""), args.get("since", ""), args.get("limit", ENTRIES)
     )
     lines = [
         f"{one['timestamp']} {one['operation']} {one['scope']} {one['filename']} {one['summary']}".rstrip()

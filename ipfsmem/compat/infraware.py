@@ -21,22 +21,28 @@ SESSION_CATEGORIES: Final = ("host_info", "environment", "working_directory", "s
 _RESULT: Final = answer(saved={"type": "boolean"}, message={"type": "string"})
 
 
-def _save(desk: ToolContext, given: JSON) -> ToolResult:
-    fact, category = sanitised(given["fact"]), given["category"]
+def _save(tool_context: ToolContext, args: JSON) -> ToolResult:
+    fact, category = sanitised(args["fact"]), args["category"]
     if not fact:
         return _saved(False, "Empty fact, nothing saved")
     write_entry(
-        desk.there(given), PROGRAM, fact, type=CLOSED[category], category=category, source=PROGRAM, fields={}
+        tool_context.there(args),
+        PROGRAM,
+        fact,
+        type=CLOSED[category],
+        category=category,
+        source=PROGRAM,
+        fields={},
     )
     return _saved(True, f"Remembered: {fact}")
 
 
-def _save_session(desk: ToolContext, given: JSON) -> ToolResult:
-    fact = sanitised(given["fact"])
+def _save_session(tool_context: ToolContext, args: JSON) -> ToolResult:
+    fact = sanitised(args["fact"])
     if not fact:
         return _saved(False, "Empty fact, nothing saved")
-    if (given["category"], fact) not in desk.session.facts:
-        desk.session.facts.append((given["category"], fact))
+    if (args["category"], fact) not in tool_context.session.facts:
+        tool_context.session.facts.append((args["category"], fact))
     return _saved(True, f"Session context saved: {fact}")
 
 

@@ -51,11 +51,11 @@ def category_of(reading: MemoryRecord) -> str:
 def tools(form: Form) -> tuple[Definition, ...]:
     """Return the tools, which answer in one of the two forms."""
 
-    def recall(desk: ToolContext, given: JSON) -> ToolResult:
-        return _answer(_recalled(desk, given, form))
+    def recall(tool_context: ToolContext, args: JSON) -> ToolResult:
+        return _answer(_recalled(tool_context, args, form))
 
-    def listing(desk: ToolContext, given: JSON) -> ToolResult:
-        return _answer(_listed(desk, given, form))
+    def listing(tool_context: ToolContext, args: JSON) -> ToolResult:
+        return _answer(_listed(tool_context, args, form))
 
     kinds = {"type": "string", "enum": list(TYPES)}
     return (
@@ -126,8 +126,8 @@ def tools(form: Form) -> tuple[Definition, ...]:
 def _writer(name: str, title: str, description: str, kind: str, label: str) -> Definition:
     """Return a tool that stores a text as an entry of a type. `label`: the beginning of its answer."""
 
-    def run(desk: ToolContext, given: JSON) -> ToolResult:
-        return _written(desk, given, kind, label)
+    def run(tool_context: ToolContext, args: JSON) -> ToolResult:
+        return _written(tool_context, args, kind, label)
 
     return Definition(
         name=name,
@@ -149,12 +149,12 @@ def _answer(said: str) -> ToolResult:
     return ToolResult(said, {"result": said})
 
 
-def _written(desk: ToolContext, given: JSON, kind: str, label: str) -> ToolResult:
-    category = texts.category(given.get("category", GENERAL))
+def _written(tool_context: ToolContext, args: JSON, kind: str, label: str) -> ToolResult:
+    category = texts.category(args.get("category", GENERAL))
     written = write_entry(
-        desk.there(given),
+        tool_context.there(args),
         PROGRAM,
-        given["content"],
+        args["content"],
         type=TYPES[kind],
         category=category,
         source=f"{PROGRAM}:{kind}",
@@ -162,30 +162,30 @@ def _written(desk: ToolContext, given: JSON, kind: str, label: str) -> ToolResul
     )
     if not written.own:
         raise NotFoundError(f"{written.key} shows the text of another device")
-    return _answer(f"{label} (id={_number(desk, given, written)}, category={category})")
+    return _answer(f"{label} (id={_number(tool_context, args, written)}, category={category})")
 
 
-def _number(desk: ToolContext, given: JSON, written: MemoryRecord) -> int:
+def _number(tool_context: ToolContext, args: JSON, written: MemoryRecord) -> int:
     """Return the place of an entry by date, from 1; entries of one millisecond in the order in which they were written."""
     created, place = written.readable.created, 1
-    for item in desk.memory.stack(desk.scope_of(given)).list():
+    for item in tool_context.memory.stack(tool_context.scope_of(args)).list():
         if not item.own or item.file.created > created:
             continue
         if item.file.created < created:
             place += 1
         elif item.key != written.key:
-            other = desk.memory.scope(item.scope).read(item.key, counts=False)
+            other = tool_context.memory.scope(item.scope).read(item.key, counts=False)
             place += other is not None and other.hlc < written.hlc
     return place
 
 
-def _recalled(desk: ToolContext, given: JSON, form: Form) -> str:
-    memory, scope = desk.memory, desk.scope_of(given)
-    kinds, limit = given.get("memory_types"), given.get("top_k", 5)
+def _recalled(tool_context: ToolContext, args: JSON, form: Form) -> str:
+    memory, scope = tool_context.memory, tool_context.scope_of(args)
+    kinds, limit = args.get("memory_types"), args.get("top_k", 5)
     if limit < 1:
         return texts.NOTHING_FOUND
     try:
-        found = memory.stack(scope).recall(given["query"], limit=MAX_HITS if kinds else min(limit, MAX_HITS))
+        found = memory.stack(scope).recall(args["query"], limit=MAX_HITS if kinds else min(limit, MAX_HITS))
     except UsageError:  # the query has no word
         return texts.NOTHING_FOUND if memory.stack(scope).list() else texts.NOTHING_STORED
     if not found.searched:
@@ -198,18 +198,18 @@ def _recalled(desk: ToolContext, given: JSON, form: Form) -> str:
     return texts.recalled(form, entries)
 
 
-def _listed(desk: ToolContext, given: JSON, form: Form) -> str:
-    readings = own_readings(desk.memory, desk.scope_of(given))
+def _listed(tool_context: ToolContext, args: JSON, form: Form) -> str:
+    readings = own_readings(tool_context.memory, tool_context.scope_of(args))
     if not readings:
         return texts.NOTHING_STORED
-    category, kind = given.get("category"), given.get("memory_type")
+    category, kind = args.get("category"), args.get("memory_type")
     wanted = None if category is None else texts.category(category)
     found = [
         one
         for one in readings
         if wanted in (None, category_of(one)) and (kind is None or type_of(one.readable) == kind)
     ]
-    return texts.listed(form, map(_entry, found[: max(0, given.get("limit", 20))]))
+    return texts.listed(form, map(_entry, found[: max(0, args.get("limit", 20))]))
 
 
 def _entry(reading: MemoryRecord) -> AnswerEntry:

@@ -32,13 +32,13 @@ def _answer(said: str) -> ToolResult:
     return ToolResult(said, {"result": said})
 
 
-def _store(desk: ToolContext, given: JSON) -> ToolResult:
-    values, name = desk.there(given).values, one_line(given["key"])
-    before = values.get(given["key"])
-    made = values.set(given["key"], given["value"])
+def _store(tool_context: ToolContext, args: JSON) -> ToolResult:
+    values, name = tool_context.there(args).values, one_line(args["key"])
+    before = values.get(args["key"])
+    made = values.set(args["key"], args["value"])
     said = f"Stored value under key '{name}'."
     if before is not None and before.own and before.value != made.value:
-        scope, quoted = desk.scope_of({}), shlex.quote(name)
+        scope, quoted = tool_context.scope_of({}), shlex.quote(name)
         back = f"ipfsmem value restore {quoted}"
         if scope:
             back = f"ipfsmem value restore {quoted} --scope {scope}"
@@ -46,16 +46,16 @@ def _store(desk: ToolContext, given: JSON) -> ToolResult:
     return _answer(said)
 
 
-def _recall(desk: ToolContext, given: JSON) -> ToolResult:
-    found = desk.there(given).values.get(given["key"])
+def _recall(tool_context: ToolContext, args: JSON) -> ToolResult:
+    found = tool_context.there(args).values.get(args["key"])
     if found is None or not found.own:
-        return _answer(f"No value found for key '{one_line(given['key'])}'.")
+        return _answer(f"No value found for key '{one_line(args['key'])}'.")
     return _answer(clean_text(as_json(found.value)))
 
 
-def _list(desk: ToolContext, given: JSON) -> ToolResult:
-    keys = [one.key for one in desk.there(given).values.list() if one.own]
-    limit, offset = given.get("limit", PAGE), given.get("offset", 0)
+def _list(tool_context: ToolContext, args: JSON) -> ToolResult:
+    keys = [one.key for one in tool_context.there(args).values.list() if one.own]
+    limit, offset = args.get("limit", PAGE), args.get("offset", 0)
     shown = keys[offset : offset + limit]
     if not keys:
         return _answer("No entries found in this agent's memory.")
@@ -68,29 +68,29 @@ def _list(desk: ToolContext, given: JSON) -> ToolResult:
     return _answer(said)
 
 
-def _add_entity(desk: ToolContext, given: JSON) -> ToolResult:
+def _add_entity(tool_context: ToolContext, args: JSON) -> ToolResult:
     said = [
         f"{name}: {value if isinstance(value, str) else as_json(value)}"
-        for name, value in given.get("properties", {}).items()
+        for name, value in args.get("properties", {}).items()
     ]
-    made = desk.there(given).graph.add(given["name"], given["entity_type"], said)
-    return _answer(f"Entity '{one_line(given['name'])}' added with ID: {made.key}")
+    made = tool_context.there(args).graph.add(args["name"], args["entity_type"], said)
+    return _answer(f"Entity '{one_line(args['name'])}' added with ID: {made.key}")
 
 
-def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
-    graph = desk.there(given).graph
+def _add_relation(tool_context: ToolContext, args: JSON) -> ToolResult:
+    graph = tool_context.there(args).graph
     ends = []
-    for name in (given["source"], given["target"]):
+    for name in (args["source"], args["target"]):
         node = graph.get(name)
         ends.append(node if node is not None else graph.add(name))
-    graph.relate(ends[0].key, given["relation"], ends[1].key)
-    ident = f"{ends[0].key}:{one_line(given['relation'])}:{ends[1].key}"
-    source, relation, target = (one_line(given[name]) for name in ("source", "relation", "target"))
+    graph.relate(ends[0].key, args["relation"], ends[1].key)
+    ident = f"{ends[0].key}:{one_line(args['relation'])}:{ends[1].key}"
+    source, relation, target = (one_line(args[name]) for name in ("source", "relation", "target"))
     return _answer(f"Relation '{source}' --[{relation}]--> '{target}' added with ID: {ident}")
 
 
-def _query(desk: ToolContext, given: JSON) -> ToolResult:
-    found = matches(desk.there(given).graph, given)
+def _query(tool_context: ToolContext, args: JSON) -> ToolResult:
+    found = matches(tool_context.there(args).graph, args)
     if not found:
         return _answer("No matching knowledge graph entries found.")
     lines = [

@@ -56,16 +56,16 @@ def program_tools(
 ) -> list[Tool]:
     """Return a program's tools on a vault; the arguments are those of `toolset`."""
     source = memory if callable(memory) else lambda: memory
-    desk = ToolContext(source, scope, session or Session())
+    tool_context = ToolContext(source, scope, session or Session())
     wanted = [one for one in definitions(program) if one.read_only or not read_only]
-    return [(_bounded(one) if one.read_only else _warning(one)).at(desk) for one in wanted]
+    return [(_bounded(one) if one.read_only else _warning(one)).at(tool_context) for one in wanted]
 
 
 def _bounded(one: Definition) -> Definition:
     """Return the same tool with answers cut after `MAX_ANSWER` bytes, with a note."""
 
-    def run(desk: ToolContext, given: JSON) -> ToolResult:
-        result = one.run(desk, given)
+    def run(tool_context: ToolContext, args: JSON) -> ToolResult:
+        result = one.run(tool_context, args)
         data = result.text.encode()
         if len(data) <= MAX_ANSWER:
             return result
@@ -83,9 +83,9 @@ def _bounded(one: Definition) -> Definition:
 def _warning(one: Definition) -> Definition:
     """Wrap a tool so that its answer warns of a likely secret."""
 
-    def run(desk: ToolContext, given: JSON) -> ToolResult:
-        result = one.run(desk, given)
-        said = " ".join(secret_in("\n".join(texts_in(given))))
+    def run(tool_context: ToolContext, args: JSON) -> ToolResult:
+        result = one.run(tool_context, args)
+        said = " ".join(secret_in("\n".join(texts_in(args))))
         if not said:
             return result
         if "message" in result.structured:  # its answer is JSON

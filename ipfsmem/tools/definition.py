@@ -27,7 +27,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     destructive: bool = False
     idempotent: bool = False
 
-    def at(self, desk: ToolContext) -> Tool:
+    def at(self, tool_context: ToolContext) -> Tool:
         """Return the tool for one memory."""
         run = self.run
         return Tool(
@@ -36,7 +36,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
             description=self.description,
             parameters=self.parameters,
             returns=self.returns,
-            answer=lambda given: run(desk, given),
+            answer=lambda args: run(tool_context, args),
             side=self.side,
             read_only=self.read_only,
             destructive=self.destructive,

@@ -37,28 +37,28 @@ def tool(
     further: Mapping[str, JSON] = {},
     more: Mapping[str, JSON] = {},
     returns: JSON | None = None,
-    ask: Callable[[JSON], JSON] = lambda said: {},
+    ask: Callable[[JSON], JSON] = lambda args: {},
 ) -> Definition:
     """Return the tool of an operation. `tell` renders the result, given the arguments; `run` replaces it if the tool needs more
     than one call. `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `returns`: the
     schema of an answer of another shape. `ask`: arguments of the operation that follow from `further`."""
     declared = op.declared
-    given = op.parameters("mcp")
+    parameters = op.parameters("mcp")
 
-    def call(desk: ToolContext, said: JSON) -> ToolResult:
+    def call(tool_context: ToolContext, args: JSON) -> ToolResult:
         assert tell is not None
-        asked = {one.name: _asked(one, said) for one in given}
-        result = op.run(_view(op, desk, said), {**asked, **ask(said)}, "mcp")
-        return answered(tell(desk, result, {**said, **asked}))
+        call_args = {one.name: _asked(one, args) for one in parameters}
+        result = op.run(_view(op, tool_context, args), {**call_args, **ask(args)}, "mcp")
+        return answered(tell(tool_context, result, {**args, **call_args}))
 
-    properties = {**{one.called("mcp"): _schema(one) for one in given}, **further}
+    properties = {**{one.called("mcp"): _schema(one) for one in parameters}, **further}
     scope = {"scope": SCOPE} if op.is_scoped else {}
     return Definition(
         name=declared.tool,
         title=declared.title,
         description=declared.for_models,
         parameters=arguments(
-            *(one.called("mcp") for one in given if one.required or one.models.required),
+            *(one.called("mcp") for one in parameters if one.required or one.models.required),
             **properties,
             **scope,
         ),
@@ -70,19 +70,19 @@ def tool(
     )
 
 
-def answered(told: RenderedAnswer) -> ToolResult:
+def answered(rendered: RenderedAnswer) -> ToolResult:
     """Return the answer of a tool."""
-    return ToolResult(told.text, {**_values(told.shown), **told.more})
+    return ToolResult(rendered.text, {**_values(rendered.shown), **rendered.more})
 
 
-def _view(op: Operation[..., Any], desk: ToolContext, said: JSON) -> View:
+def _view(op: Operation[..., Any], tool_context: ToolContext, args: JSON) -> View:
     if op.declared.about == "stack":
-        return desk.memory.stack(desk.scope_of(said, must_exist=True))._view()
-    return desk.there(said)._view()
+        return tool_context.memory.stack(tool_context.scope_of(args, must_exist=True))._view()
+    return tool_context.there(args)._view()
 
 
-def _asked(one: Parameter, said: Mapping[str, Any]) -> Any:
-    return said.get(one.called("mcp"), one.default if one.models.default is None else one.models.default)
+def _asked(one: Parameter, args: Mapping[str, Any]) -> Any:
+    return args.get(one.called("mcp"), one.default if one.models.default is None else one.models.default)
 
 
 def _schema(one: Parameter) -> JSON:

@@ -66,11 +66,11 @@ _SEEN = text("The seen value of the text shown.", least=8, most=64)
 # -- remember ------------------------------------------------------------------------------------------------
 
 
-def _remember(desk: ToolContext, given: JSON) -> ToolResult:
-    desk.memory  # noqa: B018 - a locked memory is reported first
-    key, seen = given["key"], given.get("seen")
-    body, tags = given.get("body"), _tags(given.get("tags"))
-    fields = {name: given.get(name) for name in ("name", "description", "type")}
+def _remember(tool_context: ToolContext, args: JSON) -> ToolResult:
+    tool_context.memory  # noqa: B018 - a locked memory is reported first
+    key, seen = args["key"], args.get("seen")
+    body, tags = args.get("body"), _tags(args.get("tags"))
+    fields = {name: args.get(name) for name in ("name", "description", "type")}
     if body is not None and not body.strip():
         raise UsageError("the text is empty, so nothing was written", hint="To delete a memory: forget.")
     if body is None and tags is None and not any(fields.values()):
@@ -78,56 +78,56 @@ def _remember(desk: ToolContext, given: JSON) -> ToolResult:
     WriteRequest(
         text=None if body is None else body.encode(),
         whole=False,
-        name=given.get("name"),
-        description=given.get("description"),
-        type=given.get("type"),
+        name=args.get("name"),
+        description=args.get("description"),
+        type=args.get("type"),
         tags=tuple(tags or ()),
         fields={"tags": ""} if tags == [] else {},
     ).check()
     if seen is None:
-        there = desk.there_by_type(given)
+        there = tool_context.there_by_type(args)
         shown = there.read(key, counts=False)
         if shown is None and body is None and not tags and not any(fields.values()):
             raise _nothing_to_write()
     else:
-        there, shown = desk.found(key, given)
+        there, shown = tool_context.found(key, args)
     if seen is None and shown is not None and shown.own:
         if _is_there(shown, body, tags, fields):
             known = body is not None and _says_all(shown, tags, fields)
-            return _written(desk, shown, "exists already with this text", known=known)
+            return _written(tool_context, shown, "exists already with this text", known=known)
         return shown_instead(
-            desk, shown, ChangedError(f"{place(shown)} exists already, so nothing was written")
+            tool_context, shown, ChangedError(f"{place(shown)} exists already, so nothing was written")
         )
     if seen is not None and (shown is None or not shown.seen.startswith(seen.lower())):
         error = ChangedError(f"{key} changed since it was read, so nothing was written")
-        elsewhere = desk.read(key, {})
+        elsewhere = tool_context.read(key, {})
         if elsewhere is not None and elsewhere.seen.startswith(seen.lower()):
             error.hint = _elsewhere(elsewhere)
             raise error
         if shown is None:
             raise error
-        return shown_instead(desk, shown, error)
+        return shown_instead(tool_context, shown, error)
     # Unseen text is not replaced: without `seen` the key is new, or has a pending text to which this one is an alternative.
     # With `seen` only the shown text is replaced, never its alternatives, to which `seen` could refer, too.
     expected = "" if shown is None else shown.sha256
     replaced = None if seen is None else shown
     try:
-        asked = {"key": key, "body": body, "tags": tags, "seen": replaced, "if_match": expected, **fields}
-        written = write.run(there._view(), asked, "mcp")
+        call_args = {"key": key, "body": body, "tags": tags, "seen": replaced, "if_match": expected, **fields}
+        written = write.run(there._view(), call_args, "mcp")
     except ChangedError as error:
         now = there.read(key, counts=False)
         if now is None:
             raise
-        return shown_instead(desk, now, error)
+        return shown_instead(tool_context, now, error)
     # The current text may differ from the given one: pending, or written meanwhile.
     before = replaced.readable.body if replaced is not None else ""
     known = written.readable.body == (before if body is None else body.rstrip("\n"))
     return _written(
-        desk,
+        tool_context,
         written,
         "is remembered" if shown is None else "is changed",
         known=known and (written.own or replaced is not None),
-        beside="" if shown is not None or "scope" in given else _namesake(desk, written),
+        note="" if shown is not None or "scope" in args else _namesake(tool_context, written),
     )
 
 
@@ -138,11 +138,11 @@ def _nothing_to_write() -> UsageError:
     )
 
 
-def _tags(given: list[str] | None) -> list[str] | None:
+def _tags(raw_tags: list[str] | None) -> list[str] | None:
     """Return the words of tags; a text with commas is several. Raises UsageError."""
-    if given is None:
+    if raw_tags is None:
         return None
-    tags = [word.strip() for tag in given for word in tag.split(",")]
+    tags = [word.strip() for tag in raw_tags for word in tag.split(",")]
     for tag in tags:
         if not tag or not _TAG_MARKS.isdisjoint(tag):
             raise UsageError(
@@ -160,10 +160,12 @@ def _says_all(shown: MemoryRecord, tags: list[str] | None, fields: dict[str, str
     )
 
 
-def _namesake(desk: ToolContext, written: MemoryRecord) -> str:
+def _namesake(tool_context: ToolContext, written: MemoryRecord) -> str:
     """Return a notice on the memory of the same key that a new one of a scope hides."""
     below = (
-        desk.memory.read(written.key, counts=False) if written.scope and not desk.memory.in_scope else None
+        tool_context.memory.read(written.key, counts=False)
+        if written.scope and not tool_context.memory.in_scope
+        else None
     )
     if below is None or not below.own:
         return ""
@@ -185,10 +187,14 @@ def _is_there(
 
 
 def shown_instead(
-    desk: ToolContext, shown: MemoryRecord, error: ChangedError, *, more: Mapping[str, Any] | None = None
+    tool_context: ToolContext,
+    shown: MemoryRecord,
+    error: ChangedError,
+    *,
+    more: Mapping[str, Any] | None = None,
 ) -> ToolResult:
     """Return a refusal that shows the current text, with its `seen` if that is the whole text."""
-    item, text, seen, end = first_page(desk, shown)
+    item, text, seen, end = first_page(tool_context, shown)
     values = {"shown": as_values(item), "seen": seen, **(more or {})}
     if not seen:
         error.hint = _read_on(shown, end)
@@ -206,18 +212,20 @@ def _read_on(shown: MemoryRecord, end: int) -> str:
 _FIELDS_CUT: Final = "Its name, description or tags are too long to show here, so only the person can change it: ipfsmem write {key}"
 
 
-def first_page(desk: ToolContext, reading: MemoryRecord, around: int = 0) -> tuple[Quoted, str, str, int]:
+def first_page(
+    tool_context: ToolContext, reading: MemoryRecord, around: int = 0
+) -> tuple[Quoted, str, str, int]:
     """Return the beginning of a text, its fence, its `seen` if that is the whole text, and the end of the page. `around`: bytes
     of the answer outside the fence."""
-    item, text, end, whole = _page(desk, reading, 0, around=around)
-    return item, text, desk.session.show_part(reading, 0, end, fields=whole), end
+    item, text, end, whole = _page(tool_context, reading, 0, around=around)
+    return item, text, tool_context.session.show_part(reading, 0, end, fields=whole), end
 
 
 def _page(
-    desk: ToolContext, reading: MemoryRecord, start: int, *, copy: str = "", around: int = 0
+    tool_context: ToolContext, reading: MemoryRecord, start: int, *, copy: str = "", around: int = 0
 ) -> tuple[Quoted, str, int, bool]:
     """Return a page of a text: its values, its fence, its end, and whether its fields are complete."""
-    file, writers, most = reading.readable, desk.writers(), MAX_ATTRIBUTE
+    file, writers, most = reading.readable, tool_context.writers(), MAX_ATTRIBUTE
     frame = writers.quoted(reading, file=MemoryFile(file.fields, ""), copy=copy)
     whole = shows_fields_whole(frame, most)
     if not whole and not start and shows_fields_whole(frame, _FIELD):
@@ -240,24 +248,24 @@ def _elsewhere(reading: MemoryRecord) -> str:
 
 
 def _written(
-    desk: ToolContext, written: MemoryRecord, what: str, *, known: bool, beside: str = ""
+    tool_context: ToolContext, written: MemoryRecord, what: str, *, known: bool, note: str = ""
 ) -> ToolResult:
     """Return the answer of a write; `known`: the caller knows the whole current text, and so gets its `seen`."""
-    known = known or desk.session.was_shown(written)
+    known = known or tool_context.session.was_shown(written)
     if known:
-        desk.session.show(written)
+        tool_context.session.show(written)
     better = shortcomings(written.key, written.readable) if written.own else []
     others = "" if written.own else " Its shown text is by others, pending until the person approves it."
-    beside += (
+    note += (
         f" It has {count(len(written.conflicts), 'alternative')}: resolve_conflict shows them."
         if written.conflicts
         else ""
     )
     seen = written.seen if known else ""
     tail = f"seen: {seen}" if seen else "(no seen: read_memory shows the whole text and returns it)"
-    said = f"{place(written)} {what}.{others}{beside}{''.join(f' {one}' for one in better)}\n{tail}"
+    message = f"{place(written)} {what}.{others}{note}{''.join(f' {one}' for one in better)}\n{tail}"
     return ToolResult(
-        said,
+        message,
         {
             "key": written.key,
             "scope": written.scope,
@@ -273,20 +281,20 @@ def _written(
 # -- read, list ----------------------------------------------------------------------------------------------
 
 
-def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> RenderedAnswer:
-    key, start, copy = given["key"], given.get("start", 0), given["alternative"] or ""
+def _read(tool_context: ToolContext, reading: MemoryRecord | None, args: JSON) -> RenderedAnswer:
+    key, start, copy = args["key"], args.get("start", 0), args["alternative"] or ""
     if reading is None:
-        raise _no_memory(desk, key, given)
+        raise _no_memory(tool_context, key, args)
     file = reading.readable
     if start and start >= len(file.body):
         raise UsageError(
             f"{place(reading)} has {len(file.body):,} characters, so nothing begins at {start:,}"
         )
-    item, text, end, whole = _page(desk, reading, start, copy=copy)
+    item, text, end, whole = _page(tool_context, reading, start, copy=copy)
     ends = end >= len(file.body)
     # A reader of a part has not seen the text, and replaces nothing.
-    seen = desk.session.show_part(reading, start, end, copy, fields=whole)
-    if expired_on(file, desk.memory.replica.world.today()):
+    seen = tool_context.session.show_part(reading, start, end, copy, fields=whole)
+    if expired_on(file, tool_context.memory.replica.world.today()):
         text += f"\n(expired: valid until {file.expires[:10]})\n"
     if not ends:
         text += f"\n(more: {len(file.body):,} characters in all; read on with start={end})\n"
@@ -299,8 +307,8 @@ def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> Rende
     elif ends:
         text += "\n(no seen: read the whole text from start=0, on a connection of one conversation)\n"
     if reading.conflicts:
-        beside = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
-        text += f"\nAlternatives: {beside} (read_memory with alternative, or resolve_conflict)\n"
+        alternatives = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
+        text += f"\nAlternatives: {alternatives} (read_memory with alternative, or resolve_conflict)\n"
     shown = replace(reading, fields=_fenced_fields(file.fields), body=item.body, text="", seen=seen, token=())
     by = {name: clean_text(getattr(item, name)) for name in ("by", "member", "written")}
     return RenderedAnswer(
@@ -308,53 +316,53 @@ def _read(desk: ToolContext, reading: MemoryRecord | None, given: JSON) -> Rende
     )
 
 
-def _no_memory(desk: ToolContext, key: str, given: JSON) -> NotFoundError:
+def _no_memory(tool_context: ToolContext, key: str, args: JSON) -> NotFoundError:
     from difflib import get_close_matches
 
-    scope = desk.scope_of(given)
-    elsewhere = desk.read(key, given)
+    scope = tool_context.scope_of(args)
+    elsewhere = tool_context.read(key, args)
     if elsewhere is not None:
         return NotFoundError(f"there is no memory {key} in {scope}", hint=_elsewhere(elsewhere))
-    near = get_close_matches(key, [item.key for item in desk.memory.stack(scope).list()], n=3)
+    near = get_close_matches(key, [item.key for item in tool_context.memory.stack(scope).list()], n=3)
     advice = f"Similar keys: {', '.join(near)}." if near else "list_memories and recall show the memories."
     return NotFoundError(f"there is no memory {key}" + (f" in {scope}" if scope else ""), hint=advice)
 
 
-def _list(desk: ToolContext, found: MemoryPage, given: JSON) -> RenderedAnswer:
+def _list(tool_context: ToolContext, page: MemoryPage, args: JSON) -> RenderedAnswer:
     lines, room = list[str](), ANSWER - _TAIL - weight(NOTICE)
-    scopes = _scopes(desk)
+    scopes = _scopes(tool_context)
     room -= weight(scopes)
-    for item in found:
+    for item in page:
         line = _line(item)
         room -= weight(line) + 4
         if room < 0 and lines:
             break
         lines.append(line)
-    shown = found.memories[: len(lines)]
-    following = found.next if len(shown) == len(found) else shown[-1].key
+    shown = page.memories[: len(lines)]
+    following = page.next if len(shown) == len(page) else shown[-1].key
     more = f"\n(more: go on with cursor={following})\n" if following else ""
-    said = f"{count(found.total, 'memory')}." if found.total else "No memories found."
-    listed = tagged("memory-list", {"scope": desk.scope_of(given)}, "\n".join(lines)) if shown else ""
-    text = f"{said} {NOTICE}\n\n{listed}{more}{scopes}" if shown else f"{said}{scopes}"
+    message = f"{count(page.total, 'memory')}." if page.total else "No memories found."
+    listed = tagged("memory-list", {"scope": tool_context.scope_of(args)}, "\n".join(lines)) if shown else ""
+    text = f"{message} {NOTICE}\n\n{listed}{more}{scopes}" if shown else f"{message}{scopes}"
     shown = tuple(replace(item, fields=_fenced_fields(item.fields, "updated")) for item in shown)
     return RenderedAnswer(
-        text, replace(found, memories=shown, next=following), {"project": desk.session.project}
+        text, replace(page, memories=shown, next=following), {"project": tool_context.session.project}
     )
 
 
-def _scopes(desk: ToolContext) -> str:
+def _scopes(tool_context: ToolContext) -> str:
     """Return the scopes that a call can name, and the default for calls; empty if only the default scope exists."""
-    usual = desk.usual_scope
-    named = [one for one in desk.memory.scopes.names() if one != usual]
+    usual = tool_context.usual_scope
+    named = [one for one in tool_context.memory.scopes.names() if one != usual]
     if not usual and not named:
         return ""
-    is_project = " (this project)" if usual and usual == desk.session.project else ""
+    is_project = " (this project)" if usual and usual == tool_context.session.project else ""
     first = f"{usual}{is_project}, then the default scope" if usual else "the default scope"
-    said = f"\nScope without the argument: {first}."
+    message = f"\nScope without the argument: {first}."
     if named:
         more = f" and {len(named) - 20} more" if len(named) > 20 else ""
-        said += f" Other scopes: {', '.join(named[:20])}{more}."
-    return said + ' scope="" is the default scope.\n' if usual else said + "\n"
+        message += f" Other scopes: {', '.join(named[:20])}{more}."
+    return message + ' scope="" is the default scope.\n' if usual else message + "\n"
 
 
 def _line(item: MemorySummary) -> str:
@@ -386,33 +394,37 @@ def _short(text: str) -> str:
 # -- forget, note --------------------------------------------------------------------------------------------
 
 
-def _forget(desk: ToolContext, given: JSON) -> ToolResult:
-    key, confirm = given["key"], given.get("confirm")
-    there, reading = desk.found(key, given)
+def _forget(tool_context: ToolContext, args: JSON) -> ToolResult:
+    key, confirm = args["key"], args.get("confirm")
+    there, reading = tool_context.found(key, args)
     if reading is None:
-        forget.refuse(there._view(), {"key": key}, "mcp", _no_memory(desk, key, given))
-    known = desk.session.was_shown(reading)
-    item, fenced_text, seen, end = first_page(desk, reading)
-    kept = Forgotten(key=key, scope=reading.scope, forgotten=False)
+        forget.refuse(there._view(), {"key": key}, "mcp", _no_memory(tool_context, key, args))
+    known = tool_context.session.was_shown(reading)
+    item, fenced_text, seen, end = first_page(tool_context, reading)
+    not_forgotten = Forgotten(key=key, scope=reading.scope, forgotten=False)
     values = {"confirm": reading.seen, "shown": as_values(item)}
     if not seen and not known:
         text = f"Nothing was deleted. This is only the beginning of the text to delete:\n\n{fenced_text}\n{_end_first(reading, end)}"
-        return answered(RenderedAnswer(text, kept, {**values, "confirm": ""}))
+        return answered(RenderedAnswer(text, not_forgotten, {**values, "confirm": ""}))
     if confirm is None:
         text = (
             f"Nothing was deleted yet. This would be deleted on every device:\n\n{fenced_text}\n"
             f"To delete it: forget with key={key} and confirm={reading.seen}."
         )
-        return answered(RenderedAnswer(text, kept, values))
+        return answered(RenderedAnswer(text, not_forgotten, values))
     if confirm.lower() != reading.seen:
         error = ChangedError(f"{place(reading)} changed since it was shown, so nothing was deleted")
         error.hint = f"This is the current text. To delete it: confirm={reading.seen}."
-        return refusal(error, text=fenced_text, more=answered(RenderedAnswer("", kept, values)).structured)
-    asked = {"key": key, "reason": given.get("reason", ""), "seen": reading}
-    if not (done := forget.run(there._view(), asked, "mcp")):
-        raise _no_memory(desk, key, given)
-    beside = " Its alternatives are kept: resolve_conflict shows them." if reading.conflicts else ""
-    text = f"{place(reading)} is deleted here, and on every other device at its next sync.{beside}"
+        return refusal(
+            error, text=fenced_text, more=answered(RenderedAnswer("", not_forgotten, values)).structured
+        )
+    call_args = {"key": key, "reason": args.get("reason", ""), "seen": reading}
+    if not (done := forget.run(there._view(), call_args, "mcp")):
+        raise _no_memory(tool_context, key, args)
+    alternatives_note = (
+        " Its alternatives are kept: resolve_conflict shows them." if reading.conflicts else ""
+    )
+    text = f"{place(reading)} is deleted here, and on every other device at its next sync.{alternatives_note}"
     return answered(RenderedAnswer(text, done, {**values, "confirm": ""}))
 
 
@@ -424,15 +436,15 @@ def _end_first(reading: MemoryRecord, end: int) -> str:
     return f"Read on with read_memory and start={end} to its end; then forget returns the confirm value."
 
 
-def _note(desk: ToolContext, given: JSON) -> ToolResult:
-    data = dict(given.get("data", {}))
-    if "text" in given:
+def _note(tool_context: ToolContext, args: JSON) -> ToolResult:
+    data = dict(args.get("data", {}))
+    if "text" in args:
         if "text" in data:
             raise UsageError("the text is passed twice: as text, and in data")
-        data = {"text": given["text"], **data}
+        data = {"text": args["text"], **data}
     if not data:
         raise UsageError("nothing to note: pass text, data or both")
-    event = add.run(desk.there(given)._view(), {"type": given["type"], "data": data}, "mcp")
+    event = add.run(tool_context.there(args)._view(), {"type": args["type"], "data": data}, "mcp")
     return ToolResult(
         f"Noted at {event['ts']}.", {"id": event["id"], "ts": event["ts"], "type": event["type"]}
     )
@@ -441,18 +453,18 @@ def _note(desk: ToolContext, given: JSON) -> ToolResult:
 # -- recall, context -----------------------------------------------------------------------------------------
 
 
-def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
-    among = {"event": "event", "message": "message", "all": "entry"}.get(asked["kind"], "memory")
-    how = "by words and meaning" if found.by_meaning else "by words, without a model,"
-    said = f"Ranked {how} among {count(found.searched, among)}"
-    if found.not_fetched:
-        said += f"; {count(found.not_fetched, 'memory')} could not be searched, as their texts are not on this device"
-    room = ANSWER - _TAIL - weight(said) - weight(f"{NOTICE} {CANDIDATE}")
-    many = len(found.hits) + len(found.moments)
+def _recall(tool_context: ToolContext, recalled: Recalled, args: JSON) -> RenderedAnswer:
+    among = {"event": "event", "message": "message", "all": "entry"}.get(args["kind"], "memory")
+    how = "by words and meaning" if recalled.by_meaning else "by words, without a model,"
+    summary = f"Ranked {how} among {count(recalled.searched, among)}"
+    if recalled.not_fetched:
+        summary += f"; {count(recalled.not_fetched, 'memory')} could not be searched, as their texts are not on this device"
+    room = ANSWER - _TAIL - weight(summary) - weight(f"{NOTICE} {CANDIDATE}")
+    many = len(recalled.hits) + len(recalled.moments)
     items, hits, unshown, moments = list[Quoted](), list[RecallHit](), list[str](), list[FoundMoment]()
     tail, reasons, joined = list[str](), list[str](), list[str]()
-    for at, hit in enumerate(found.hits):
-        reason = [_reasons(hit)] if asked["explain"] else []
+    for at, hit in enumerate(recalled.hits):
+        reason = [_reasons(hit)] if args["explain"] else []
         relations = [" ".join(one) for one in (hit.joined or ())[:5]]
         more = sum(weight(line) + 4 for line in (*reason, *relations)) + len(hit.key) + 40
         frame = weight(fence_memory(_quoted(hit, ""))) + more
@@ -467,15 +479,15 @@ def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
         item = _quoted(hit, body)
         seen = "" if cut or not shows_fields_whole(item) else hit.seen
         if seen:
-            desk.session.show(hit)
+            tool_context.session.show(hit)
             tail.append(f"seen of {hit.key}: {seen}")
         items.append(item)
         reasons += reason
         joined += relations
         room -= weight(fence_memory(item)) + more
         hits.append(replace(hit, body=body, seen=seen, fields=_fenced_fields(hit.fields)))
-    for at, moment in enumerate(found.moments):
-        later = len(found.moments) - at - 1
+    for at, moment in enumerate(recalled.moments):
+        later = len(recalled.moments) - at - 1
         shown = _shown_moment(moment, max(room - _FURTHER * later, room // 3) - 300)
         room -= weight(_moment_fenced(shown))
         if room < 0 and (items or moments):
@@ -483,7 +495,7 @@ def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
             break
         moments.append(shown)
     if not items and not moments:
-        text = f"No relevant memories found. {said}."
+        text = f"No relevant memories found. {summary}."
     else:
         noted = "\n".join(map(_moment_fenced, moments))
         known = fenced(*items) or f"{NOTICE}\n"
@@ -491,10 +503,10 @@ def _recall(desk: ToolContext, found: Recalled, asked: JSON) -> RenderedAnswer:
         left_out = _not_shown(unshown)
         text = "\n".join(
             part
-            for part in (f"{said}.", known, related, noted, "\n".join(tail), "\n".join(reasons), left_out)
+            for part in (f"{summary}.", known, related, noted, "\n".join(tail), "\n".join(reasons), left_out)
             if part
         )
-    return RenderedAnswer(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
+    return RenderedAnswer(text, replace(recalled, hits=tuple(hits), moments=tuple(moments)))
 
 
 def _quoted(hit: RecallHit, body: str) -> Quoted:
@@ -553,29 +565,29 @@ def _reasons(hit: RecallHit) -> str:
     return f"{hit.key}: {total:.3f} = {parts}; has: {', '.join(hit.words or ()) or 'none of the words'}"
 
 
-def _context(desk: ToolContext, given: JSON) -> ToolResult:
-    layout = given.get("layout", "index")
-    most = given.get("max_tokens", context_tokens(layout))
-    facts, left_out = _session_facts(desk, min(most // 2, most - LEAST_TOKENS))
-    taken = -(-len(facts.encode()) // TOKEN_BYTES)
-    asked = {**given, "max_tokens": most - taken if "max_tokens" in given else None}
-    asked.pop("scope", None)
-    read = desk.memory.stack(desk.scope_of(given, must_exist=True))
-    block = context.run(read._view(), asked, "mcp")
+def _context(tool_context: ToolContext, args: JSON) -> ToolResult:
+    layout = args.get("layout", "index")
+    most = args.get("max_tokens", context_tokens(layout))
+    facts, left_out = _session_facts(tool_context, min(most // 2, most - LEAST_TOKENS))
+    facts_tokens = -(-len(facts.encode()) // TOKEN_BYTES)
+    call_args = {**args, "max_tokens": most - facts_tokens if "max_tokens" in args else None}
+    call_args.pop("scope", None)
+    read = tool_context.memory.stack(tool_context.scope_of(args, must_exist=True))
+    block = context.run(read._view(), call_args, "mcp")
     text = block.text + facts
     tokens, left_out = -(-len(text.encode()) // TOKEN_BYTES), block.left_out + left_out
     shown = replace(block, text=text, tokens=tokens, left_out=left_out, marks=())
     return answered(RenderedAnswer(text or "This memory is empty.", shown))
 
 
-def _session_facts(desk: ToolContext, most: int) -> tuple[str, int]:
+def _session_facts(tool_context: ToolContext, most: int) -> tuple[str, int]:
     """Return the newest facts of the session within `most` tokens, and the number of omitted ones."""
-    facts = [f"- [{category}] {fact}" for category, fact in desk.session.facts]
-    said = "Facts of this connection only; they are gone when it ends."
+    facts = [f"- [{category}] {fact}" for category, fact in tool_context.session.facts]
+    intro = "Facts of this connection only; they are gone when it ends."
     for left_out in range(len(facts)):
         more = f" {count(left_out, 'older one')} left out." if left_out else ""
         fenced_facts = tagged("session-context", {}, "\n".join(facts[left_out:]))
-        text = f"\n## Current Session Context\n\n{said}{more}\n\n{fenced_facts}"
+        text = f"\n## Current Session Context\n\n{intro}{more}\n\n{fenced_facts}"
         if len(text.encode()) <= most * TOKEN_BYTES:
             return text, left_out
     return "", len(facts)
@@ -608,9 +620,9 @@ EVERYDAY: Final = (
         further={"start": number("Start of the next page.", 0, 10_000_000, 0)},
         more=dict.fromkeys(("by", "member", "written"), _string)
         | dict.fromkeys(("start", "next", "characters"), _count),
-        ask=lambda given: {"counts": not given.get("start")},
+        ask=lambda args: {"counts": not args.get("start")},
     ),
-    tool(list_, _list, more={"project": _string}, ask=lambda given: {"expired": False}),
+    tool(list_, _list, more={"project": _string}, ask=lambda args: {"expired": False}),
     tool(
         forget,
         run=_forget,

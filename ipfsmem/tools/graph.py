@@ -60,44 +60,43 @@ def _objects(description: str) -> JSON:
     return {"type": "array", "description": description, "items": {"type": "object"}, "maxItems": MOST}
 
 
-def _graph(desk: ToolContext, given: JSON) -> Graph:
-    return desk.there(given).graph
+def _graph(tool_context: ToolContext, args: JSON) -> Graph:
+    return tool_context.there(args).graph
 
 
 def _texts_of(one: dict[str, Any], *names: str) -> list[str]:
     """Return values of an object, each a text; `type` may replace `relationType` and `entityType`. Raises UsageError."""
-    found = [one.get(name, one.get("type") if name in _TYPES else None) for name in names]
-    if not all(isinstance(value, str) and value.strip() for value in found):
+    values = [one.get(name, one.get("type") if name in _TYPES else None) for name in names]
+    if not all(isinstance(value, str) and value.strip() for value in values):
         raise UsageError(f"each object has the texts {', '.join(names)}")
-    return [str(value) for value in found]
+    return [str(value) for value in values]
 
 
 def _list_of(one: dict[str, Any], name: str) -> list[str]:
-    found = one.get(name) or []
-    if isinstance(found, str):  # some programs send a list of one so
-        found = [found]
-    if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
+    values = one.get(name) or []
+    if isinstance(values, str):  # some programs send a list of one so
+        values = [values]
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise UsageError(f"{name} is a list of texts")
-    return found
+    return values
 
 
 def _observations(one: dict[str, Any], name: str) -> list[str]:
     """Return the same, each in its stored form. Raises UsageError."""
-    return [observation(said) for said in _list_of(one, name)]
+    return [observation(line) for line in _list_of(one, name)]
 
 
-def _create_entities(desk: ToolContext, given: JSON) -> ToolResult:
+def _create_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
     wanted = [
-        (_texts_of(one, "name", "entityType"), _observations(one, "observations"))
-        for one in given["entities"]
+        (_texts_of(one, "name", "entityType"), _observations(one, "observations")) for one in args["entities"]
     ]
     for (name, _), _ in wanted:
         entity_key(name)  # refused before any is created
-    graph = _graph(desk, given)
+    graph = _graph(tool_context, args)
     made: dict[str, Node] = {}
-    for (name, kind), said in wanted:
+    for (name, kind), observations in wanted:
         new = graph.get(name) is None
-        node = graph.add(name, kind, said)
+        node = graph.add(name, kind, observations)
         if new or node.key in made:
             made[node.key] = node
     there = len(wanted) - len(made)
@@ -105,9 +104,9 @@ def _create_entities(desk: ToolContext, given: JSON) -> ToolResult:
     return shown(graph, made.values(), [], f"{count(len(made), 'entity')} made{more}")
 
 
-def _create_relations(desk: ToolContext, given: JSON) -> ToolResult:
-    wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
-    graph = _graph(desk, given)
+def _create_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
+    wanted = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
+    graph = _graph(tool_context, args)
     # One that fails comes first, before any change.
     wanted.sort(key=lambda one: _are_there(graph, one[0], one[2]))
     with _hint_of_missing():
@@ -119,19 +118,19 @@ def _create_relations(desk: ToolContext, given: JSON) -> ToolResult:
     return _done(len(new), f"{count(len(new), 'relation')} added.", relations=relations)
 
 
-def _add_observations(desk: ToolContext, given: JSON) -> ToolResult:
+def _add_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
     wanted = [
-        (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in given["observations"]
+        (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in args["observations"]
     ]
-    graph = _graph(desk, given)
+    graph = _graph(tool_context, args)
     # One that fails comes first, before any change.
     wanted.sort(key=lambda one: _are_there(graph, one[0]))
     with _hint_of_missing():
-        added = [(name, graph.observe(name, said)) for name, said in wanted]
-    new = sum(len(said) for _, said in added)
+        added = [(name, graph.observe(name, observations)) for name, observations in wanted]
+    new = sum(len(observations) for _, observations in added)
     results = [
-        {"entityName": clean_text(name), "addedObservations": list(map(clean_text, said))}
-        for name, said in added
+        {"entityName": clean_text(name), "addedObservations": list(map(clean_text, observations))}
+        for name, observations in added
     ]
     return _done(new, f"{count(new, 'observation')} added.", results=results)
 
@@ -149,49 +148,59 @@ def _hint_of_missing() -> Iterator[None]:
         raise
 
 
-def _delete_entities(desk: ToolContext, given: JSON) -> ToolResult:
-    there, graph = desk.there(given), _graph(desk, given)
-    for name in given["entityNames"]:
+def _delete_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
+    there, graph = tool_context.there(args), _graph(tool_context, args)
+    for name in args["entityNames"]:
         node = graph.get(name)
         reading = None if node is None else there.read(node.key, counts=False)
         # A memory that the graph did not create has more than the graph shows of it.
-        if reading is not None and not is_made(reading.readable) and not desk.session.was_shown(reading):
+        if (
+            reading is not None
+            and not is_made(reading.readable)
+            and not tool_context.session.was_shown(reading)
+        ):
             raise UsageError(
                 f"{place(reading)} is a memory that you were not shown, so nothing was deleted",
                 hint="First read the whole text with read_memory, or use forget.",
             )
-    gone = sum(graph.delete(name, relations=True) is not None for name in given["entityNames"])
+    gone = sum(graph.delete(name, relations=True) is not None for name in args["entityNames"])
     return _gone(gone, f"{count(gone, 'entity')} deleted; the person can restore them.")
 
 
-def _delete_observations(desk: ToolContext, given: JSON) -> ToolResult:
-    wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in given["deletions"]]
-    graph = _graph(desk, given)
-    gone = sum(len(graph.unobserve(name, said)) for name, said in wanted if graph.get(name) is not None)
+def _delete_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
+    wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in args["deletions"]]
+    graph = _graph(tool_context, args)
+    gone = sum(
+        len(graph.unobserve(name, observations))
+        for name, observations in wanted
+        if graph.get(name) is not None
+    )
     return _gone(gone, f"{count(gone, 'observation')} deleted.")
 
 
-def _delete_relations(desk: ToolContext, given: JSON) -> ToolResult:
-    wanted = [_texts_of(one, "from", "relationType", "to") for one in given["relations"]]
-    graph = _graph(desk, given)
+def _delete_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
+    wanted = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
+    graph = _graph(tool_context, args)
     gone = sum(graph.unrelate(*one) is not None for one in wanted)
     return _gone(gone, f"{count(gone, 'relation')} deleted.")
 
 
-def _read_graph(desk: ToolContext, given: JSON) -> ToolResult:
-    graph = _graph(desk, given)
-    found = graph.around(limit=MOST)
-    return shown(graph, found.nodes, found.edges, count(len(found.nodes), "entity"), more=found.more)
+def _read_graph(tool_context: ToolContext, args: JSON) -> ToolResult:
+    graph = _graph(tool_context, args)
+    subgraph = graph.around(limit=MOST)
+    return shown(
+        graph, subgraph.nodes, subgraph.edges, count(len(subgraph.nodes), "entity"), more=subgraph.more
+    )
 
 
-def _search_nodes(desk: ToolContext, given: JSON) -> ToolResult:
-    graph = _graph(desk, given)
-    return _nodes(graph, [*graph.search(given["query"], limit=MOST + 1)])
+def _search_nodes(tool_context: ToolContext, args: JSON) -> ToolResult:
+    graph = _graph(tool_context, args)
+    return _nodes(graph, [*graph.search(args["query"], limit=MOST + 1)])
 
 
-def _open_nodes(desk: ToolContext, given: JSON) -> ToolResult:
-    graph = _graph(desk, given)
-    return _nodes(graph, graph.named(given["names"]))
+def _open_nodes(tool_context: ToolContext, args: JSON) -> ToolResult:
+    graph = _graph(tool_context, args)
+    return _nodes(graph, graph.named(args["names"]))
 
 
 class Match(NamedTuple):
@@ -202,16 +211,16 @@ class Match(NamedTuple):
     end: Node
 
 
-def matches(graph: Graph, given: JSON) -> list[Match]:
+def matches(graph: Graph, args: JSON) -> list[Match]:
     """Return the relations that begin at `source`, are of the type `relation` and end at `target`, as far as these are given,
     within `max_depth` steps of the source, else of the target. Raises UsageError if none of them is given."""
-    source, relation, target = (given.get(name) for name in ("source", "relation", "target"))
+    source, relation, target = (args.get(name) for name in ("source", "relation", "target"))
     if not (source or relation or target):
         raise UsageError("at least one of source, target or relation is required")
     ends = [graph.get(name) if name else None for name in (source, target)]
     if (source and ends[0] is None) or (target and ends[1] is None):
         return []
-    around, depth = ends[0] or ends[1], given.get("max_depth", 1)
+    around, depth = ends[0] or ends[1], args.get("max_depth", 1)
     edges: Iterable[Edge]
     if around is not None and depth > 1:
         edges = graph.around(around.key, depth, limit=MOST).edges
@@ -231,47 +240,47 @@ def matches(graph: Graph, given: JSON) -> list[Match]:
     ]
 
 
-def _query(desk: ToolContext, given: JSON) -> ToolResult:
-    graph = _graph(desk, given)
-    found = matches(graph, given)[:_EDGES]
-    nodes = {node.key: node for one in found for node in (one.begin, one.end)}
+def _query(tool_context: ToolContext, args: JSON) -> ToolResult:
+    graph = _graph(tool_context, args)
+    relations = matches(graph, args)[:_EDGES]
+    nodes = {node.key: node for one in relations for node in (one.begin, one.end)}
     from ipfsmem.operations.graph.stored import Edge
 
-    edges = [Edge(begin=one.begin.key, type=one.type, end=one.end.key) for one in found]
+    edges = [Edge(begin=one.begin.key, type=one.type, end=one.end.key) for one in relations]
     return shown(
-        graph, list(nodes.values())[:MOST], edges, count(len(found), "relation"), more=len(nodes) > MOST
+        graph, list(nodes.values())[:MOST], edges, count(len(relations), "relation"), more=len(nodes) > MOST
     )
 
 
-def _add_entity(desk: ToolContext, given: JSON) -> ToolResult:
-    said = [f"{name}: {value}" for name, value in given.get("properties", {}).items()]
-    graph = _graph(desk, given)
-    return shown(graph, [graph.add(given["name"], given["entity_type"], said)], [], "1 entity")
+def _add_entity(tool_context: ToolContext, args: JSON) -> ToolResult:
+    observations = [f"{name}: {value}" for name, value in args.get("properties", {}).items()]
+    graph = _graph(tool_context, args)
+    return shown(graph, [graph.add(args["name"], args["entity_type"], observations)], [], "1 entity")
 
 
-def _add_relation(desk: ToolContext, given: JSON) -> ToolResult:
-    new = _graph(desk, given).relate(given["source"], given["relation"], given["target"])
+def _add_relation(tool_context: ToolContext, args: JSON) -> ToolResult:
+    new = _graph(tool_context, args).relate(args["source"], args["relation"], args["target"])
     return _done(len(new), "The relation is added." if new else "The relation exists already.")
 
 
-def _nodes(graph: Graph, found: list[Node]) -> ToolResult:
+def _nodes(graph: Graph, matching: list[Node]) -> ToolResult:
     """Return entities with every relation that begins or ends at one of them, also if the other end is not among these."""
-    nodes = found[:MOST]
+    nodes = matching[:MOST]
     edges = graph.touching([one.key for one in nodes], limit=_EDGES) if nodes else []
-    more = len(found) > MOST or len(edges) == _EDGES
+    more = len(matching) > MOST or len(edges) == _EDGES
     return shown(graph, nodes, edges, count(len(nodes), "entity"), more=more)
 
 
-def _done(number: int, said: str, **values: list[dict[str, Any]]) -> ToolResult:
-    return ToolResult(said, {"changed": number, **values})
+def _done(number: int, message: str, **values: list[dict[str, Any]]) -> ToolResult:
+    return ToolResult(message, {"changed": number, **values})
 
 
-def _gone(number: int, said: str) -> ToolResult:
-    return ToolResult(said, {"changed": number, "success": True, "message": said})
+def _gone(number: int, message: str) -> ToolResult:
+    return ToolResult(message, {"changed": number, "success": True, "message": message})
 
 
 def shown(
-    graph: Graph, nodes: Iterable[Node], edges: Iterable[Edge], said: str, *, more: bool = False
+    graph: Graph, nodes: Iterable[Node], edges: Iterable[Edge], summary: str, *, more: bool = False
 ) -> ToolResult:
     """Return entities and relations, quoted. Ends of relations are given by the names by which they are found."""
     edges = list(edges)
@@ -306,21 +315,21 @@ def shown(
     ] + [quote(f"{one['from']} {one['relationType']} {one['to']}") for one in relations]
     lines, is_cut = _within(parts)
     tail = "\n(there is more: search_nodes, open_nodes)" if more or is_cut else ""
-    shown = f"{said}. {NOTICE}\n\n{lines}{tail}" if entities else f"{said}."
+    shown = f"{summary}. {NOTICE}\n\n{lines}{tail}" if entities else f"{summary}."
     values = {"notice": NOTICE, "entities": entities, "relations": relations, "more": more or is_cut}
     return ToolResult(shown, values)
 
 
 def _within(parts: list[str]) -> tuple[str, bool]:
     """Return the quoted parts that fit into one answer, and whether some were omitted."""
-    room, kept = ANSWER - _AROUND, list[str]()
+    room, kept_parts = ANSWER - _AROUND, list[str]()
     for part in parts:
         room -= weight(part.removesuffix("\n"))
         if room < 0:
-            first = "" if kept else quote(beginning(unquote(part), ANSWER - 2 * _AROUND))
-            return first + "".join(kept), True
-        kept.append(part)
-    return "".join(kept), False
+            first = "" if kept_parts else quote(beginning(unquote(part), ANSWER - 2 * _AROUND))
+            return first + "".join(kept_parts), True
+        kept_parts.append(part)
+    return "".join(kept_parts), False
 
 
 def _one(

@@ -25,22 +25,22 @@ _EMPTY_MEANS_SOMETHING: Final = frozenset(["scope", "after", "prefix"])
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def meant(schema: JSON, given: Mapping[str, Any], side: Collection[str] = ()) -> JSON:
+def meant(schema: JSON, args: Mapping[str, Any], side: Collection[str] = ()) -> JSON:
     """Return the arguments of a call in the form of its schema (an object of named values), where their meaning is unambiguous.
     Arguments in `side` become a text, cut to the allowed length: they never cause a refusal."""
     properties: Mapping[str, JSON] = schema["properties"]
     required = schema["required"]
-    found: JSON = {}
-    for name, value in given.items():
+    corrected: JSON = {}
+    for name, value in args.items():
         known = properties.get(name)
         if name in side:
             value = _side_text(value)[: properties[name]["maxLength"]]
         if known is None:
             if not _is_nothing(name, value):
-                found[name] = value
+                corrected[name] = value
         elif name in required or not _is_nothing(name, value):
-            found[name] = _as(known, value, is_key=name == "key" and known.get("maxLength") == MAX_KEY)
-    return found
+            corrected[name] = _as(known, value, is_key=name == "key" and known.get("maxLength") == MAX_KEY)
+    return corrected
 
 
 def _side_text(value: Any) -> str:
@@ -60,8 +60,8 @@ def _is_nothing(name: str, value: Any) -> bool:
         return True
     if not isinstance(value, str) or name in _FREE:
         return False
-    said = value.strip().lower()
-    return said in _NOTHING and not (said == "" and name in _EMPTY_MEANS_SOMETHING)
+    word = value.strip().lower()
+    return word in _NOTHING and not (word == "" and name in _EMPTY_MEANS_SOMETHING)
 
 
 def _as(schema: JSON, value: Any, *, is_key: bool = False) -> Any:
@@ -77,8 +77,8 @@ def _as(schema: JSON, value: Any, *, is_key: bool = False) -> Any:
         case "array":
             return _list(schema, value)
         case "object":
-            found = _json(value)
-            return found if isinstance(found, dict) else value
+            parsed = _json(value)
+            return parsed if isinstance(parsed, dict) else value
         case _:
             return value
 
@@ -107,22 +107,22 @@ def _text(schema: JSON, value: Any, *, is_key: bool) -> Any:
     if not isinstance(value, str):
         return value
     if "enum" in schema:
-        said = value.strip().lower()
-        return said if said in schema["enum"] else value
+        word = value.strip().lower()
+        return word if word in schema["enum"] else value
     # Keys are accepted as links and file names show them; keys have only lower-case letters.
     return value.strip().removesuffix(".md").lower() if is_key else value
 
 
 def _list(schema: JSON, value: Any) -> Any:
-    found = _json(value)
-    if isinstance(found, tuple):
-        found = list(found)
+    parsed = _json(value)
+    if isinstance(parsed, tuple):
+        parsed = list(parsed)
     items = schema["items"]
-    if not isinstance(found, list):
-        if not isinstance(found, dict if items["type"] == "object" else str):
+    if not isinstance(parsed, list):
+        if not isinstance(parsed, dict if items["type"] == "object" else str):
             return value
-        found = [found]
-    return [_as(items, one) for one in found]
+        parsed = [parsed]
+    return [_as(items, one) for one in parsed]
 
 
 def _json(value: Any) -> Any:
@@ -130,7 +130,7 @@ def _json(value: Any) -> Any:
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
         return value
     try:
-        found = read_json(value)
+        parsed = read_json(value)
     except msgspec.DecodeError:
         return value
-    return found if isinstance(found, list | dict) else value
+    return parsed if isinstance(parsed, list | dict) else value

@@ -59,24 +59,24 @@ _texts: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 # -- facts ---------------------------------------------------------------------------------------------------
 
 
-def _add_fact(desk: ToolContext, made: Remembered, given: JSON) -> RenderedAnswer:
+def _add_fact(tool_context: ToolContext, made: Remembered, args: JSON) -> RenderedAnswer:
     key = made.fact.key
-    said = {
+    message = {
         "kept": f"{key} says it already.",
         "updated": f"{key} now says so; its earlier text is in its history.",
         "added": f"{key} is remembered.",
     }[made.action]
     if made.conflict:
-        said += " It contradicts another fact: list_facts marks it, and the person decides."
+        message += " It contradicts another fact: list_facts marks it, and the person decides."
     # The text there may say more than the one given: who is not shown it gets no seen of it.
-    there_now = made.fact.text if made.action == "kept" and made.fact.text != given["text"] else ""
+    there_now = made.fact.text if made.action == "kept" and made.fact.text != args["text"] else ""
     body = beginning(made.was or there_now, ANSWER - _AROUND)
     was = f"\n\n{NOTICE}\n\n{quote(body)}" if body else ""
     fact = _cut_to(made.fact, body) if there_now else made.fact
     seen = f"\nseen: {fact.seen}" if fact.seen else ""
     # Memories hidden on this device are for the person alone.
     shown = replace(made, fact=fact, was=body if made.was else "", hidden=())
-    return RenderedAnswer(said + was + seen, shown)
+    return RenderedAnswer(message + was + seen, shown)
 
 
 def _cut_to(fact: Fact, text: str) -> Fact:
@@ -84,7 +84,7 @@ def _cut_to(fact: Fact, text: str) -> Fact:
     return fact if text == fact.text else replace(fact, text=text, seen="")
 
 
-def _list_facts(desk: ToolContext, page: FactPage, given: JSON) -> RenderedAnswer:
+def _list_facts(tool_context: ToolContext, page: FactPage, args: JSON) -> RenderedAnswer:
     lines, shown, room = list[str](), list[Fact](), ANSWER - _AROUND
     for one in page:
         line = _fact_line(one, one.text)
@@ -97,12 +97,12 @@ def _list_facts(desk: ToolContext, page: FactPage, given: JSON) -> RenderedAnswe
         lines.append(line)
         shown.append(one)
     if len(shown) < len(page):
-        page = desk.there(given).facts.list(
-            given["kind"], given["category"], limit=len(shown), cursor=given["cursor"]
+        page = tool_context.there(args).facts.list(
+            args["kind"], args["category"], limit=len(shown), cursor=args["cursor"]
         )
-    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No facts."
-    said += f"(more: continue with cursor={page.next})\n" if page.next else ""
-    return RenderedAnswer(said, replace(page, facts=tuple(shown)))
+    text = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No facts."
+    text += f"(more: continue with cursor={page.next})\n" if page.next else ""
+    return RenderedAnswer(text, replace(page, facts=tuple(shown)))
 
 
 def _fact_line(one: Fact, shown: str) -> str:
@@ -111,9 +111,9 @@ def _fact_line(one: Fact, shown: str) -> str:
     return f"{one.key} [{one_line(one.category)}]{whose(one.own)}{opposite}: {one_line(shown)} {seen}"
 
 
-def _fact_history(desk: ToolContext, found: EarlierFacts, given: JSON) -> RenderedAnswer:
+def _fact_history(tool_context: ToolContext, earlier: EarlierFacts, args: JSON) -> RenderedAnswer:
     lines, shown, room = list[str](), list[EarlierFact](), ANSWER - _AROUND
-    for one in found.facts[:_EARLIER]:
+    for one in earlier.facts[:_EARLIER]:
         text = beginning(one_line(one.text), max(room - 400, 200))
         cut = " (cut here)" if text != one_line(one.text) else ""
         line = f"{one.number}. {one.key}, {one.why} {moment(one.until)}: {text}{cut}"
@@ -122,21 +122,21 @@ def _fact_history(desk: ToolContext, found: EarlierFacts, given: JSON) -> Render
             break
         lines.append(line)
         shown.append(replace(one, text=text) if cut else one)
-    left = len(found) - len(lines)
+    left = len(earlier) - len(lines)
     lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
-    key = given["key"]
+    key = args["key"]
     nothing = "No facts were deleted." if key is None else f"{key} has no earlier text."
-    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else nothing
-    return RenderedAnswer(said, replace(found, facts=tuple(shown)), {"more": left})
+    message = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else nothing
+    return RenderedAnswer(message, replace(earlier, facts=tuple(shown)), {"more": left})
 
 
-def _restore_fact(desk: ToolContext, made: Fact, given: JSON) -> RenderedAnswer:
+def _restore_fact(tool_context: ToolContext, made: Fact, args: JSON) -> RenderedAnswer:
     shown = _cut_to(made, beginning(made.text, ANSWER - _AROUND))
     seen = f"seen: {shown.seen}" if shown.seen else _CUT
     return RenderedAnswer(f"{made.key} says now:\n\n{NOTICE}\n\n{quote(shown.text)}{seen}", shown)
 
 
-def _delete_fact(desk: ToolContext, gone: Fact, given: JSON) -> RenderedAnswer:
+def _delete_fact(tool_context: ToolContext, gone: Fact, args: JSON) -> RenderedAnswer:
     shown = _cut_to(gone, beginning(gone.text, ANSWER - _AROUND))
     return RenderedAnswer(f"{gone.key} is deleted. restore_fact restores it.", shown)
 
@@ -144,117 +144,121 @@ def _delete_fact(desk: ToolContext, gone: Fact, given: JSON) -> RenderedAnswer:
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-def _list_sessions(desk: ToolContext, found: SessionPage, given: JSON) -> RenderedAnswer:
+def _list_sessions(tool_context: ToolContext, page: SessionPage, args: JSON) -> RenderedAnswer:
     lines, room = list[str](), ANSWER - _AROUND
-    for one in found:
+    for one in page:
         title = f"{one_line(one.title)[:200]}{whose(one.own)}"
         line = f"{one_line(one.session)}: {title} ({count(one.messages, 'message')}, {moment(one.changed)})"
         room -= weight(line) + 4
         if room < 0 and lines:
             break
         lines.append(line)
-    left = len(found) - len(lines)
+    left = len(page) - len(lines)
     lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
-    total = len(found) + found.older + len(found.problems)
-    said = f"{count(total, 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No sessions."
-    return RenderedAnswer("\n\n".join([said, *(one_line(one.detail) for one in found.problems)]), found)
+    total = len(page) + page.older + len(page.problems)
+    text = f"{count(total, 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No sessions."
+    return RenderedAnswer("\n\n".join([text, *(one_line(one.detail) for one in page.problems)]), page)
 
 
-def _read_session(desk: ToolContext, found: SessionMessages | None, given: JSON) -> RenderedAnswer:
-    session = given["session"]
-    if found is None:
+def _read_session(
+    tool_context: ToolContext, transcript: SessionMessages | None, args: JSON
+) -> RenderedAnswer:
+    session = args["session"]
+    if transcript is None:
         raise NotFoundError(f"there is no session {session[:60]}", hint="list_sessions lists the sessions.")
     shown, fenced = list[SessionMessage](), list[str]()
-    summary = clean_text(found.summary)
+    summary = clean_text(transcript.summary)
     if (begun := beginning(summary, ANSWER // 3)) != summary:
         summary = f"{begun}\n(cut here: {len(summary):,} characters in all)"
     room = ANSWER - _AROUND - weight(quote(summary))
-    for message in reversed(found.messages):
-        said = clean_text(message.text)
-        begun = beginning(said[:_MESSAGE], max(room - 300, 0))
-        if not begun and said:
+    for message in reversed(transcript.messages):
+        text = clean_text(message.text)
+        begun = beginning(text[:_MESSAGE], max(room - 300, 0))
+        if not begun and text:
             break
-        if begun != said:
-            said = f"{begun}\n(cut here: {len(said):,} characters in all)"
+        if begun != text:
+            text = f"{begun}\n(cut here: {len(text):,} characters in all)"
         shown_as = {
             "session": session,
             "role": message.role,
             "at": moment(message.at),
             "whose": "own" if message.own else "others",
         }
-        quoted = tagged("memory-message", shown_as, said)
+        quoted = tagged("memory-message", shown_as, text)
         room -= weight(quoted)
         if room < 0 and fenced:
             break
         fenced.append(quoted)
-        shown.append(replace(message, text=said))
+        shown.append(replace(message, text=text))
     fenced.reverse()
     shown.reverse()
-    shown_as = {"session": session, "whose": "own" if found.summary_own else "others"}
-    told = tagged("session-summary", shown_as, summary) if summary else ""
-    all_own = found.summary_own and all(one.own for one in shown)
+    shown_as = {"session": session, "whose": "own" if transcript.summary_own else "others"}
+    summary_block = tagged("session-summary", shown_as, summary) if summary else ""
+    all_own = transcript.summary_own and all(one.own for one in shown)
     notice = NOTICE if all_own else f"{NOTICE} {CANDIDATE}"
-    more = found.before + len(found.messages) - len(shown)
+    more = transcript.before + len(transcript.messages) - len(shown)
     before = f"({count(more, 'message')} before these)\n" if more else ""
     # A caller that saw a part of a session has not seen the whole.
-    part = replace(found, before=more, messages=tuple(shown), summary=summary, seen="")
-    return RenderedAnswer(f"{notice}\n\n{told}{before}" + "\n".join(fenced), part)
+    part = replace(transcript, before=more, messages=tuple(shown), summary=summary, seen="")
+    return RenderedAnswer(f"{notice}\n\n{summary_block}{before}" + "\n".join(fenced), part)
 
 
 # -- the graph -----------------------------------------------------------------------------------------------
 
 
-def _find_path(desk: ToolContext, found: Relations | None, given: JSON) -> RenderedAnswer:
-    graph = desk.there(given).graph
-    if found is None:
+def _find_path(tool_context: ToolContext, relations: Relations | None, args: JSON) -> RenderedAnswer:
+    graph = tool_context.there(args).graph
+    if relations is None:
         raise NotFoundError(
-            f"no relations lead from {given['begin'][:60]} to {given['end'][:60]}",
+            f"no relations lead from {args['begin'][:60]} to {args['end'][:60]}",
             hint="knowledge_query shows the neighbours of an entity.",
         )
-    ends = dict.fromkeys(key for one in found for key in (one.begin, one.end))
-    nodes: list[Node] = [node for key in (ends or [given["begin"]]) if (node := graph.get(key)) is not None]
-    told = shown_graph(graph, nodes, found, f"{count(len(found), 'relation')} away")
-    more = {name: told.structured[name] for name in ("entities", "more")}
-    return RenderedAnswer(told.text, found, more)
+    ends = dict.fromkeys(key for one in relations for key in (one.begin, one.end))
+    nodes: list[Node] = [node for key in (ends or [args["begin"]]) if (node := graph.get(key)) is not None]
+    subgraph = shown_graph(graph, nodes, relations, f"{count(len(relations), 'relation')} away")
+    more = {name: subgraph.structured[name] for name in ("entities", "more")}
+    return RenderedAnswer(subgraph.text, relations, more)
 
 
 # -- dreams --------------------------------------------------------------------------------------------------
 
 
-def _dream_status(desk: ToolContext, found: DreamStatus, given: JSON) -> RenderedAnswer:
-    said = [
-        f"Automatic: {'not now, ' + found.waits_for if found.waits_for else 'when it is due'}.",
-        f"One is running ({found.phase or 'begun'})." if found.under_way else "",
-        f"Last: {moment(found.worked) if found.worked else 'never'}.",
-        f"Proposed, not applied: {count(found.changes, 'change')}; show_dream shows it."
-        if found.proposed
+def _dream_status(tool_context: ToolContext, dream_status: DreamStatus, args: JSON) -> RenderedAnswer:
+    sentences = [
+        f"Automatic: {'not now, ' + dream_status.waits_for if dream_status.waits_for else 'when it is due'}.",
+        f"One is running ({dream_status.phase or 'begun'})." if dream_status.under_way else "",
+        f"Last: {moment(dream_status.worked) if dream_status.worked else 'never'}.",
+        f"Proposed, not applied: {count(dream_status.changes, 'change')}; show_dream shows it."
+        if dream_status.proposed
         else "",
-        f"Can be undone: {count(found.kept, 'dream')}." if found.kept else "",
+        f"Can be undone: {count(dream_status.kept, 'dream')}." if dream_status.kept else "",
     ]
     dreams = [
         {"dream": one.id, "at": moment(one.at), "memories": one.written + one.removed}
-        for one in desk.there(given).dreams.list()
+        for one in tool_context.there(args).dreams.list()
     ]
-    said += [f"Dream {one['dream']}, {one['at']}: {one['memories']} changed." for one in dreams]
+    sentences += [f"Dream {one['dream']}, {one['at']}: {one['memories']} changed." for one in dreams]
     # Only an answer that shows a proposal has its id.
-    return RenderedAnswer(" ".join(filter(None, said)), replace(found, proposed=""), {"dreams": dreams})
+    return RenderedAnswer(
+        " ".join(filter(None, sentences)), replace(dream_status, proposed=""), {"dreams": dreams}
+    )
 
 
-def _dream(desk: ToolContext, found: Proposed, given: JSON) -> RenderedAnswer:
-    return _proposal(desk.there(given), found)
+def _dream(tool_context: ToolContext, proposed_dream: Proposed, args: JSON) -> RenderedAnswer:
+    return _proposal(tool_context.there(args), proposed_dream)
 
 
-def _show_dream(desk: ToolContext, found: Proposed | None, given: JSON) -> RenderedAnswer:
-    if found is None:
+def _show_dream(tool_context: ToolContext, proposed_dream: Proposed | None, args: JSON) -> RenderedAnswer:
+    if proposed_dream is None:
         raise NotFoundError("no proposed changes", hint="Create a proposal: dream.")
-    return _proposal(desk.there(given), found)
+    return _proposal(tool_context.there(args), proposed_dream)
 
 
-def _proposal(there: Memory, found: Proposed) -> RenderedAnswer:
+def _proposal(there: Memory, proposed_dream: Proposed) -> RenderedAnswer:
     """Return the proposal, with its id if it is shown whole."""
     left, parts = _PROPOSAL, list[str]()
     steps, before = list[Step](), dict[str, str]()
-    for step in found.steps:
+    for step in proposed_dream.steps:
         changes, now = list[Change](), dict[str, str]()
         for change in step.changes:
             reading = there.read(change.key, counts=False)
@@ -274,65 +278,66 @@ def _proposal(there: Memory, found: Proposed) -> RenderedAnswer:
                 if one.text is None
                 else tagged("memory-then", {"key": one.key}, one.text)
             )
-    looked = f"Looked at {count(found.looked_at, 'memory')}."
+    scanned = f"Looked at {count(proposed_dream.looked_at, 'memory')}."
     judged = [
-        replace(one, other=one_line(one.other), detail=one_line(one.detail)) for one in found.found[:_JUDGED]
+        replace(one, other=one_line(one.other), detail=one_line(one.detail))
+        for one in proposed_dream.found[:_JUDGED]
     ]
     if judged:
         lines = "\n".join(f"{one.kind}: {one.key} {one.other} {one.detail}".strip() for one in judged)
         parts.append(f"For the person to decide:\n{quote(lines)}")
-    whole = len(steps) == len(found.steps)
-    proposal = found.id if whole and steps else ""
+    whole = len(steps) == len(proposed_dream.steps)
+    proposal = proposed_dream.id if whole and steps else ""
     if proposal:
-        said = f"{looked} Nothing is changed yet. To apply it: apply_dream with proposal={proposal}."
+        message = f"{scanned} Nothing is changed yet. To apply it: apply_dream with proposal={proposal}."
     elif steps:
-        said = f"{looked} This is only a part, so the person applies it: ipfsmem dream show, ipfsmem dream apply."
+        message = f"{scanned} This is only a part, so the person applies it: ipfsmem dream show, ipfsmem dream apply."
     else:
-        said = (
-            f"{looked} Nothing to tidy up."
+        message = (
+            f"{scanned} Nothing to tidy up."
             if whole
-            else f"{looked} It is too long to show: ipfsmem dream show."
+            else f"{scanned} It is too long to show: ipfsmem dream show."
         )
-    text = "\n".join([said, *([NOTICE, ""] if parts else []), *parts])
+    text = "\n".join([message, *([NOTICE, ""] if parts else []), *parts])
     # Who was shown a part applies nothing, and the tokens of the memories are for the dream alone.
-    shown = replace(found, id=proposal, steps=tuple(steps), found=tuple(judged), seen={})
+    shown = replace(proposed_dream, id=proposal, steps=tuple(steps), found=tuple(judged), seen={})
     return RenderedAnswer(text, shown, {"before": before})
 
 
-def _apply_dream(desk: ToolContext, done: Outcome, given: JSON) -> RenderedAnswer:
+def _apply_dream(tool_context: ToolContext, done: Outcome, args: JSON) -> RenderedAnswer:
     shown = replace(
         done, skipped=tuple(map(one_line, done.skipped)), waiting=tuple(map(one_line, done.waiting))
     )
-    said = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} deleted."
+    message = f"{count(len(done.written), 'memory')} changed, {count(len(done.removed), 'memory')} deleted."
     if done.id:
-        said += f" undo_dream with dream={done.id} reverts it."
+        message += f" undo_dream with dream={done.id} reverts it."
     if shown.skipped:
-        said += f" Skipped, as changed since:\n{quote(chr(10).join(shown.skipped))}"
-    return RenderedAnswer(said, shown)
+        message += f" Skipped, as changed since:\n{quote(chr(10).join(shown.skipped))}"
+    return RenderedAnswer(message, shown)
 
 
-def _undo_dream(desk: ToolContext, undone: Undoing, given: JSON) -> RenderedAnswer:
+def _undo_dream(tool_context: ToolContext, undone: Undoing, args: JSON) -> RenderedAnswer:
     stay = [*undone.changed, *undone.lost]
-    said = f"{count(len(undone.back), 'memory')} restored." + (
+    message = f"{count(len(undone.back), 'memory')} restored." + (
         f" Changed since, so skipped: {', '.join(stay)}." if stay else ""
     )
-    return RenderedAnswer(said, undone)
+    return RenderedAnswer(message, undone)
 
 
 # -- usage ---------------------------------------------------------------------------------------------------
 
 
-def _usage(desk: ToolContext, found: UsageTotals, given: JSON) -> RenderedAnswer:
-    shown = replace(found, totals=tuple(replace(one, name=one_line(one.name)) for one in found))
+def _usage(tool_context: ToolContext, usage_totals: UsageTotals, args: JSON) -> RenderedAnswer:
+    shown = replace(usage_totals, totals=tuple(replace(one, name=one_line(one.name)) for one in usage_totals))
     lines = [
         f"{one.name or '(not recorded)'}: {count(one.uses, 'use')}, {one.input_tokens:,} tokens in, {one.output_tokens:,} out, {dollars(one.cost)} USD"
         for one in shown
     ]
-    said = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing is recorded."
-    return RenderedAnswer(said, shown)
+    text = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "Nothing is recorded."
+    return RenderedAnswer(text, shown)
 
 
-def _note_usage(desk: ToolContext, made: Used, given: JSON) -> RenderedAnswer:
+def _note_usage(tool_context: ToolContext, made: Used, args: JSON) -> RenderedAnswer:
     return RenderedAnswer(f"Noted at {made.at}.", made)
 
 

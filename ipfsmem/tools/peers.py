@@ -42,11 +42,11 @@ _AROUND: Final = 800
 _string, _flag = {"type": "string"}, {"type": "boolean"}
 
 
-def _save_memory(desk: ToolContext, given: JSON) -> ToolResult:
-    fact, category = sanitised(given["fact"]), given["category"]
+def _save_memory(tool_context: ToolContext, args: JSON) -> ToolResult:
+    fact, category = sanitised(args["fact"]), args["category"]
     if not fact:
         return _saved(False, "The fact is empty, nothing saved")
-    there, key = desk.there(given), fact_key(fact)
+    there, key = tool_context.there(args), fact_key(fact)
     shown = there.read(key, counts=False)
     if shown is not None and shown.own:
         file = shown.readable
@@ -54,7 +54,7 @@ def _save_memory(desk: ToolContext, given: JSON) -> ToolResult:
             error = ChangedError(
                 f"another memory, {place(shown)}, exists for this fact, so nothing was saved"
             )
-            return shown_instead(desk, shown, error, more={"saved": False, "message": str(error)})
+            return shown_instead(tool_context, shown, error, more={"saved": False, "message": str(error)})
     else:
         made = there.facts.add(fact, category)
         if made.action == "updated":
@@ -64,31 +64,31 @@ def _save_memory(desk: ToolContext, given: JSON) -> ToolResult:
     return _saved(True, f"Remembered: {fact}")
 
 
-def _learn_procedure(desk: ToolContext, given: JSON) -> ToolResult:
-    return _entry(desk, given, "procedure", "Learned procedure")
+def _learn_procedure(tool_context: ToolContext, args: JSON) -> ToolResult:
+    return _entry(tool_context, args, "procedure", "Learned procedure")
 
 
-def _record_episode(desk: ToolContext, given: JSON) -> ToolResult:
-    return _entry(desk, given, "episode", "Recorded episode")
+def _record_episode(tool_context: ToolContext, args: JSON) -> ToolResult:
+    return _entry(tool_context, args, "episode", "Recorded episode")
 
 
-def _entry(desk: ToolContext, given: JSON, kind: Kind, done: str) -> ToolResult:
-    made = desk.there(given).facts.add(given["content"], given.get("category", GENERAL), kind=kind)
+def _entry(tool_context: ToolContext, args: JSON, kind: Kind, done: str) -> ToolResult:
+    made = tool_context.there(args).facts.add(args["content"], args.get("category", GENERAL), kind=kind)
     key, category = made.fact.key, made.fact.category
-    said = f"{done} (id={key}, category={category})"
+    message = f"{done} (id={key}, category={category})"
     if made.action == "kept":
-        said = f"Known already (id={key}, category={category})"
+        message = f"Known already (id={key}, category={category})"
     elif made.action == "updated":
-        said += " in the place of an earlier text, which its history keeps"
-    return ToolResult(said, {"id": key, "category": category, "action": made.action})
+        message += " in the place of an earlier text, which its history keeps"
+    return ToolResult(message, {"id": key, "category": category, "action": made.action})
 
 
-def _save_session_context(desk: ToolContext, given: JSON) -> ToolResult:
-    fact = sanitised(given["fact"])
+def _save_session_context(tool_context: ToolContext, args: JSON) -> ToolResult:
+    fact = sanitised(args["fact"])
     if not fact:
         return _saved(False, "The fact is empty, nothing saved")
-    if (given["category"], fact) not in desk.session.facts:
-        desk.session.facts.append((given["category"], fact))
+    if (args["category"], fact) not in tool_context.session.facts:
+        tool_context.session.facts.append((args["category"], fact))
     return _saved(True, f"Session context saved: {fact}")
 
 
@@ -96,25 +96,25 @@ def _saved(saved: bool, message: str) -> ToolResult:
     return ToolResult(message, {"saved": saved, "message": message})
 
 
-def _store(desk: ToolContext, given: JSON) -> ToolResult:
-    name, value = given["key"], given["value"]
-    there = desk.there(given)
-    found = there.values.get(name)
-    shown = there.read(found.memory, counts=False) if found is not None and found.own else None
-    if found is not None and shown is not None:
-        body, cut = _page(as_text(found.value))
-        if not cut and as_json(found.value) == as_json(value):  # `==` treats 1 and true as equal
-            desk.session.show(shown)
+def _store(tool_context: ToolContext, args: JSON) -> ToolResult:
+    name, value = args["key"], args["value"]
+    there = tool_context.there(args)
+    stored = there.values.get(name)
+    shown = there.read(stored.memory, counts=False) if stored is not None and stored.own else None
+    if stored is not None and shown is not None:
+        body, cut = _page(as_text(stored.value))
+        if not cut and as_json(stored.value) == as_json(value):  # `==` treats 1 and true as equal
+            tool_context.session.show(shown)
             return _stored(name)
-        if not desk.session.was_shown(shown):
+        if not tool_context.session.was_shown(shown):
             error = ChangedError(f"{one_line(name)} has a value that you were not shown: nothing was stored")
             if cut:
                 error.hint = (
                     "This is its beginning. To replace it, read it to its end with read_memory and "
-                    f"key={found.memory}, then call memory_store again; or use another key."
+                    f"key={stored.memory}, then call memory_store again; or use another key."
                 )
             else:
-                desk.session.show(shown)
+                tool_context.session.show(shown)
                 error.hint = "This is it. Call memory_store again to replace it, or use another key."
             return refusal(
                 error,
@@ -128,7 +128,7 @@ def _store(desk: ToolContext, given: JSON) -> ToolResult:
     made = there.values.set(name, value, seen="" if shown is None else shown.seen)
     written = there.read(made.memory, counts=False)
     if written is not None and written.seen == made.seen:
-        desk.session.show(written)
+        tool_context.session.show(written)
     return _stored(name)
 
 
@@ -138,36 +138,36 @@ def _stored(name: str) -> ToolResult:
     )
 
 
-def _recall(desk: ToolContext, given: JSON) -> ToolResult:
-    name = given["key"]
-    scope = desk.scope_of(given, must_exist=True)
-    found = first_own(desk.memory.scope(one).values.get(name) for one in dict.fromkeys((scope, "")))
-    values: dict[str, Any] = {"notice": NOTICE, "found": found is not None, "key": clean_text(name)}
-    if found is None:
-        said = f"No value found for key '{one_line(name)}'."
-        return ToolResult(said, {**values, "value": "", "truncated": False, "own": True})
-    whole = as_text(found.value)
+def _recall(tool_context: ToolContext, args: JSON) -> ToolResult:
+    name = args["key"]
+    scope = tool_context.scope_of(args, must_exist=True)
+    stored = first_own(tool_context.memory.scope(one).values.get(name) for one in dict.fromkeys((scope, "")))
+    values: dict[str, Any] = {"notice": NOTICE, "found": stored is not None, "key": clean_text(name)}
+    if stored is None:
+        message = f"No value found for key '{one_line(name)}'."
+        return ToolResult(message, {**values, "value": "", "truncated": False, "own": True})
+    whole = as_text(stored.value)
     value, truncated = _page(whole)
-    shown = desk.memory.scope(found.scope).read(found.memory)
-    if shown is not None and shown.seen == found.seen:
+    shown = tool_context.memory.scope(stored.scope).read(stored.memory)
+    if shown is not None and shown.seen == stored.seen:
         if not truncated:
-            desk.session.show(shown)
+            tool_context.session.show(shown)
         elif shown.readable.body == whole:
-            desk.session.show_part(shown, 0, len(value))
-    text = f"{NOTICE}\n\n{one_line(name)}{whose(found.own)}:\n{quote(value)}"
+            tool_context.session.show_part(shown, 0, len(value))
+    text = f"{NOTICE}\n\n{one_line(name)}{whose(stored.own)}:\n{quote(value)}"
     if truncated:
         text += (
-            f"(cut here: {len(whole):,} characters in all; read on with read_memory, key={found.memory} and "
+            f"(cut here: {len(whole):,} characters in all; read on with read_memory, key={stored.memory} and "
             f"start={len(value)})\n"
         )
-    return ToolResult(text, {**values, "value": clean_text(value), "truncated": truncated, "own": found.own})
+    return ToolResult(text, {**values, "value": clean_text(value), "truncated": truncated, "own": stored.own})
 
 
-def _delete(desk: ToolContext, given: JSON) -> ToolResult:
-    gone = desk.there(given).values.delete(given["key"])
-    kept = "It stays in the history of the key." if gone.own else "It was pending, so no history keeps it."
+def _delete(tool_context: ToolContext, args: JSON) -> ToolResult:
+    gone = tool_context.there(args).values.delete(args["key"])
+    remark = "It stays in the history of the key." if gone.own else "It was pending, so no history keeps it."
     return ToolResult(
-        f"Deleted the value under key '{one_line(gone.key)}'. {kept}",
+        f"Deleted the value under key '{one_line(gone.key)}'. {remark}",
         {"deleted": True, "key": clean_text(gone.key)},
     )
 
@@ -178,18 +178,18 @@ def _page(value: str) -> tuple[str, bool]:
     return value[:end], end < len(value)
 
 
-def _list(desk: ToolContext, given: JSON) -> ToolResult:
-    scope = desk.scope_of(given, must_exist=True)
-    prefix, after = given.get("prefix", ""), given.get("after", "")
-    found: dict[str, KeyValue] = {}
+def _list(tool_context: ToolContext, args: JSON) -> ToolResult:
+    scope = tool_context.scope_of(args, must_exist=True)
+    prefix, after = args.get("prefix", ""), args.get("after", "")
+    by_key: dict[str, KeyValue] = {}
     for one in dict.fromkeys(("", scope)):  # the scope precedes the default scope
-        for value in desk.memory.scope(one).values.list(prefix):
-            if value.own or value.key not in found:
-                found[value.key] = value
+        for value in tool_context.memory.scope(one).values.list(prefix):
+            if value.own or value.key not in by_key:
+                by_key[value.key] = value
     # Pages are sorted by the keys of the memories, which have no line breaks.
-    rest = sorted((one for one in found.values() if one.memory > after), key=lambda one: one.memory)
+    rest = sorted((one for one in by_key.values() if one.memory > after), key=lambda one: one.memory)
     entries: list[dict[str, Any]] = []
-    room, taken = ANSWER - _AROUND, 0
+    room, shown_count = ANSWER - _AROUND, 0
     for value in rest[:PAGE]:
         whole = as_text(value.value)
         shown = whole[:_IN_LIST]
@@ -203,16 +203,16 @@ def _list(desk: ToolContext, given: JSON) -> ToolResult:
         if room < 0 and entries:
             break
         entries.append(entry)
-        taken += 1
-    following = rest[taken - 1].memory if len(rest) > taken else ""
+        shown_count += 1
+    following = rest[shown_count - 1].memory if len(rest) > shown_count else ""
     entries.sort(key=lambda one: one["key"])
     if not entries:
         text = "No keys are stored." if not prefix else f"No keys begin with '{one_line(prefix)}'."
     else:
         lines = "".join(quote(_entry_line(one)) for one in entries)
-        text = f"{count(len(found), 'key')}. {NOTICE}\n\n{lines}"
+        text = f"{count(len(by_key), 'key')}. {NOTICE}\n\n{lines}"
         text += f"(more: continue with after={following})\n" if following else ""
-    return ToolResult(text, {"notice": NOTICE, "total": len(found), "entries": entries, "after": following})
+    return ToolResult(text, {"notice": NOTICE, "total": len(by_key), "entries": entries, "after": following})
 
 
 def _entry_line(one: JSON) -> str:

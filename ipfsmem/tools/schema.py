@@ -96,32 +96,32 @@ def answer(**properties: JSON) -> JSON:
     }
 
 
-def unknown(schema: JSON, given: Mapping[str, Any]) -> list[str]:
+def unknown(schema: JSON, args: Mapping[str, Any]) -> list[str]:
     """Return the names of unknown arguments, except those that resemble an omitted one."""
-    missing = [name for name in schema["properties"] if name not in given]
+    missing = [name for name in schema["properties"] if name not in args]
     return [
         name
-        for name in given
+        for name in args
         if name not in schema["properties"] and not get_close_matches(name, missing, n=1)
     ]
 
 
-def checked(tool: str, schema: JSON, given: Mapping[str, Any]) -> JSON:
+def checked(tool: str, schema: JSON, args: Mapping[str, Any]) -> JSON:
     """Return the arguments without nulls. Raises UsageError that names all problems and the allowed arguments."""
     properties: Mapping[str, JSON] = schema["properties"]
-    kept = {name: value for name, value in given.items() if value is not None or name in schema["required"]}
+    present = {name: value for name, value in args.items() if value is not None or name in schema["required"]}
     problems = []
-    for name, value in kept.items():
+    for name, value in present.items():
         if name not in properties:
             near = get_close_matches(name, properties, n=1)
             shown = name if len(name) <= 60 else name[:57] + "..."
             problems.append(f"unknown argument {shown!r}" + (f" (perhaps {near[0]})" if near else ""))
         elif problem := _wrong(value, properties[name]):
             problems.append(f"{name} {problem}")
-    problems += [f"{name} is missing" for name in schema["required"] if name not in kept]
+    problems += [f"{name} is missing" for name in schema["required"] if name not in present]
     if problems:
         raise UsageError(f"{tool}: {'; '.join(problems[:5])}", hint=f"Arguments: {_takes(schema)}.")
-    return kept
+    return present
 
 
 def _wrong(value: Any, schema: JSON) -> str:
@@ -200,7 +200,7 @@ _UNTOLD: Final = frozenset(("minLength", "maxLength", "maxItems"))
 
 def published(schema: JSON) -> JSON:
     """Return the schema of arguments as models get it."""
-    told = {
+    properties = {
         name: {
             word: {inner: each for inner, each in value.items() if inner not in _UNTOLD}
             if word == "items"
@@ -210,4 +210,4 @@ def published(schema: JSON) -> JSON:
         }
         for name, one in schema["properties"].items()
     }
-    return {**schema, "properties": told}
+    return {**schema, "properties": properties}

@@ -27,22 +27,22 @@ _AROUND: Final = 1_200
 _LEAST: Final = 300
 
 
-def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
+def resolve_conflict(tool_context: ToolContext, args: JSON) -> ToolResult:
     """Return the conflicts without a key, the texts of one and their `seen` with a key, and resolve it with both."""
-    if given.get("key") is None:
-        return _conflicts(desk, given)
-    item = _conflict(desk, given)
+    if args.get("key") is None:
+        return _conflicts(tool_context, args)
+    item = _conflict(tool_context, args)
     own = tuple(copy for copy in item.copies if copy.reading is None or copy.reading.own)
     for_person = not own and not item.forgotten
-    shown, seen = _texts_of(desk, item, to_settle=not for_person)
+    shown, seen = _texts_of(tool_context, item, to_settle=not for_person)
     if for_person:
         refused = UsageError(
             f"all alternatives of {item.key} are texts of others, and only the person can decide on them",
             hint=f"For the person: ipfsmem conflicts {item.key}",
         )
         return refusal(refused, text=shown.text, more=shown.structured)
-    body, keep = given.get("body"), given.get("keep", False)
-    if "seen" not in given:
+    body, keep = args.get("body"), args.get("keep", False)
+    if "seen" not in args:
         if body is not None or keep:
             raise UsageError(
                 "pass the seen value of the texts too: call resolve_conflict with the key alone to see them"
@@ -52,51 +52,53 @@ def resolve_conflict(desk: ToolContext, given: JSON) -> ToolResult:
         raise UsageError(
             "pass either body, the text that replaces all of these, or keep, to keep the shown text"
         )
-    if given["seen"].lower() != seen:
+    if args["seen"].lower() != seen:
         error = ChangedError(f"{item.key} changed since it was shown, so nothing was written")
         error.hint = "These are the current texts, with their seen value." if seen else ""
         return refusal(error, text=shown.text, more=shown.structured)
     # Texts of others stay: a text that replaces one would be theirs.
-    there = _place(desk, given)
+    there = _place(tool_context, args)
     settled = there.resolve(
         item.key,
-        _merged(desk, item, body) if body is not None else None,
+        _merged(tool_context, item, body) if body is not None else None,
         seen=msgspec.structs.replace(item, copies=own),
         keep=body is None,
     ).shown
-    kept = "stays deleted" if settled is None else "keeps the shown text"
-    return _settled(there, given, settled, "now has your text" if body is not None else kept)
+    outcome = "stays deleted" if settled is None else "keeps the shown text"
+    return _settled(there, args, settled, "now has your text" if body is not None else outcome)
 
 
-def _conflicts(desk: ToolContext, given: JSON) -> ToolResult:
-    found = [item for there in _places(desk, given) for item in there.conflicts()]
-    keys = [f"{item.key} (scope {item.scope})" if item.scope else item.key for item in found]
+def _conflicts(tool_context: ToolContext, args: JSON) -> ToolResult:
+    conflicts = [item for there in _places(tool_context, args) for item in there.conflicts()]
+    keys = [f"{item.key} (scope {item.scope})" if item.scope else item.key for item in conflicts]
     named = ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
-    said = f"Memories with conflicts: {named}." if keys else "There are no conflicts."
-    return ToolResult(said, {"settled": False, "keys": [item.key for item in found], "seen": "", "texts": []})
+    message = f"Memories with conflicts: {named}." if keys else "There are no conflicts."
+    return ToolResult(
+        message, {"settled": False, "keys": [item.key for item in conflicts], "seen": "", "texts": []}
+    )
 
 
-def _places(desk: ToolContext, given: JSON) -> list[Memory]:
+def _places(tool_context: ToolContext, args: JSON) -> list[Memory]:
     """Return the scopes of a call: the named one, else the usual one and the default scope."""
-    usual = desk.scope_of(given)
-    scopes = (usual,) if "scope" in given else tuple(dict.fromkeys((usual, "")))
-    return [desk.memory.scope(one) for one in scopes]
+    usual = tool_context.scope_of(args)
+    scopes = (usual,) if "scope" in args else tuple(dict.fromkeys((usual, "")))
+    return [tool_context.memory.scope(one) for one in scopes]
 
 
-def _place(desk: ToolContext, given: JSON) -> Memory:
+def _place(tool_context: ToolContext, args: JSON) -> Memory:
     """Return the scope with the conflict of a key, else the first scope searched."""
-    places = _places(desk, given)
-    here = (there for there in places if any(one.key == given["key"] for one in there.conflicts()))
+    places = _places(tool_context, args)
+    here = (there for there in places if any(one.key == args["key"] for one in there.conflicts()))
     return next(here, places[0])
 
 
-def _conflict(desk: ToolContext, given: JSON) -> Conflict:
+def _conflict(tool_context: ToolContext, args: JSON) -> Conflict:
     """Return the conflict of the given key. Raises NotFoundError, which names another scope with a conflict of that key."""
-    key = given["key"]
-    item = next((one for one in _place(desk, given).conflicts() if one.key == key), None)
+    key = args["key"]
+    item = next((one for one in _place(tool_context, args).conflicts() if one.key == key), None)
     if item is not None:
         return item
-    elsewhere = [*desk.memory.conflicts()] if desk.scope_of(given) else []
+    elsewhere = [*tool_context.memory.conflicts()] if tool_context.scope_of(args) else []
     raise NotFoundError(
         f"{key} has no conflict here",
         hint='It has one in the default scope: call again with scope="".'
@@ -105,13 +107,13 @@ def _conflict(desk: ToolContext, given: JSON) -> Conflict:
     )
 
 
-def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str) -> ToolResult:
+def _settled(there: Memory, args: JSON, settled: MemoryRecord | None, what: str) -> ToolResult:
     """Return the result, with the texts that are still alternatives."""
-    key = given["key"]
-    beside = next((one.copies for one in there.conflicts() if one.key == key), ())
-    others = [copy.file for copy in beside if copy.reading is not None and not copy.reading.own]
-    absent = [copy.file for copy in beside if copy.reading is None]
-    later = [copy.file for copy in beside if copy.file not in (*others, *absent)]
+    key = args["key"]
+    alternatives = next((one.copies for one in there.conflicts() if one.key == key), ())
+    others = [copy.file for copy in alternatives if copy.reading is not None and not copy.reading.own]
+    absent = [copy.file for copy in alternatives if copy.reading is None]
+    later = [copy.file for copy in alternatives if copy.file not in (*others, *absent)]
     stay = "".join(
         f" {', '.join(names)} stayed: {why}."
         for names, why in (
@@ -137,10 +139,10 @@ def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str
     )
 
 
-def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[ToolResult, str]:
+def _texts_of(tool_context: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[ToolResult, str]:
     """Return all texts of a conflict as an answer, and the hash that identifies them; empty unless they are shown whole and
     `to_settle` it."""
-    writers = desk.writers()
+    writers = tool_context.writers()
     readings = [(item.shown, "")] if item.shown is not None else []
     readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
     room, items, left = ANSWER - _AROUND, [], list[str]()
@@ -154,8 +156,8 @@ def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[To
         quoted = writers.quoted(reading, file=part, copy=name)
         whole = len(part.body) == len(file.body) and shows_fields_whole(quoted)
         if whole:
-            desk.session.show(reading, name)
-        elif not desk.session.was_shown(reading, name):
+            tool_context.session.show(reading, name)
+        elif not tool_context.session.was_shown(reading, name):
             left.append(f"alternative={name}" if name else "no alternative")
         if (cost := weight(fence_memory(quoted))) <= room:
             items.append(quoted)
@@ -185,10 +187,10 @@ def _texts_of(desk: ToolContext, item: Conflict, *, to_settle: bool) -> tuple[To
     return ToolResult("\n".join(lines), values), seen
 
 
-def _merged(desk: ToolContext, item: Conflict, body: str) -> bytes:
+def _merged(tool_context: ToolContext, item: Conflict, body: str) -> bytes:
     """Put a new body under the header of the shown text, else of the first alternative."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
-    stamps = {"updated": desk.memory.replica.world.today().isoformat()}
+    stamps = {"updated": tool_context.memory.replica.world.today().isoformat()}
     old = next((reading.data for reading in readings if reading is not None), b"")
     refuse_over_unclosed(old, body)
     try:

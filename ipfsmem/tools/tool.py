@@ -54,15 +54,15 @@ class Tool(msgspec.Struct, frozen=True):
         A tool that writes refuses an unknown argument, which may hold the text to write; one that reads ignores it and reports
         it, unless it resembles an omitted one.
         """
-        given = meant(self.parameters, arguments, self.side)
-        ignored = unknown(self.parameters, given) if self.read_only else []
+        corrected = meant(self.parameters, arguments, self.side)
+        ignored = unknown(self.parameters, corrected) if self.read_only else []
         try:
             with one_wait(), collecting() as better, hearing() as doubts:
                 result = self.answer(
                     checked(
                         self.name,
                         self.parameters,
-                        {k: value for k, value in given.items() if k not in ignored},
+                        {k: value for k, value in corrected.items() if k not in ignored},
                     )
                 )
         except IpfsmemError as error:
@@ -84,9 +84,9 @@ class Tool(msgspec.Struct, frozen=True):
 def refusal(error: IpfsmemError, *, text: str = "", more: Mapping[str, Any] | None = None) -> ToolResult:
     """Return an error as an answer, with `text` and `more`."""
     hint = _hint(error)
-    said = f"Error: {error}." + (f" {hint}" if hint else "")
+    message = f"Error: {error}." + (f" {hint}" if hint else "")
     return ToolResult(
-        f"{said}\n\n{text}" if text else said,
+        f"{message}\n\n{text}" if text else message,
         {"error": {"kind": error.kind, "message": str(error), "hint": hint}, **(more or {})},
         is_error=True,
     )

@@ -137,12 +137,12 @@ class ToolContext:
         refuse_agents_switched_off()
         return self._source()
 
-    def scope_of(self, given: JSON, *, must_exist: bool = False) -> str:
+    def scope_of(self, args: JSON, *, must_exist: bool = False) -> str:
         """Return the scope of a call. `must_exist`: refuse an unknown named scope, as a typing error would look empty. Raises
         KeyNameError, NotFoundError."""
         memory = self.memory
         usual = self.usual_scope
-        named: str = given.get("scope", usual)
+        named: str = args.get("scope", usual)
         if named:
             check_scope(named)
         if must_exist and named not in ("", usual) and memory.scopes.get(named) is None:
@@ -157,30 +157,30 @@ class ToolContext:
             return self._scope
         return self.session.project or self.memory.in_scope
 
-    def found(self, key: str, given: JSON) -> tuple[Memory, MemoryRecord | None]:
+    def found(self, key: str, args: JSON) -> tuple[Memory, MemoryRecord | None]:
         """Return a text to change or delete, and the memory in its scope: the scope that a call names, else the usual one and
         those below it."""
-        there = self.there(given)
+        there = self.there(args)
         reading = there.read(key, counts=False)
-        if "scope" in given or (reading is not None and reading.own):
+        if "scope" in args or (reading is not None and reading.own):
             return there, reading
-        shown = self.read(key, given)
+        shown = self.read(key, args)
         return (there, reading) if shown is None else (self.memory.scope(shown.scope), shown)
 
-    def there(self, given: JSON) -> Memory:
+    def there(self, args: JSON) -> Memory:
         """Return the memory in the scope of a call."""
-        return self.memory.scope(self.scope_of(given))
+        return self.memory.scope(self.scope_of(args))
 
-    def there_by_type(self, given: JSON) -> Memory:
+    def there_by_type(self, args: JSON) -> Memory:
         """Return the same for a new memory: in the scope of its type, unless the call names a scope."""
-        if not self._by_type or "scope" in given or "type" not in given:
-            return self.there(given)
-        return self.memory.scope(scope_of_type(given["type"], self.scope_of(given)))
+        if not self._by_type or "scope" in args or "type" not in args:
+            return self.there(args)
+        return self.memory.scope(scope_of_type(args["type"], self.scope_of(args)))
 
-    def read(self, key: str, given: JSON, *, counts: bool = False) -> MemoryRecord | None:
+    def read(self, key: str, args: JSON, *, counts: bool = False) -> MemoryRecord | None:
         """Return the text shown under a key: in the scope of the call, else in the default scope, an own text before a pending
         one. `counts`: record it as a use."""
-        memory, scope = self.memory, self.scope_of(given, must_exist=True)
+        memory, scope = self.memory, self.scope_of(args, must_exist=True)
         return first_own(memory.scope(one).read(key, counts=counts) for one in dict.fromkeys((scope, "")))
 
     def writers(self) -> Writers:

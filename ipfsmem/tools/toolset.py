@@ -64,12 +64,12 @@ def names_of(wanted: Iterable[str]) -> list[str]:
     """Return the names of tools: each word names a tool, a set, or `all`; one text may have several, with commas. Raises
     UsageError for an unknown name."""
     words = [word.strip() for one in wanted for word in one.split(",") if word.strip()]
-    found = [name for word in words for name in (_DEFINITIONS if word == ALL else SETS.get(word) or (word,))]
-    for name in found:
+    names = [name for word in words for name in (_DEFINITIONS if word == ALL else SETS.get(word) or (word,))]
+    for name in names:
         _definition(name)
-    if not found:
+    if not names:
         raise UsageError("no tool was named", hint=_hint())
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def toolset(
@@ -91,17 +91,17 @@ def toolset(
     UsageError for an unknown name, KeyNameError.
     """
     source = memory if callable(memory) else lambda: memory
-    desk = ToolContext(source, scope, session or Session(), by_type=by_type)
+    tool_context = ToolContext(source, scope, session or Session(), by_type=by_type)
     wanted = [_definition(name) for name in (EVERYDAY if names is None else names_of(names))]
-    tools = [one.at(desk) for one in wanted if one.read_only or not read_only]
+    tools = [one.at(tool_context) for one in wanted if one.read_only or not read_only]
     return [tool if tool.read_only else msgspec.structs.replace(tool, advises=True) for tool in tools]
 
 
 def _definition(name: str) -> Definition:
-    found = _DEFINITIONS.get(_ALIASES.get(name, name))
-    if found is None:
+    definition = _DEFINITIONS.get(_ALIASES.get(name, name))
+    if definition is None:
         raise UsageError(f"unknown tool {name[:60]!r}", hint=_hint())
-    return found if found.name == name else msgspec.structs.replace(found, name=name)
+    return definition if definition.name == name else msgspec.structs.replace(definition, name=name)
 
 
 def _hint() -> str:
