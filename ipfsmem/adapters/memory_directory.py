@@ -86,13 +86,13 @@ class MemoryDirectory:
 
     # -- the commands --------------------------------------------------------------------------------------------
 
-    def _view(self, given: _Arguments) -> str:
-        path, where = given.path("path"), given.place("path")
+    def _view(self, args: _Arguments) -> str:
+        path, where = args.path("path"), args.place("path")
         found = self._read(where)
         if found is None:
             return self._list(path, where)
         lines = self._text(where, found).split("\n")
-        first, last = given.lines("view_range")
+        first, last = args.lines("view_range")
         start = max(1, first) - 1
         self._note(where, found)
         if start == 0 and (last == -1 or last >= len(lines)):
@@ -100,16 +100,16 @@ class MemoryDirectory:
         chosen = lines[start : len(lines) if last == -1 else last]
         return f"Here's the content of {path} with line numbers:\n" + _numbered(chosen, start + 1)
 
-    def _create(self, given: _Arguments) -> str:
-        path, where = given.path("path"), given.place("path")
+    def _create(self, args: _Arguments) -> str:
+        path, where = args.path("path"), args.place("path")
         if not where or any(self._below(where)):
             raise CommandError(f"File {path} already exists")
-        self._put_new(self._prepared(where, _encoded(given.text("file_text"))))
+        self._put_new(self._prepared(where, _encoded(args.text("file_text"))))
         return f"File created successfully at: {path}"
 
-    def _str_replace(self, given: _Arguments) -> str:
-        path, where, found = self._to_edit(given)
-        old, new = _lines_of(given.text("old_str")), _lines_of(given.text("new_str"))
+    def _str_replace(self, args: _Arguments) -> str:
+        path, where, found = self._to_edit(args)
+        old, new = _lines_of(args.text("old_str")), _lines_of(args.text("new_str"))
         text = self._text(where, found)
         times = text.count(old) if old else 0
         if times == 0:
@@ -132,9 +132,9 @@ class MemoryDirectory:
             + _numbered(made.split("\n")[start : line + 3], start + 1)
         )
 
-    def _insert(self, given: _Arguments) -> str:
-        path, where, found = self._to_edit(given)
-        at = given.number("insert_line")
+    def _insert(self, args: _Arguments) -> str:
+        path, where, found = self._to_edit(args)
+        at = args.number("insert_line")
         lines = self._text(where, found).split("\n")
         if lines[-1] == "":
             lines.pop()
@@ -144,14 +144,14 @@ class MemoryDirectory:
             )
         text = self._text(where, found)
         start = min(len(text), sum(len(line) + 1 for line in lines[:at]))
-        new = _lines_of(given.text("insert_text")).rstrip("\n") + "\n"
+        new = _lines_of(args.text("insert_text")).rstrip("\n") + "\n"
         if start and text[start - 1] != "\n":
             new = "\n" + new
         self._replace(where, found, start, start, new, ends=True)
         return f"The file {path} has been edited."
 
-    def _delete(self, given: _Arguments) -> str:
-        path, where = given.path("path"), given.place("path")
+    def _delete(self, args: _Arguments) -> str:
+        path, where = args.path("path"), args.place("path")
         if not where:
             raise CommandError(f"Cannot delete the {ROOT} directory itself")
         gone = self._whole(where)
@@ -165,9 +165,9 @@ class MemoryDirectory:
             self._forget(file)
         return f"Successfully deleted {path}"
 
-    def _rename(self, given: _Arguments) -> str:
-        old, source = given.path("old_path"), given.place("old_path")
-        new, target = given.path("new_path"), given.place("new_path")
+    def _rename(self, args: _Arguments) -> str:
+        old, source = args.path("old_path"), args.place("old_path")
+        new, target = args.path("new_path"), args.place("new_path")
         if not source:
             raise CommandError(f"Cannot rename the {ROOT} directory itself")
         if not target or self._read(target) is not None or any(self._below(target)):
@@ -248,8 +248,8 @@ class MemoryDirectory:
         """Return a text as a model sees it and returns it: all its line ends are `\\n` here."""
         return _lines_of(shown(where, found.data).decode())
 
-    def _to_edit(self, given: _Arguments) -> tuple[str, str, MemoryRecord]:
-        path, where = given.path("path"), given.place("path")
+    def _to_edit(self, args: _Arguments) -> tuple[str, str, MemoryRecord]:
+        path, where = args.path("path"), args.place("path")
         found = self._read(where)
         if found is None:
             if not where or any(self._below(where)):

@@ -76,7 +76,7 @@ def session(
     return MemorySession(memory, session_id, session_settings)
 
 
-def _settings(given: Mapping[str, Any]) -> SessionSettings:
+def _settings(args: Mapping[str, Any]) -> SessionSettings:
     with extra("openai-agents"):
         from agents.memory import SessionSettings
-    return SessionSettings(**given)
+    return SessionSettings(**args)
