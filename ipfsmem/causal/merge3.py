@@ -149,8 +149,9 @@ def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
     for i in range(n):
         if j >= m:
             break
-        # here = L[i][j], below = L[i+1][j]; a bit is set where the length drops as j grows by one
-        here_bits, below_bits = rows[i].to_bytes(size, "little"), rows[i + 1].to_bytes(size, "little")
+        # here = L[i][j], below = L[i+1][j]; a bit is set where the length drops as j grows by one. That of row i+1 is not
+        # read: a side line is skipped only where L[i][j+1] = L[i+1][j] + 1, and then L[i+1][j+1] = L[i+1][j].
+        here_bits = rows[i].to_bytes(size, "little")
         here, below = _count(rows[i], m - j), _count(rows[i + 1], m - j)
         while j < m:
             p = m - 1 - j
@@ -162,7 +163,6 @@ def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
             if below >= right:
                 break
             here = right
-            below -= below_bits[p >> 3] >> (p & 7) & 1
             j += 1
     return pairs
 
