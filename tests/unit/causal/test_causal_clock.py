@@ -7,7 +7,6 @@ import pytest
 
 from ipfsmem.causal.clock import (
     MAX_AHEAD_MS,
-    MAX_MS,
     ZERO,
     corrected_hlc,
     hlc,
@@ -38,7 +37,8 @@ def test_parts() -> None:
     value = hlc(0x019D8AEE0000, 5)
     assert value == "019d8aee00000005"
     assert hlc_ms(value) == 0x019D8AEE0000
-    for ms, counter in ((-1, 0), (MAX_MS + 1, 0), (0, -1), (0, 65536)):
+    assert hlc(2**48 - 1, 65535) == "f" * 16
+    for ms, counter in ((-1, 0), (2**48, 0), (0, -1), (0, 65536)):
         with pytest.raises(LimitError):
             hlc(ms, counter)
 
@@ -50,6 +50,11 @@ def test_clock_never_goes_back_and_a_full_counter_runs_over() -> None:
     assert next_hlc(hlc(2000, 0), 0) == hlc(2000, 1)
     with pytest.raises(LimitError):
         next_hlc("f" * 16, 0)
+
+
+def test_a_wall_clock_out_of_range_does_not_cost_the_write() -> None:
+    assert next_hlc(ZERO, 2**48) == hlc(2**48 - 1)
+    assert next_hlc(ZERO, -5) == hlc(0, 1)
 
 
 def test_a_clock_in_the_future_pulls_others_five_minutes_at_most() -> None:

@@ -21,6 +21,7 @@ from ipfsmem.causal.entries import (
     memory_entry,
     memory_name,
     parse_entry,
+    scope_of,
     segment_entry,
     segment_name,
 )
@@ -58,6 +59,7 @@ def test_names(case: dict[str, Any]) -> None:
     assert [found for found in kinds if found is not None] == [parts]
     assert body_kind(name) == (case["type"], case["ctx"])
     assert entry_context(name) == case["ctx"]
+    assert scope_of(name) == case["scope"]
     assert not isinstance(parts, (MemoryName, SegmentName)) or parts.entry == name
 
 

@@ -91,6 +91,17 @@ def test_refused_values(case: Any) -> None:
         check_entry(case["entry"], {case["dot"]: value_of(case["value"])})
 
 
+def test_an_object_of_one_mebibyte_is_the_largest() -> None:
+    first = VECTORS["signed"][0]
+    value = value_of(first["value"])
+    assert value.loc is not None
+    largest = msgspec.structs.replace(value, loc=msgspec.structs.replace(value.loc, size=1_048_576))
+    check_value(first["entry"], first["dot"], largest)
+    larger = msgspec.structs.replace(value, loc=msgspec.structs.replace(value.loc, size=1_048_577))
+    with pytest.raises(FormatError, match="loc"):
+        check_value(first["entry"], first["dot"], larger)
+
+
 @pytest.mark.parametrize("case", VECTORS["malformed_entries"], ids=lambda case: case["why"])
 def test_malformed_entries(case: Any) -> None:
     with pytest.raises(FormatError, match="m/feedback_tone"):
