@@ -25,6 +25,8 @@ _OTHER_OPERATION: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult,
     ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
 }  # fmt: skip
+#: Calls whose arguments may be swapped.
+_IN_ANY_ORDER = ("max", "min")
 #: Calls whose arguments are texts for people.
 _MESSAGES = ("warn", "debug", "info", "warning", "error", "print", "cast", "TypeVar", "say")
 
@@ -263,7 +265,7 @@ class _Sites:
             case ast.Call(args=[first, second, *rest]) if not any(
                 isinstance(one, ast.Starred) for one in node.args
             ):
-                if ast.dump(first) != ast.dump(second):
+                if ast.dump(first) != ast.dump(second) and ast.unparse(node.func) not in _IN_ANY_ORDER:
                     yield site(
                         "swap arguments", new(ast.Call(node.func, [second, first, *rest], node.keywords))
                     )

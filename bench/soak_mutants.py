@@ -70,6 +70,7 @@ _DIFFERENT: Final = ("HYPOTHESIS_PROFILE", "IPFSMEM_REQUIRE", "PYTEST_")
 #: Faults from which on a run uses all packages and tests, and the modules of a shorter one: they have vectors.
 _AT_LENGTH = 100
 _SHORT: Final = ("causal/clock.py", "causal/entries.py", "causal/merge3.py", "causal/value.py")
+_SHORT_TESTS: Final = ("tests/unit/causal", "tests/property/test_causal_merge3_laws.py")
 #: No workers, no cache, no limit of time but the one here.
 _OPTIONS: Final = (f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "-q", "-s",
     "-p", "no:xdist", "-p", "no:cacheprovider", "-o", "timeout=0")  # fmt: skip
@@ -102,7 +103,7 @@ def run(seed: int, count: int, seconds: float, *, as_json: bool = False) -> int:
 
     Returns 1 if one survived that is not equivalent."""
     short = 0 < count < _AT_LENGTH
-    packages, tests = (_SHORT, ("tests/unit/causal",)) if short else (PACKAGES, TESTS)
+    packages, tests = (_SHORT, _SHORT_TESTS) if short else (PACKAGES, TESTS)
     trials = try_faults(seed, count, seconds, packages=packages, tests=tests, keep=not short)
     return report(trials, as_json=as_json)
 
