@@ -110,8 +110,8 @@ def _build(kind: str) -> Path | str:
     """The directory of a counterpart, or why there is none; tried once a run."""
     try:
         return (
-            _go()
-            if kind == "gopeer"
+            _go(kind)
+            if kind in ("gopeer", "rclone")
             else _web()
             if kind == "web"
             else _page()
@@ -146,15 +146,15 @@ def _builders() -> Iterator[dict[str, str]]:
         yield {**os.environ, **own}
 
 
-def _go() -> Path:
-    source = HERE / "gopeer"
+def _go(name: str) -> Path:
+    source = HERE / name
     files = [*source.glob("*.go"), source / "go.mod", source / "go.sum"]
 
     def make(target: Path) -> None:
         with _builders() as env:
-            run(["go", "build", "-o", target / "gopeer", "."], cwd=source, env=env, timeout=1200)
+            run(["go", "build", "-o", target / name, "."], cwd=source, env=env, timeout=1200)
 
-    return cached_where_asked("gopeer", content_key(files), make)
+    return cached_where_asked(name, content_key(files), make)
 
 
 def _modules(name: str, source: Path) -> Path:
@@ -235,11 +235,20 @@ def gopeer(*args: str | Path) -> str:
 
 def gopeer_program() -> Path:
     """The built Go counterpart, for tests that keep it running."""
+    return _go_program("gopeer")
+
+
+def rclone_program() -> Path:
+    """The current rclone, built from its Go module (tests/interop/rclone)."""
+    return _go_program("rclone")
+
+
+def _go_program(name: str) -> Path:
     need_program("go")
-    built = _build("gopeer")
+    built = _build(name)
     if isinstance(built, str):
         missing(built)
-    return built / "gopeer"
+    return built / name
 
 
 def node(script: str, *args: str | Path) -> str:

@@ -51,6 +51,7 @@ from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
 from tests.unit.providers.bucket_lab import Bucket, bucket
 from tests.unit.providers.git_lab import Repository
+from tests.unit.providers.rclone_lab import rclone
 from tests.unit.providers.services_lab import account
 from tests.unit.providers.sftp_lab import sftp
 
@@ -203,6 +204,10 @@ def _sftp(at: Bench) -> Opened:
     return at.stack.enter_context(sftp(at.folder)).open(), "OpenSSH"
 
 
+def _rclone(at: Bench) -> Opened:
+    return at.stack.enter_context(rclone(at.folder)).open(), "the installed rclone, over a folder"
+
+
 def _peer(at: Bench) -> Opened:
     url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
     return PeerProvider(url, {"peer_token": TOKEN}), "`ipfsmem serve peer`, over a folder"
@@ -277,6 +282,7 @@ ROWS = (
     Row("git", _git, ALL - {"fetch tree"}),
     Row("webdav", _webdav, ALL - {"fetch tree"}),
     Row("sftp", _sftp, ALL - {"fetch tree"}),
+    Row("rclone", _rclone, ALL - {"fetch tree"}),
     Row("peer", _peer, ALL),
     Row("kubo", _node, ALL),
     Row("kubo (name/put)", _kubo, ALL),

@@ -50,12 +50,7 @@ class Sshd:
                 )
         (folder / "authorized").write_bytes((folder / "user.pub").read_bytes())
         (folder / "authorized").chmod(0o600)
-        (folder / "known_hosts").write_text(f"[{HOST}]:{self.port} {(folder / 'host.pub').read_text()}")
-        self.config.write_text(
-            f"UserKnownHostsFile {folder}/known_hosts\nGlobalKnownHostsFile /dev/null\nIdentityFile {folder}/user\n"
-            "IdentitiesOnly yes\nIdentityAgent none\nKexAlgorithms curve25519-sha256\n"
-        )
-        self._make_client()
+        ssh_client(folder, self.port)
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
         options = [
@@ -77,24 +72,33 @@ class Sshd:
             self._server.wait(PATIENCE)
             self._server = None
 
-    def _make_client(self) -> None:
-        """Make `bin/ssh`: what the file `illness` says, if there is one, else the real program with this configuration."""
-        real = shutil.which("ssh")
-        if real is None:
-            missing("ssh is not installed")
-        program = self.folder / "bin" / "ssh"
-        program.parent.mkdir(exist_ok=True)
-        run = f'{shlex.quote(real)} -F {shlex.quote(str(self.config))} "$@"'
-        hits = shlex.quote(str(self.folder / "hits"))
-        illness = shlex.quote(str(self.folder / "illness"))
-        program.write_text(
-            f"#!/bin/sh\nwell() {{ {run}; }}\necho >> {hits}\n[ -e {illness} ] && . {illness}\nexec {run}\n"
-        )
-        program.chmod(0o700)
-
     def _ssh(self, *args: str) -> subprocess.CompletedProcess[bytes]:
         command = ["ssh", "-F", str(self.config), "-oBatchMode=yes", "-p", str(self.port), *args]
         return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+
+def ssh_client(folder: Path, port: int) -> None:
+    """Make `config`, `known_hosts` and `bin/ssh` for the server with the key `host.pub` and the client's key `user`.
+
+    The program does what the file `illness` says, if there is one; else it is the real one with this configuration.
+    """
+    real = shutil.which("ssh")
+    if real is None:
+        missing("ssh is not installed")
+    (folder / "known_hosts").write_text(f"[{HOST}]:{port} {(folder / 'host.pub').read_text()}")
+    (folder / "config").write_text(
+        f"UserKnownHostsFile {folder}/known_hosts\nGlobalKnownHostsFile /dev/null\nIdentityFile {folder}/user\n"
+        "IdentitiesOnly yes\nIdentityAgent none\nKexAlgorithms curve25519-sha256\n"
+    )
+    program = folder / "bin" / "ssh"
+    program.parent.mkdir(exist_ok=True)
+    run = f'{shlex.quote(real)} -F {shlex.quote(str(folder / "config"))} "$@"'
+    hits = shlex.quote(str(folder / "hits"))
+    illness = shlex.quote(str(folder / "illness"))
+    program.write_text(
+        f"#!/bin/sh\nwell() {{ {run}; }}\necho >> {hits}\n[ -e {illness} ] && . {illness}\nexec {run}\n"
+    )
+    program.chmod(0o700)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.faults import Faults
 from tests.support.patience import PATIENCE
-from tests.unit.providers.sick_lab import BOUND, LIMITS, PAIRS, bench, late
+from tests.unit.providers.sick_lab import BOUND, LIMITS, PAIRS, Bench, bench, late
 
 TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
 SEED = b"\x07" * 32
@@ -40,6 +42,8 @@ RECORD = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x23"))
 
 
+#: Starts a server with the client's files in a folder.
+Start = Callable[[Path], AbstractContextManager[Bench]]
 PARAMETERS = pytest.mark.parametrize(
     ("kind", "illness"), PAIRS, ids=[f"{kind}-{ill.__name__}" for kind, ill in PAIRS]
 )
@@ -59,7 +63,12 @@ def _right(blocks: Iterable[Block]) -> bool:
 def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
     kind: str, illness: Callable[[Faults], None], tmp_path: Path
 ) -> None:
-    with bench(kind, tmp_path) as at:
+    tells_the_truth(partial(bench, kind), illness, tmp_path)
+
+
+def tells_the_truth(start: Start, illness: Callable[[Faults], None], tmp_path: Path) -> None:
+    """Each call at a sick server ends with the truth or with an error of ours."""
+    with start(tmp_path) as at:
 
         async def before() -> CID:
             well = at.filler()
@@ -115,17 +124,22 @@ def test_another_provider_beside_a_sick_one_is_served_fully(
 
     A machine that other programs slow down may make one of the syncs late, but not three in a row.
     """
+    serves_another(partial(bench, kind), illness, tmp_path)
+
+
+def serves_another(start: Start, illness: Callable[[Faults], None], tmp_path: Path) -> None:
+    """A sync with a sick server ends in time, and another provider has everything."""
     for run in range(3):
         (home := tmp_path / str(run)).mkdir()
-        took, well = _synced_beside(kind, illness, home)
+        took, well = _synced_beside(start, illness, home)
         if took < BOUND + 5 * well:
             return
     raise AssertionError(f"{took:.1f} s, and {well:.1f} s when both were well")
 
 
-def _synced_beside(kind: str, illness: Callable[[Faults], None], tmp_path: Path) -> tuple[float, float]:
+def _synced_beside(start: Start, illness: Callable[[Faults], None], tmp_path: Path) -> tuple[float, float]:
     """Seconds of a sync with the sick one, and of one before it fell ill."""
-    with bench(kind, tmp_path / "sick") as at:
+    with start(tmp_path / "sick") as at:
         (tmp_path / "stick").mkdir()
 
         def both() -> list[Provider]:

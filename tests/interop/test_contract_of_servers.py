@@ -1,0 +1,66 @@
+"""The contract of all providers, asked of those over the network at real servers, and each illness of such a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.real_servers import KINDS, Servers
+from tests.servers.faults import Faults
+from tests.support.effort import THOROUGH
+from tests.unit.providers import test_contract_of_all as contract
+from tests.unit.providers.sftp_lab import SSH_ILLNESSES
+from tests.unit.providers.sick_lab import ILLNESSES, Bench, cut, late
+from tests.unit.providers.test_sick_providers import serves_another, tells_the_truth
+
+pytestmark = pytest.mark.interop
+#: In a short run a quarter of the pairs, and with git always, in which each server and each illness comes up.
+PAIRS: list[tuple[str, Callable[[Any], None]]] = [
+    (kind, illness)
+    for row, kind in enumerate(KINDS)
+    for column, illness in enumerate(SSH_ILLNESSES if kind.startswith("sftp") else ILLNESSES)
+    if (THOROUGH and not kind.startswith("git")) or (row + column) % 4 == 0
+]
+#: Those in which answers of the server itself arrive, late or in part: others are the same at each (test_sick_providers.py).
+HALF_WELL = [pair for pair in PAIRS if pair[1] in (late, cut, *SSH_ILLNESSES)]
+
+
+def parameters(pairs: list[tuple[str, Callable[[Any], None]]]) -> pytest.MarkDecorator:
+    ids = [f"{kind}-{illness.__name__}" for kind, illness in pairs]
+    return pytest.mark.parametrize(("kind", "illness"), pairs, ids=ids)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with ExitStack() as stack:
+        yield Servers(tmp_path_factory.mktemp("servers"), stack)
+
+
+@pytest.fixture(params=KINDS)
+def at(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[Bench]:
+    with servers.bench(request.param, tmp_path) as made:
+        yield made
+
+
+for _name, _law in vars(contract).items():
+    if _name.startswith("test_") and "at" in _law.__annotations__:
+        globals()[_name] = _law
+
+
+@parameters(PAIRS)
+def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
+    kind: str, illness: Callable[[Faults], None], servers: Servers, tmp_path: Path
+) -> None:
+    tells_the_truth(partial(servers.bench, kind), illness, tmp_path)
+
+
+@parameters(HALF_WELL)
+def test_another_provider_beside_a_sick_server_is_served_fully(
+    kind: str, illness: Callable[[Faults], None], servers: Servers, tmp_path: Path
+) -> None:
+    serves_another(partial(servers.bench, kind), illness, tmp_path)
