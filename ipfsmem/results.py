@@ -536,7 +536,7 @@ class Compacted(Answer, frozen=True, kw_only=True):
 
 class Collecting(Answer, frozen=True, kw_only=True):
     """The result of deleting old versions, or with `dry_run` the expected one: a verdict for each root at each provider and on this device,
-    bytes freed at providers, failures, and guarded roots."""
+    bytes freed at providers, failures with the next step, and guarded roots."""
 
     dry_run: bool
     providers: dict[str, list[Verdict]]
@@ -545,6 +545,7 @@ class Collecting(Answer, frozen=True, kw_only=True):
     freed: dict[str, int]
     problems: dict[str, str]
     guards: list[Guarded]
+    hint: str
 
     @classmethod
     def of(cls, done: Collection, *, dry_run: bool) -> Collecting:
@@ -556,7 +557,7 @@ class Collecting(Answer, frozen=True, kw_only=True):
         if self.problems:
             raise IncompleteError(
                 f"some data could not be deleted: {count(len(self.problems), 'provider')} failed",
-                hint="Try again later: ipfsmem vault compact",
+                hint=self.hint,
             )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import Final
 
 import msgspec
 
@@ -45,11 +46,15 @@ class Rules(msgspec.Struct, frozen=True):
     drop_guarded: tuple[str, ...] = ()
 
 
+#: Next step after a provider failed that may not fail later.
+_LATER: Final = "Try again later: ipfsmem vault compact"
+
+
 class Collection(msgspec.Struct, frozen=True):
     """The result of a collection: a verdict for each root, at each provider and here, and the blocks removed here.
 
     `freed`: bytes freed at a provider that collects on request, now or a day later. `problems`: why such a
-    provider did not, or could not be called. `held_roots`: the guarded roots, and which were released.
+    provider did not, or could not be called. `hint`: next step for these. `guards`: the guarded roots, and which were released.
     """
 
     providers: dict[str, list[Verdict]]
@@ -58,6 +63,7 @@ class Collection(msgspec.Struct, frozen=True):
     freed: dict[str, int] = {}
     problems: dict[str, str] = {}
     guards: list[Guarded] = []
+    hint: str = ""
 
 
 async def _unpin(
@@ -234,9 +240,11 @@ async def collect_roots(run: SyncContext, rings: Set[CID], rules: Rules) -> Coll
     here = judge_known_roots(run, rings, rules, held_roots)
     collected = _collect_here(run, here, rules, dropped)
     freed = await _collect_at_providers(run, problems) if not rules.dry_run else {}
-    reasons = {one.shown: one.error().in_a_line() for one in run.not_opened}
-    reasons |= {name: error.in_a_line() for name, error in problems.items()}
-    return Collection(verdicts, here, collected, freed, reasons, guard_list)
+    errors = {one.shown: one.error() for one in run.not_opened} | problems
+    reasons = {name: error.in_a_line() for name, error in errors.items()}
+    lasting = bool(errors) and all(error.permanent for error in errors.values())
+    hint = (next(iter(errors.values())).hint if lasting else "") or (_LATER if errors else "")
+    return Collection(verdicts, here, collected, freed, reasons, guard_list, hint)
 
 
 def _collect_here(run: SyncContext, here: list[Verdict], rules: Rules, dropped: frozenset[str]) -> Collected:

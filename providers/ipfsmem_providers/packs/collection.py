@@ -64,11 +64,7 @@ class Collector(ABC):
 
     def mark(self, roots: Roots) -> int:
         """Mark packs of which a good part is not needed. Returns the bytes that will be free when they are removed."""
-        if not roots.pinned:
-            return 0  # perhaps a sync program has not brought the pins yet
-        live = self._live(roots)
-        inventory = self._packs.inventory()
-        useless = [item for item in inventory.unmarked.items() if self._is_useless(*item, inventory, live)]
+        live, inventory, useless = self._useless(roots)
         if not useless:
             return 0
         staying = [item for item in inventory.unmarked.items() if item not in useless]
@@ -79,6 +75,20 @@ class Collector(ABC):
             self._packs.store.write(f"{name[:64]}{GOING}", mark, flush=False)
         self._packs.store.flush()
         return max(0, sum(size for _, size in marked) - rewritten)
+
+    def unneeded(self, roots: Roots) -> int:
+        """Return the bytes of the packs that `mark` would mark. Only reads."""
+        return sum(size for _, size in self._useless(roots)[2])
+
+    def _useless(self, roots: Roots) -> tuple[set[bytes], Inventory, list[tuple[str, int]]]:
+        """Return the needed digests, the packs, and those of them to be marked."""
+        inventory = self._packs.inventory()
+        if not roots.pinned:
+            return set(), inventory, []  # perhaps a sync program has not brought the pins yet
+        live = self._live(roots)
+        inventory = self._packs.inventory()
+        useless = [item for item in inventory.unmarked.items() if self._is_useless(*item, inventory, live)]
+        return live, inventory, useless
 
     def remove(self, read: Callable[[], Roots]) -> int:
         """Remove packs that were marked a day ago, after saving their blocks that are needed by now. Returns the bytes that are

@@ -273,15 +273,6 @@ class RcloneFiles(PlacedFiles):
             raise FileNotFoundError(path)
         return True
 
-    async def move(self, path: str, new: str) -> None:
-        """See `RemoteFiles`."""
-        if not await self._move(path, new):
-            raise FileExistsError(f"{new} is there")
-
-    async def hide(self, path: str, hidden: str) -> None:
-        """See `RemoteFiles`."""
-        await self.move(path, hidden)
-
     async def flush(self, folder: str) -> None:
         """See `RemoteFiles`. The remote decides."""
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ipfsmem.errors import ProviderRefused
 from ipfsmem_providers.packs.store import PackWriter
 from ipfsmem_providers.rclone.address import parse
 from ipfsmem_providers.rclone.files import RcloneFiles
@@ -43,9 +44,14 @@ class RcloneProvider(RemoteFolder):
         self._files.forget()
         super().begin_snapshot(cache)
 
-    async def collect(self) -> int:
+    def _collect(self) -> int:
         """Remove nothing: dates of files may be those of the uploader's clock, a rename may be a copy and a removal, and rclone
-        repeats removals. Devices that mount the folder collect."""
+        repeats removals. Devices that mount the folder collect. Raises ProviderRefused if there is something to remove."""
+        if size := self._collector(self._clock() // 1_000_000).unneeded(self._roots()):
+            raise ProviderRefused(
+                f"{self.name}: {size:,} bytes that no version needs were not freed, as rclone cannot delete them safely",
+                hint="They are freed by a device that mounts the folder, and has its path as a provider.",
+            )
         return 0
 
     def _finish(self, writer: PackWriter) -> None:

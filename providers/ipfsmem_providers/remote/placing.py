@@ -55,6 +55,15 @@ class PlacedFiles(ABC):
     async def _move(self, path: str, new: str, size: int | None = None) -> bool:
         """Rename a file; False when the new name is taken. `size`: bytes of the file, by which it is recognised there."""
 
+    async def move(self, path: str, new: str) -> None:
+        """See `RemoteFiles`."""
+        if not await self._move(path, new):
+            raise FileExistsError(f"{new} is there")
+
+    async def hide(self, path: str, hidden: str) -> None:
+        """See `RemoteFiles`."""
+        await self.move(path, hidden)
+
     async def _place(self, temporary: str, path: str, data: bytes, named_by_content: bool) -> None:
         """Rename a file to the name that it is to have. A file of that name is hidden first, and removed afterwards."""
         folder, _, name = path.partition("/")

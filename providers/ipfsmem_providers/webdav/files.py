@@ -242,17 +242,8 @@ class DavFiles(PlacedFiles):
             "MOVE", path, {403, 404, 412, _BAD_GATEWAY}, headers=headers, idempotent=not once
         )
 
-    async def move(self, path: str, new: str) -> None:
-        """See `RemoteFiles`."""
-        if not await self._move(path, new):
-            raise FileExistsError(f"{new} is there")
-
     async def flush(self, folder: str) -> None:
         """See `RemoteFiles`. The server decides."""
-
-    async def hide(self, path: str, hidden: str) -> None:
-        """See `RemoteFiles`."""
-        await self.move(path, hidden)
 
     async def delete(self, path: str, *, once: bool = False) -> None:
         """See `RemoteFiles`. The server removes a folder with all that is in it, so its kind is asked first."""

@@ -20,7 +20,7 @@ from ipfsmem_providers.rclone.address import parse
 from ipfsmem_providers.rclone.errors import explain
 
 from ipfsmem.content.tree import BuiltTree, build_tree
-from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ConfigError, IncompleteError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Provider, lasting_spec, open_provider, shown_spec
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
@@ -206,7 +206,8 @@ def test_nothing_is_merged_marked_or_removed(at: RcloneFolder) -> None:
         assert len(packs) == len(trees)
         for path in (at.folder / "packs").iterdir():
             os.utime(path, (1, 1))  # by the clock of the uploader
-        assert await provider.collect() == 0
+        with pytest.raises(ProviderRefused, match=r"[\d,]+ bytes that no version needs were not freed"):
+            await provider.collect()
         assert {path.name for path in (at.folder / "packs").glob("*.car")} == packs
         assert not list((at.folder / "packs").glob("*.going"))
         assert await here.collect() > 0  # a device that mounts the folder does
@@ -220,6 +221,33 @@ def test_nothing_is_merged_marked_or_removed(at: RcloneFolder) -> None:
             await provider_.close()
 
     asyncio.run(run())
+
+
+def test_compacting_says_what_a_remote_cannot_free(at: RcloneFolder, tmp_path: Path) -> None:
+    a = load(tmp_path, "a", [at.open()], wallet=WALLET)
+    a.write("note", "first")
+    asyncio.run(a.sync())
+    asyncio.run(a.maintenance.compact(only=("versions",))).raise_if_incomplete()  # all is needed
+    left = tree("of an upload that was never pinned")
+    asyncio.run(at.mounted().put_car(left.cid, left.blocks, name="n"))
+    for path in (at.folder / "packs").iterdir():
+        os.utime(path, (1, 1))
+    done = asyncio.run(a.maintenance.compact(only=("versions",)))
+    assert done.versions is not None
+    assert "were not freed" in done.versions.problems["rclone:nas:my memory"]
+    with pytest.raises(IncompleteError, match="some data could not be deleted") as raised:
+        done.raise_if_incomplete()
+    hinted(
+        "They are freed by a device that mounts the folder, and has its path as a provider.",
+        raised.value.hint,
+    )
+    a.close()
+    here = load(tmp_path, "b", [at.mounted()], wallet=WALLET)
+    asyncio.run(here.sync())
+    there = asyncio.run(here.maintenance.compact(only=("versions",)))
+    there.raise_if_incomplete()
+    assert there.versions is not None and sum(there.versions.freed.values()) > 0
+    here.close()
 
 
 def test_link_in_the_folder_is_told(at: RcloneFolder, monkeypatch: pytest.MonkeyPatch) -> None:
