@@ -448,6 +448,8 @@ _GIT: Final = lazy_pattern(
 )
 _SFTP: Final = lazy_pattern(r"(\w[\w.+-]*@)?([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?/[^?#\x00-\x1f]*")
 _RCLONE: Final = lazy_pattern(r"[\w.+@ -]+:[^\x00-\x1f]*")
+#: Kinds of this package with functions about an address.
+_WITH_FUNCTIONS: Final = frozenset(["git", "rclone", "sftp", "webdav"])
 _PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
 
 
@@ -460,6 +462,9 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     only). A text that starts with a path separator, or names an existing folder, is a folder. No network
     access. Raises ConfigError when the kind is unknown, its package cannot be loaded, or the settings are
     unsuitable.
+
+    The callable may have functions of `rest` about an address: `lasting` (`lasting_spec`), `require_address`,
+    `warning` (`spec_warning`), `policy` (`access_policy`).
     """
     opener, rest = _opener(spec)
     # The cost of a silent provider is bounded over all its connections (http/bounds.py).
@@ -502,8 +507,25 @@ def _opener(spec: str) -> tuple[Callable[[str, Mapping[str, Any]], Provider], st
         raise ConfigError("the directory provider is not installed", hint="Install ipfsmem again.")
     try:
         return cast("Callable[[str, Mapping[str, Any]], Provider]", point.load()), rest
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a package of somebody else may fail in any way
         raise ConfigError(f"provider {point.name} cannot be loaded: {error}") from error
+
+
+def is_of_another_package(kind: str) -> bool:
+    """Tell whether a kind of provider is installed and not from this package."""
+    point = _installed().get(kind)
+    return point is not None and point.value.partition(".")[0].partition(":")[0] != "ipfsmem_providers"
+
+
+def _about_address(kind: str, name: str) -> Callable[[str], object] | None:
+    """Return a provider's function about an address; None if it has none, or cannot be loaded: opening it gives the reason."""
+    if kind not in _WITH_FUNCTIONS and not is_of_another_package(kind):
+        return None  # spares the import
+    try:
+        opener, _ = _opener(f"{kind}:")
+    except ConfigError:
+        return None
+    return getattr(opener, name, None)
 
 
 def shown_spec(spec: str) -> str:
@@ -556,9 +578,8 @@ def lasting_spec(spec: str) -> str:
     storage, or refuses them (ConfigError).
     """
     kind, colon, rest = spec.partition(":")
-    if colon and kind in ("git", "rclone", "sftp", "webdav") and kind in _installed():
-        opener, _ = _opener(spec)
-        return f"{kind}:{opener.lasting(rest)}" if hasattr(opener, "lasting") else spec
+    if colon and (lasting := _about_address(kind, "lasting")) is not None:
+        return f"{kind}:{lasting(rest)}"
     if colon and kind == "directory" and rest:
         path = rest
     elif spec.startswith(_PATHS) or spec in (".", ".."):
@@ -578,9 +599,8 @@ def lasting_spec(spec: str) -> str:
 def require_address(spec: str) -> None:
     """Raise ConfigError for a spec that `lasting_spec` would look up in the working directory: a remote's name."""
     kind, _, rest = spec.partition(":")
-    if kind == "git" and kind in _installed():
-        opener, _ = _opener(spec)
-        opener.require_address(rest)  # type: ignore[attr-defined]
+    if (require := _about_address(kind, "require_address")) is not None:
+        require(rest)
 
 
 def spec_warning(spec: str) -> str:
@@ -589,10 +609,8 @@ def spec_warning(spec: str) -> str:
     No network access. Raises ConfigError for an unusable spec.
     """
     kind, _, rest = spec.partition(":")
-    if kind != "git" or kind not in _installed():
-        return ""
-    opener, _ = _opener(spec)
-    return str(opener.warning(rest)) if hasattr(opener, "warning") else ""
+    warning = _about_address(kind, "warning")
+    return "" if warning is None else str(warning(rest))
 
 
 def _is_folder(spec: str) -> bool:

@@ -19,7 +19,7 @@ from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta
 from ipfsmem.mode import Mode
-from ipfsmem.provider.contract import HIDDEN, shown_spec
+from ipfsmem.provider.contract import HIDDEN, is_of_another_package, shown_spec
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import pin_name
 from ipfsmem.vault.recovery import Words, words_of
@@ -187,8 +187,8 @@ def _settings_of_kind(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -
     """Return a provider kind's settings from the settings file and the environment."""
     kind = _kind(spec)
     table = kind.partition(":")[0]
-    prefix = _PREFIX.get(kind, (kind.upper() + "_",))
-    ours = kind in NEEDS or table in settings_of
+    prefix = _PREFIX.get(kind, (kind.upper().replace("-", "_") + "_",))
+    ours = kind in NEEDS or table in settings_of or is_of_another_package(table)
     settings = {name.upper(): _text(value) for name, value in settings_of.get(table, {}).items()}
     return settings | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
 

@@ -16,14 +16,22 @@ class Lab(NamedTuple):
     settings: Path
     patch: pytest.MonkeyPatch
 
-    def install(self, name: str, code: str, *, package: str = "", value: str = "Plugin") -> None:
+    def install(
+        self,
+        name: str,
+        code: str,
+        *,
+        package: str = "",
+        value: str = "Plugin",
+        group: str = "ipfsmem.plugins",
+    ) -> None:
         """A package with one plugin; `code` is its module."""
         package = package or f"{name}_package"
         (self.folder / f"{package}.py").write_text(code, "utf-8")
         info = self.folder / f"{package}-1.2.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text(f"[ipfsmem.plugins]\n{name} = {package}:{value}\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {package}:{value}\n")
         importlib.invalidate_caches()
 
     def switch_on(self, *names: str, more: str = "") -> None:
