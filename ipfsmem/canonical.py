@@ -140,7 +140,7 @@ def unb64(text: str, what: str, size: int | None = None) -> bytes:
     except (binascii.Error, ValueError):
         raise FormatError(f"{what} is not base64url") from None
     if b64(data) != text:
-        raise FormatError(f"{what} is not base64url without padding in its one form")
+        raise FormatError(f"{what} is not canonical base64url without padding")
     if size is not None and len(data) != size:
         raise FormatError(f"{what} has {len(data)} bytes, {size} expected")
     return data

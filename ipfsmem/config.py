@@ -111,7 +111,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[dream]` of the settings file: when a dream may begin by itself."""
+    """The table `[dream]` of the settings file: when a dream may start automatically."""
 
     enabled: Annotated[
         bool, _says("whether automatic dreams are allowed; each vault also needs dream on")

@@ -130,9 +130,9 @@ class StackMethods:
     def list(self, *, type: str | None = None, tag: str | None = None, category: str | None = None, match: str | None = None, limit: int | None = None, cursor: str | None = None, hidden: bool = False, expired: bool = True) -> MemoryPage:
         """List memories by key, headers only.
 
-        If several scopes have a memory, the first one lists it; your own text takes precedence over a text
-        of others. Each memory has its scope and its number of conflicts. A memory that is not fetched has no
-        header.
+        A memory that several scopes have is listed once, from the first of them; your own text takes
+        precedence over another person's. The structured result also has the scope and the number of conflicts
+        of each memory. A memory that is not fetched has no header.
 
         Args:
             type: Only memories of this type.
@@ -156,9 +156,9 @@ class StackMethods:
     def read(self, key: str, *, alternative: str | None = None, root: str | None = None, counts: bool = True) -> MemoryRecord | None:
         """Read one memory, byte for byte.
 
-        Of several scopes, the first one with the memory is read; your own text takes precedence over another
-        person's. `alternative` and `root` read the first scope only. Each text has its scope, its device, its
-        SHA-256 and its conflicts.
+        With several scopes, the first one that has the memory is read; your own text takes precedence
+        over another person's. `alternative` and `root` read the first scope only. The structured result also
+        has the scope, the device, the SHA-256 and the conflicts of the text.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.

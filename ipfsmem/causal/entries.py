@@ -1,7 +1,7 @@
 """Entry names, parsed and built only here (format section 5).
 
-The first part and the number of parts tell entries apart, never a prefix: a scope may be called `o`, `s` or
-like a key. The default scope is "".
+The first part and the number of parts tell entries apart, never a prefix: a scope may be called `o` or `s`, or
+have the name of a key. The default scope is "".
 """
 
 from __future__ import annotations

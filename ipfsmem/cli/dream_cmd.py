@@ -203,7 +203,7 @@ def _show_dreams(context: CommandContext, found: DreamLines, asked: Asked) -> No
 def _show_status(context: CommandContext, found: DreamStatus, asked: Asked) -> None:
     facts(
         [
-            ("by itself", "yes" if found.enabled and found.chosen else "no"),
+            ("automatic", "yes" if found.enabled and found.chosen else "no"),
             (
                 "next",
                 f"not yet: {found.waits_for}"

@@ -1,4 +1,4 @@
-"""`ipfsmem key sheet`: one page to print, with the data that restores a vault. It has no secret."""
+"""`ipfsmem key sheet`: one page to print, with the data that restores a vault. It contains no secrets."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def page(sheet: RecoverySheet) -> str:
             *_facts(sheet),
             "",
             "PROVIDERS",
-            *_places(sheet),
+            *_providers(sheet),
             "",
             "TO BRING IT BACK",
             *_wrap(
-                "Install it (Python 3.11 or newer; its README says how), set the settings named above, then:"
+                "Install ipfsmem (Python 3.11 or newer; see its README), set the settings named above, then run:"
             ),
             *_ways(sheet),
             *_last_resort(sheet),
@@ -97,17 +97,17 @@ def _facts(sheet: RecoverySheet) -> list[str]:
     return [f"{word:<16}{clean(text)}" for word, text in rows if text]
 
 
-def _places(sheet: RecoverySheet) -> list[str]:
+def _providers(sheet: RecoverySheet) -> list[str]:
     if not sheet.providers:
         return [
             *_wrap(
                 "ONLY ON THIS DEVICE: no provider is set (ipfsmem provider add), so this page cannot bring the vault back."
             )
         ]
-    return [line for place in sheet.providers for line in _place(place, sheet)]
+    return [line for one in sheet.providers for line in _provider(one, sheet)]
 
 
-def _place(place: SheetProvider, sheet: RecoverySheet) -> list[str]:
+def _provider(place: SheetProvider, sheet: RecoverySheet) -> list[str]:
     lines = [f"- {clean(place.provider)}"]
     if place.hidden:
         lines.append("    (... replaces a part that may be a secret)")
@@ -163,7 +163,11 @@ def _words(sheet: RecoverySheet) -> list[str]:
     if not sheet.words:
         return ["THE 24 WORDS", "This vault has no recovery phrase. Create one: ipfsmem key phrase"]
     known = "; ".join(clean(one.label) + (" (of init)" if one.root else "") for one in sheet.words)
-    lines = ["THE 24 WORDS (by hand; never in a file or a photograph)", *_wrap(f"That work: {known}."), ""]
+    lines = [
+        "THE 24 WORDS (by hand; never in a file or a photograph)",
+        *_wrap(f"Valid recovery phrases: {known}."),
+        "",
+    ]
     for start in range(1, 25, 4):
         lines += ["  ".join(f"{n:>2} _______________" for n in range(start, start + 4)), ""]
     return lines[:-1]

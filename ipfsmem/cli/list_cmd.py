@@ -41,7 +41,7 @@ def _show(context: CommandContext, found: MemoryPage | HiddenTexts, asked: Asked
     print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if asked["any"] else "")
     if found.next is not None:
         click.echo(
-            style(f"{count(found.total, 'memory')} in all; more: --cursor {found.next}", dim=True), err=True
+            style(f"{count(found.total, 'memory')} in total; more: --cursor {found.next}", dim=True), err=True
         )
 
 

@@ -48,7 +48,7 @@ def _show(context: CommandContext, found: MemberList, asked: Asked) -> None:
 
 
 def _print_removed(context: CommandContext, memory: Memory, found: MemberList, asked: Asked) -> None:
-    """Print who removed whom, which the key ring of the open vault tells."""
+    """Print who removed whom, from the key ring of the open vault."""
     from ipfsmem.sync.removals import called
 
     for one in () if context.json else found.removed:
@@ -63,7 +63,7 @@ list_command = operation_command(
     _show,
     printed=_print_removed,
     reads=False,
-    notes="The current encryption key follows, and who removed whom.",
+    notes="It also shows the current encryption key, and who removed whom.",
 )
 
 

@@ -222,7 +222,7 @@ def _b32decode(text: str, whole: str) -> bytes:
     except ValueError:
         raise FormatError("not base32") from None
     if spare >= 5 or number & ((1 << spare) - 1):
-        raise FormatError("not base32 in its one form")
+        raise FormatError("not canonical base32")
     return (number >> spare).to_bytes(bits // 8, "big")
 
 

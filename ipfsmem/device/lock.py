@@ -26,7 +26,7 @@ LOOK_WAITS: Final = 0.5
 
 
 class _Waits:
-    """The seconds that one call may wait for other processes, and has waited in vain."""
+    """The seconds that one call may wait for other processes, and those that it waited without success."""
 
     def __init__(self, most: float) -> None:
         self.most = most
@@ -49,10 +49,10 @@ _WAITS: Final[ContextVar[_Waits | None]] = ContextVar("waits", default=None)
 
 @contextlib.contextmanager
 def one_wait(seconds: float = WAIT) -> Iterator[None]:
-    """Limit all waits in vain inside, for locks and for the database, to `seconds` together; within another one, its limit applies.
+    """Limit all failed waits inside, for locks and for the database, to `seconds` together; within another one, its limit applies.
 
-    A wait is shorter by those in vain before it, so the second one for a file that stays busy ends at once. A wait that ended well
-    shortens none, and one in vain shortens none after further `seconds`.
+    Earlier failed waits shorten a wait, so the second one for a file that stays busy ends at once. A successful
+    wait shortens none, and a failed one shortens none after further `seconds`.
     """
     if _WAITS.get() is not None:
         yield

@@ -1,9 +1,9 @@
-"""The number of connections of one of our servers, in all and per address, and how long one may stall.
+"""Limits on the connections of a server: their number, in total and per address, and how long one may stall.
 
 Anybody who reaches a server can open connections and send nothing more. So their number is limited; a request's head must arrive
-soon; and a body or an answer that stalls ends the connection. At the limit, the connection idle for the longest time is closed
-for the new one, and if each has a request, the one without a token that has waited longest for its client: holding connections
-open excludes nobody. The application decides which requests are trusted (`TRUSTED`).
+soon; and a body or an answer that stalls ends the connection. At the limit, a new connection replaces the one that has been idle
+longest or, if none is idle, the one without a token that has waited longest for its client, so that open connections cannot
+exclude other clients. The application decides which requests are trusted (`TRUSTED`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Connections:
         """Return a protocol for a new connection."""
         self._schedule_check()
         protocol = self._server()
-        protocol.__class__ = _InWords  # independent of how the server makes its protocols
+        protocol.__class__ = _PlainErrors  # independent of how the server makes its protocols
         return _Connection(self, protocol)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Connections:
             self._timer.cancel()
 
     def add(self, connection: _Connection, transport: asyncio.Transport) -> bool:
-        """Add a new connection, closing an idle one for it if necessary. False: there is no room."""
+        """Add a new connection, closing an idle one for it if necessary. False: all places are taken."""
         address = _address(transport)
         while self._per_address[address] >= self._limits.per_address:
             if not self._close_longest_idle(address):
@@ -107,10 +107,10 @@ class Connections:
         """Return whether an untrusted request may be answered: an eighth of all places, and of those of an address, is reserved
         for trusted ones. Others that wait are closed for it."""
         limits, address = self._limits, connection.address
-        while self._per_address[address] > limits.per_address - _kept(limits.per_address):
+        while self._per_address[address] > limits.per_address - _reserved(limits.per_address):
             if not self._close_longest_idle(address, but=connection):
                 return False
-        while len(self._open) > limits.total - _kept(limits.total):
+        while len(self._open) > limits.total - _reserved(limits.total):
             if not self._close_longest_idle(None, but=connection):
                 return False
         return True
@@ -161,13 +161,13 @@ class Connections:
     def _check(self) -> None:
         self._timer = None
         for transport, connection in list(self._open.items()):
-            if connection.stands_still(self._limits):
+            if connection.is_stalled(self._limits):
                 self._abort(transport)
         if self._open:
             self._schedule_check()
 
 
-def _kept(places: int) -> int:
+def _reserved(places: int) -> int:
     """Return how many of these places are reserved for trusted requests."""
     return min(16, places // 8)
 
@@ -178,8 +178,8 @@ def _no_room() -> web.Response:
     return answer
 
 
-class _InWords(web.RequestHandler):
-    """An invalid request is answered in our words: the library's quote the line, and are logged with it."""
+class _PlainErrors(web.RequestHandler):
+    """Answers an invalid request with a fixed text: the library's own messages quote and log the request line."""
 
     __slots__ = ()
 
@@ -254,7 +254,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def rank(self) -> int | None:
-        """How soon it is closed for others, 0 first; None: never."""
+        """The order in which connections are closed for new ones, 0 first; None: never."""
         if self.request is None and not self.unsent_bytes():
             return 1 if self.served else 0
         if self.trusted:
@@ -278,7 +278,7 @@ class _Connection(asyncio.Protocol):
         """Return how many bytes of the answer the client did not read yet."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    def stands_still(self, limits: ConnectionLimits) -> bool:
+    def is_stalled(self, limits: ConnectionLimits) -> bool:
         """Return whether nothing moved for longer than the limits allow."""
         now, unsent = self._loop.time(), self.unsent_bytes()
         awaited = self._awaits_body()

@@ -79,9 +79,9 @@ def list_(
 ) -> MemoryPage:
     """List memories by key, headers only.
 
-    If several scopes have a memory, the first one lists it; your own text takes precedence over a text
-    of others. Each memory has its scope and its number of conflicts. A memory that is not fetched has no
-    header.
+    A memory that several scopes have is listed once, from the first of them; your own text takes
+    precedence over another person's. The structured result also has the scope and the number of conflicts
+    of each memory. A memory that is not fetched has no header.
     """
     if cursor:
         check_key(cursor)

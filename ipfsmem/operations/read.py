@@ -63,9 +63,9 @@ def read(
 ) -> MemoryRecord | None:
     """Read one memory, byte for byte.
 
-    Of several scopes, the first one with the memory is read; your own text takes precedence over another
-    person's. `alternative` and `root` read the first scope only. Each text has its scope, its device, its
-    SHA-256 and its conflicts.
+    With several scopes, the first one that has the memory is read; your own text takes precedence
+    over another person's. `alternative` and `root` read the first scope only. The structured result also
+    has the scope, the device, the SHA-256 and the conflicts of the text.
     """
     opened = view.opened
     memories = opened.memories.in_scope(view.scope)

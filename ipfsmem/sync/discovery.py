@@ -146,7 +146,7 @@ class Search:
         )
 
     def put_off(self, root: CID, error: ProviderError) -> None:
-        """Defer a head that is unreadable now to a later sync. It blocks nothing else, whoever made it so."""
+        """Defer a head that cannot be read now to a later sync. It blocks nothing else."""
         self.opened.discard(root)  # only partly opened
         self.outages.note(root, error)
         self.run.notices.put_off(root, error)

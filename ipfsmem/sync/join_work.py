@@ -1,5 +1,4 @@
-"""Working state of a sync's join: what was joined, held and dropped, and the result for the next step. Others
-decide."""
+"""Working state of a sync's join: joined, held and dropped heads, and the result for the next step."""
 
 from __future__ import annotations
 
@@ -32,13 +31,13 @@ class JoinWork:
         self.refused = set(admitted.found.refused)
         self.known_elsewhere = admitted.found.known_elsewhere
         self.damaged: dict[CID, Head] = {}
-        #: Text and detail of the notice for each of them.
+        #: Text and detail of the notice for each damaged head.
         self.why_damaged: dict[CID, tuple[str, str]] = {}
         #: Held heads, by the devices whose ids may still be in use.
         self.held: dict[tuple[str, ...], list[CID]] = {}
         #: Adoptions in this sync, by kind of notice.
         self.adopted: dict[str, list[AdoptionResult]] = {}
-        #: Whether a provider may have missing bodies: until all were asked for them, and if one did not answer.
+        #: Whether a provider may still have missing bodies: one was not asked yet, or did not answer.
         self.unsure_of_bodies = True
         self.unsure = ""
         self.new_identity = False
@@ -52,9 +51,9 @@ class JoinWork:
         return named(label_and_id(self.run.replica.ring, device) for device in sorted(devices))
 
     def put_off(self, root: CID, error: ProviderError) -> None:
-        """Defer a head that is unreadable now to a later sync. It blocks nothing else, whoever made it so."""
+        """Defer a head that cannot be read now to a later sync. It blocks nothing else."""
         outages = self.found.outages.after({root: error}, ())
-        # Only partly opened.
+        # It was opened only in part.
         opened = self.found.opened - {root}
         self.found = msgspec.structs.replace(self.found, outages=outages, opened=opened)
         self.run.notices.put_off(root, error)
@@ -67,7 +66,7 @@ class JoinWork:
             before = joined_before(run.replica)
             outages = outages.after({}, {*discovered.opened, *discovered.headless, *before})
         unread_lists = {name for name in outages.unread_lists if not run.names.tells_of_all(name)}
-        # For a new device, a provider that only knows names stores nothing of this vault.
+        # To a new device, a provider of names alone is not one that stores this vault.
         keeping = {
             p.name for p in run.providers if not discovered.fresh or p.capabilities.put or p.capabilities.pin
         }

@@ -1,4 +1,4 @@
-"""`ipfsmem serve api` as a process: it serves until it is ended."""
+"""`ipfsmem serve api` as a process that serves until it is stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
 
 
-def test_serve_api_until_ended_prints_its_token_nowhere_else(cli: Cli) -> None:
+def test_serve_api_prints_its_token_once(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
     cli.ok("init", "-n", "other", "--mode", "local")
     cli.ok("write", "tone", "-n", "other", "--scope", "shop", "--body", "Be brief in the shop.")

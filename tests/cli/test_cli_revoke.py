@@ -1,4 +1,4 @@
-"""`ipfsmem member revoke`: what it says, whom it refuses, and the way of a revoked device and its texts."""
+"""`ipfsmem member revoke`: its output, its refusals, and a revoked device with its texts."""
 
 from __future__ import annotations
 

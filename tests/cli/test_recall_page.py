@@ -26,7 +26,7 @@ def test_the_page_is_what_its_commands_print_and_what_a_client_gets(
 ) -> None:
     need_extra("mcp", "mcp_types")
     page = make_recall.TARGET.read_text("utf-8")
-    assert make_recall.played(tmp_path, page) == page, "write it anew: python docs/make_recall.py"
+    assert make_recall.played(tmp_path, page) == page, "run: python docs/make_recall.py"
 
 
 def test_the_counts_of_the_scope_property_are_those_of_its_test(make_recall: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""docs/guides/week.md is what its commands print, and the week that it tells ends as it has to: alike on both devices, with nothing lost."""
+"""The commands of docs/guides/week.md print what it shows, and both devices end with the same texts, none lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_page_is_what_its_commands_print(make_week: ModuleType, tmp_path: Pa
     page = make_week.TARGET.read_text("utf-8")
     with make_week.week(tmp_path) as played:
         now = make_week.play(page, played)
-        assert now == page, "write it anew: python docs/make_week.py"
+        assert now == page, "run: python docs/make_week.py"
         # The undo that left one text where it was is the only command that did not do all that was asked.
         assert [code for code in played.codes if code] == [7]
         laptop, desktop = (

@@ -462,7 +462,7 @@ def test_a_file_in_the_way(tmp_path: Path, place: str) -> None:
     assert (tmp_path / place).read_bytes() == b"mine"
 
 
-def test_many_packs_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_packs_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack_store.Packs, "max_packs", 8)
     provider, reader = DirectoryProvider(tmp_path), DirectoryProvider(tmp_path)
     for number, item in enumerate(BLOCKS):

@@ -92,7 +92,7 @@ def again(s3: SeaweedFS, at: Bucket) -> None:
                 time.sleep(0.3)
 
 
-def test_two_devices_at_once(at: Bucket, tmp_path: Path) -> None:
+def test_two_devices_that_sync_concurrently_end_alike(at: Bucket, tmp_path: Path) -> None:
     a, b = device(tmp_path / "a", at), device(tmp_path / "b", at)
     sync(a), sync(b)
 

@@ -50,7 +50,7 @@ def test_same_root_and_readable_everywhere(vector: dict[str, Any], tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_file_of_more_than_1024_chunks(tmp_path: Path) -> None:
+def test_file_of_over_1024_chunks_has_the_same_cid_everywhere(tmp_path: Path) -> None:
     (vector,) = [vector for vector in VECTORS["large"] if "zeros" in vector["file"]]
     source = tmp_path / "zeros"
     with source.open("wb") as sparse:

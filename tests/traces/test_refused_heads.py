@@ -1,7 +1,6 @@
-"""What a keyless provider makes of folders that nobody signs: heads that stand there and are refused are never an empty
-memory that is back.
+"""Folders that a provider without keys forges: refused heads never lead to a restored empty vault.
 
-Each on real devices, with the true keyring.json and head.ipm beside something else.
+The devices are real; a forged folder has the true keyring.json and head.ipm next to other files.
 """
 
 from __future__ import annotations
@@ -144,8 +143,8 @@ def test_folder_that_does_not_match_its_commit_is_damage(
     )
 
 
-def test_behind_refused_heads_older_ones_are_looked_for(lab: Lab) -> None:
-    """A first look at a list opens eight roots; where all of these are refused, the whole list is read."""
+def test_older_heads_behind_refused_ones_are_found(lab: Lab) -> None:
+    """The first read of a list opens eight roots; if all of them are refused, the whole list is read."""
     a = lab.create("a")
     a.write("precious", "honest")
     lab.sync(a)

@@ -1,6 +1,6 @@
-"""Damaged heads: never joined, never followed by an empty memory, and what can be read of them comes back on request.
+"""Damaged heads are never joined and never lead to an empty memory; their readable part is restored on request.
 
-Each on real devices, with blocks really gone from the provider.
+The devices are real, and the blocks are removed from the provider.
 """
 
 from __future__ import annotations
@@ -270,8 +270,8 @@ def test_a_damaged_head_is_told_until_it_is_whole(lab: Lab) -> None:
     assert lab.sync(b).damaged == 0 and body(b, "memory3") == "newer text 3"
 
 
-def test_a_line_that_is_too_long_keeps_nothing_from_coming_back(lab: Lab) -> None:
-    """A writer signed one that no segment may hold: a salvage passes it over, as whoever reads the timeline does."""
+def test_overlong_line_does_not_stop_a_salvage(lab: Lab) -> None:
+    """A writer signed a line over the limit of a segment: a salvage skips it, as readers of the timeline do."""
     a, b, m = lab.three()
     large(m)
     lab.settle(a, b, m)

@@ -1,4 +1,4 @@
-"""The house keeps its floors: imports only go down, and heavy packages are imported only where they are used."""
+"""The layers of the architecture: packages import lower layers only, and heavy packages only inside functions."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_these_are_all_parts(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_closed_memory_says_so(closed: Memory, name: str) -> None:
+def test_closed_memory_is_refused(closed: Memory, name: str) -> None:
     method = method_of(closed, name)
     given = ["x" for one in parameters(method) if one.default is one.empty and one.kind < one.VAR_POSITIONAL]
     named = {

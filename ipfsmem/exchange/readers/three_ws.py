@@ -1,8 +1,8 @@
 """three.ws: its export `memory/0.1`, the content of its browser store, its plain bundle, the entries of its runtime store, and
 the signed bundle `brain/1`.
 
-The files of the file memory are imported unchanged. Entries of the runtime store and of a brain have an id of their own; one with
-encrypted content is reported, as only its wallet can open it.
+The files of the file memory are imported unchanged. Entries of the runtime store and of a brain have ids of their own; an entry with
+encrypted content is reported, because only its wallet can decrypt it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipfsmem.exchange.records import Happened, ImportRecord, Item, Problem, is_o
 
 
 def read(files: Files) -> Iterator[Item]:
-    """Yield every file of a place in its form."""
+    """Yield the content of every file of a place."""
     yield from left_out_notes(files)
     for name in files.ending(".json", ".md", ".jsonl"):
         last = name.rpartition("/")[2]

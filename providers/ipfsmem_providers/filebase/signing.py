@@ -1,6 +1,6 @@
 """Signatures of S3 requests (SigV4) by botocore's signer, which is imported when the first request is signed.
 
-The hash of a body is known before it is sent, so bodies are signed too. Nothing here sends anything.
+Bodies are signed too, because their hash is known before they are sent. This module sends nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from ipfsmem.errors import ConfigError
 
 EMPTY: Final = hashlib.sha256(b"").hexdigest()
-#: Filebase has one region, called so.
+#: The only region of Filebase.
 _REGION: Final = "us-east-1"
 
 

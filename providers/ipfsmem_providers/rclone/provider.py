@@ -1,9 +1,9 @@
 """The `rclone` provider: a folder at a remote of rclone, with the layout of `directory`.
 
-    rclone:REMOTE:path/of/folder      REMOTE is a name of rclone's configuration, which has the account
+    rclone:REMOTE:path/of/folder      REMOTE is a remote in rclone's configuration, which holds the account
 
-The `rclone` program connects and renews logins. It listens on a port of this machine, behind a password, while this
-process uses it.
+The `rclone` program connects to the remote and renews logins. While this process uses it, it listens on a loopback port
+that requires a password.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ class RcloneProvider(RemoteFolder):
 
     @staticmethod
     def lasting(rest: str) -> str:
-        """Return the address in its one form. Raises ConfigError for an unusable one."""
+        """Return the canonical form of the address. Raises ConfigError for an unusable one."""
         return parse(rest).shown

@@ -1,9 +1,9 @@
-"""The address of a folder at an SSH server: parsed, and refused where the `ssh` program would do more than connect. Pure.
+"""The address of a folder at an SSH server: parsed, and refused where the `ssh` program would do more than connect.
 
     [user@]host[:port]/path      below the home folder of the user
     [user@]host[:port]//path     an absolute path
 
-`host` may be an alias of ~/.ssh/config. A password has no place in it.
+`host` may be an alias of ~/.ssh/config. The address never contains a password.
 """
 
 from __future__ import annotations

@@ -37,5 +37,5 @@ class SftpProvider(RemoteFolder):
 
     @staticmethod
     def lasting(rest: str) -> str:
-        """Return the address in its one form. Raises ConfigError for an unusable one."""
+        """Return the canonical form of the address. Raises ConfigError for an unusable one."""
         return parse(rest).shown

@@ -56,5 +56,5 @@ class WebdavProvider(RemoteFolder):
 
     @staticmethod
     def lasting(rest: str) -> str:
-        """Return the address in its one form. Raises ConfigError for an unusable one."""
+        """Return the canonical form of the address. Raises ConfigError for an unusable one."""
         return parse(rest, allow_http=True).url

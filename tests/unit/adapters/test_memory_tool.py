@@ -591,7 +591,7 @@ def test_the_runner_of_the_package_uses_the_tool(memory: Memory, tools: ModuleTy
     assert files(memory) == {"tea.md": "likes green tea\n"}
 
 
-def test_a_closed_memory_says_so(memory: Memory) -> None:
+def test_closed_memory_is_refused(memory: Memory) -> None:
     directory = MemoryDirectory(memory)
     memory.close()
     assert "is closed" in refusal(directory, view("/memories"))

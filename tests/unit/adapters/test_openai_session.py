@@ -1,8 +1,8 @@
-"""A session of the OpenAI Agents SDK: whatever the SDK's own SQLite session answers, this one answers; and two devices share it.
+"""The session for the OpenAI Agents SDK returns what the SDK's own SQLite session returns, and two devices can share it.
 
 Source of the cases: openai/openai-agents-python, tests/memory/test_session.py at commit 063581f55d08951b5684008ef12408261bd25377 and
-tests/memory/test_session_limit.py at 4ab9228b2b489b140bda1659914e713f2fa3cddd. Left out is what is about SQLite (connections of
-threads, locks of files), about no session at all, and about `SessionSettings` alone.
+tests/memory/test_session_limit.py at 4ab9228b2b489b140bda1659914e713f2fa3cddd. Omitted are the cases about SQLite (connections of
+threads, file locks), about code other than sessions, and about `SessionSettings` alone.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def test_a_conversation_goes_on_on_another_device(lab: Lab) -> None:
     assert asyncio.run(session(a.scope("bot"), "chat").get_items()) == []
 
 
-def test_a_closed_memory_says_so(memory: Memory) -> None:
+def test_closed_memory_is_refused(memory: Memory) -> None:
     one = session(memory, "one")
     memory.close()
     with pytest.raises(ClosedError):

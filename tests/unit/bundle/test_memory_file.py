@@ -56,7 +56,7 @@ def test_bad(case):
 
 
 @pytest.mark.parametrize("case", VECTORS["sizes"], ids=by_about)
-def test_sizes(case):
+def test_size_limits_are_those_of_the_vectors(case):
     data = "".join(text * count for text, count in case["parts"]).encode()
     if case["error"] is None:
         assert parse_memory(data).fields == parse_fields(data).fields

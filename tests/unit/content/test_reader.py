@@ -1,4 +1,4 @@
-"""Reading trees out of blocks of strangers: paths, files, limits, and trees that lie."""
+"""Reading trees from untrusted blocks: paths, files, limits, and false trees."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_files_of_other_writers() -> None:
         ([], UnixFS(TYPE_DIRECTORY), "is not a file"),
     ],
 )
-def test_files_that_lie(links: list[BlockLink], message: UnixFS, words: str) -> None:
+def test_file_with_a_false_layout_is_refused(links: list[BlockLink], message: UnixFS, words: str) -> None:
     blocks = dict([node(links, message), raw(b"abc")])
     with pytest.raises(FormatError, match=words):
         drive(Reader().read_file(next(iter(blocks))), from_mapping(blocks))
@@ -204,7 +204,7 @@ def test_a_symbolic_link_in_a_tree_is_refused() -> None:
 
 
 @pytest.mark.parametrize("names", [["a", "a"], [".."], ["a/b"], [""], ["."], ["a\0"]])
-def test_folders_that_lie(names: list[str]) -> None:
+def test_folder_with_invalid_names_is_refused(names: list[str]) -> None:
     target = raw(b"x")
     folder = node([BlockLink(name, target[0], 1) for name in names], UnixFS(TYPE_DIRECTORY))
     with pytest.raises(FormatError):

@@ -1,4 +1,4 @@
-"""What a dream without a model proposes: only what loses no sentence, and lists of what a person has to judge."""
+"""Proposals of a dream without a model: changes that lose no sentence, and lists for a person to decide on."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_possible_contradiction_is_listed_with_its_difference() -> None:
     assert [one.detail for one in made.found] == ["one says 8443, the other 9443"]
 
 
-def test_two_entities_of_which_the_same_is_said_are_two() -> None:
+def test_entities_with_the_same_relations_stay_two() -> None:
     said = "## Relations\n\n- works_on: [[tidewatch]]\n- lives_in: [[osen]]"
     made = tidy([note(key, said, name=key.title(), tags="[entity]") for key in ("yuki", "lukasz")])
     assert made.steps == () and not [one for one in made.found if one.kind == "alike"]

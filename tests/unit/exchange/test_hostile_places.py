@@ -170,7 +170,9 @@ def test_zip_entry_that_leads_out_is_named(program: str, name: str, memory: Memo
     assert len(taken.problems) == 1 and "leads out of the zip" in taken.problems[0]
 
 
-def test_zips_that_lie(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_zip_is_limited_and_not_followed(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A bomb, a link, a name twice, an encrypted file, a file that cannot be unpacked, a zip that is cut off."""
     monkeypatch.setattr(places, "MAX_PLACE", 1_000_000)
     bomb = tmp_path / "bomb.zip"

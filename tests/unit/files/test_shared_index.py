@@ -1,4 +1,4 @@
-"""MEMORY.md that a program writes, too: its two steps, and lines that two devices add at the same time."""
+"""MEMORY.md that a program writes too: its two steps, and lines that two devices add concurrently."""
 
 from __future__ import annotations
 

@@ -327,8 +327,8 @@ def test_hostile_names_in_an_imported_tree_are_named_or_refused(
     assert memory.stack("work").read("tone").scope == "work"  # type: ignore[union-attr]
 
 
-def test_zips_that_lie(made: Callable[[str], Memory], tmp_path: Path) -> None:
-    """Finding-like traces of archives: links, doubled names, other compressions, damage; none is followed or believed."""
+def test_hostile_zip_is_limited_and_not_followed(made: Callable[[str], Memory], tmp_path: Path) -> None:
+    """Archives with links, duplicate names, other compressions or damage: none is followed or believed."""
     memory = made("m")
 
     def zipped(name: str, *entries: tuple[zipfile.ZipInfo, bytes]) -> Path:

@@ -1,4 +1,4 @@
-"""Imported messages that nobody approved reach no context and no hook, in any scope, on any device, whatever is taken away since."""
+"""Pending imported messages reach no context and no hook, in any scope and on any device, whatever is deleted later."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_added_item_that_approves_imported_messages_is_refused(tmp_path: Path) -
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_part_of_a_session_is_not_promoted_to_another_scope(keep: bool, tmp_path: Path) -> None:
-    """There it would stand without the mark, as this person's word."""
+    """There it would lack the mark of a pending text and become this person's own."""
     with Memory.create("default", "local", home=tmp_path) as memory:
         taken_in(memory, tmp_path / "agent.db")
         before = memory.files()

@@ -1,4 +1,4 @@
-"""Scopes inside one memory: texts and events apart, one counter, nothing moves by itself (format sections 1.4 and 5)."""
+"""Scopes of one vault: separate texts and events, one counter, no automatic moves (format sections 1.4 and 5)."""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ def test_a_part_that_is_not_here_is_said_and_nothing_is_left_out_quietly(lab: La
         b.sessions.add("chat", said("two"))
 
 
-def test_a_closed_memory_says_so(memory: Memory) -> None:
+def test_closed_memory_is_refused(memory: Memory) -> None:
     memory.close()
     with pytest.raises(ClosedError):
         memory.sessions.items("chat")

@@ -1,4 +1,4 @@
-"""What one forget or one message more costs, whatever the memory holds; and that what is followed for it is what is there."""
+"""The cost of a forget or a new message does not depend on the size of the vault, and the counts kept for it are right."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_forget_among_ten_times_as_many_memories_costs_the_same(
     assert alike(*costs), costs
 
 
-def test_a_message_more_among_ten_times_as_many_memories_costs_the_same(
+def test_cost_of_a_message_does_not_grow_with_the_memories(
     few: Memory, many: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs = []

@@ -73,6 +73,20 @@ def test_package_that_cannot_be_imported_is_an_error_with_its_reason() -> None:
         contract.open_provider("torn:Garden")
 
 
+def test_provider_whose_package_broke_can_be_removed(tmp_path: Path) -> None:
+    with Memory.create(
+        "m", "encrypted-ipfs", home=tmp_path / "home", provider="shed:garden", unlock=ROOT, passphrase=False
+    ) as memory:
+        memory.providers.add("plain:yard")
+    sys.modules.pop("shed_package", None)
+    (tmp_path / "site" / "shed_package.py").write_text(
+        "raise RuntimeError('rain')  # and longer than before", "utf-8"
+    )
+    with Memory.load("m", home=tmp_path / "home") as memory:
+        memory.providers.remove("shed:garden")
+        assert [one.spec for one in memory.providers.list()] == ["plain:yard"]
+
+
 def test_settings_of_another_package_are_on_the_sheet_without_their_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

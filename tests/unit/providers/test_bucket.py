@@ -1,4 +1,4 @@
-"""A bucket's address, its credentials, and what its server says against it, in words."""
+"""A bucket's address, its credentials, and the messages for its server's errors."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_a_large_upload_is_several_packs_and_what_came_is_kept(
     assert sum(key.endswith(".car") for key in at.server.objects) >= 4
 
 
-def test_many_packs_become_few_and_large_ones_are_left(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_packs_are_merged_and_large_ones_kept(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem_providers.bucket.layout import BucketPacks
 
     monkeypatch.setattr(BucketPacks, "max_packs", 6)

@@ -1,4 +1,4 @@
-"""A memory over each hosted service alone: published, restored elsewhere from the wallet, edited on both, joined."""
+"""A memory over each hosted service alone: published, restored on another device, edited on both, merged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def memory(make: Any, at: Account, home: Path, mode: str) -> Memory:
 
 
 @pytest.mark.parametrize(("kind", "mode"), effort.each_once(KINDS, ["encrypted-ipfs", "ipfs"]))
-def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> None:
+def test_two_devices_sync_over_one_account(kind: str, mode: str, tmp_path: Path) -> None:
     with account(kind) as at:
         one = memory(Memory.create, at, tmp_path / "one", mode)
         for number in range(70):  # more than one state node
@@ -44,7 +44,7 @@ def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> N
 def test_concurrent_writes_of_many_devices_are_found_under_each_root(
     kind: str, mode: str, tmp_path: Path
 ) -> None:
-    """A gateway may serve an object by its path only, and each of these stands under one root of several."""
+    """A gateway may serve an object by its path only, and each of these objects is under one of several roots."""
     with account(kind) as at:
         first = memory(Memory.create, at, tmp_path / "0", mode)
         first.write("base", "text")

@@ -1,4 +1,4 @@
-"""The way back: older texts of one memory, read at a root, brought back; the last change of this device undone."""
+"""Earlier revisions of a memory, read at a root and restored, and undo of the last change of this device."""
 
 from __future__ import annotations
 
