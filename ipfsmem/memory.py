@@ -475,7 +475,7 @@ class Memory(MemoryMethods):
     @classmethod
     def load(
         cls,
-        namespace: str | None = None,
+        vault: str | None = None,
         mode: Mode | ModeName | None = None,
         *,
         provider: ProviderChoice = None,
@@ -485,7 +485,7 @@ class Memory(MemoryMethods):
         create: bool = False,
         public_ok: bool = False,
     ) -> Memory:
-        """Open the vault `namespace` on this device.
+        """Open a vault on this device by its name, `vault`.
 
         If it is not on this device, `mode` decides: `none` and `local` create an empty one. The published modes search the
         provider for the wallet's vault of that name, then for its vault `default`, and bring it back (the only load that uses the
@@ -496,7 +496,7 @@ class Memory(MemoryMethods):
         Raises NotFoundError, NoVaultError (`doubt`: why one may exist all the same), OtherKindError for a vault of
         the other mode, PassphraseError, WrongWalletError, ConfigError, UsageError.
         """
-        request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        request = LoadRequest(vault, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         here = open_here(request)
         if here is None:
             from ipfsmem.in_thread import run_to_end
@@ -508,7 +508,7 @@ class Memory(MemoryMethods):
     @classmethod
     async def aload(
         cls,
-        namespace: str | None = None,
+        vault: str | None = None,
         mode: Mode | ModeName | None = None,
         *,
         provider: ProviderChoice = None,
@@ -519,7 +519,7 @@ class Memory(MemoryMethods):
         public_ok: bool = False,
     ) -> Memory:
         """Do `load` without blocking the event loop: keys are derived and files opened in a thread."""
-        request = LoadRequest(namespace, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        request = LoadRequest(vault, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         from ipfsmem.in_thread import in_thread
         from ipfsmem.parts.making import make_here, restore_here
 
@@ -529,7 +529,7 @@ class Memory(MemoryMethods):
     @classmethod
     def create(
         cls,
-        namespace: str | None = None,
+        vault: str | None = None,
         mode: Mode | ModeName = "local",
         *,
         provider: ProviderChoice = None,
@@ -551,7 +551,7 @@ class Memory(MemoryMethods):
         from ipfsmem.parts.making import create
 
         made = create(
-            namespace,
+            vault,
             mode,
             provider=provider,
             unlock=unlock,
@@ -582,7 +582,7 @@ class Memory(MemoryMethods):
     @classmethod
     async def recover(
         cls,
-        namespace: str | None = None,
+        vault: str | None = None,
         *,
         provider: ProviderChoice,
         unlock: OwnerKey,
@@ -596,7 +596,7 @@ class Memory(MemoryMethods):
     ) -> Memory:
         """Bring a vault back by its wallet or recovery phrase, and add this device as a member.
 
-        A wallet's vault is searched by the name `namespace`, then as `default`. `mode`: mode of the vault; one of the other mode
+        A wallet's vault is searched by its name, `vault`, then as `default`. `mode`: mode of the vault; one of the other mode
         raises OtherKindError, so that an encrypted vault is never published unencrypted. In mode `ipfs` nothing is published
         before `public_ok` or the first sync agrees to it. `root_cid`: a version to start from, if no name or pin leads to
         one. A read-only provider suffices; a notice in `restored` names what could not be published. Raises NoVaultError if
@@ -606,7 +606,7 @@ class Memory(MemoryMethods):
         from ipfsmem.parts.making import recover
 
         made = await recover(
-            namespace,
+            vault,
             provider=provider,
             unlock=unlock,
             mode=mode,
@@ -637,7 +637,7 @@ class Memory(MemoryMethods):
 
     @classmethod
     def load_damaged(
-        cls, namespace: str | None = None, *, passphrase: str | None = None, home: HomeChoice = None
+        cls, vault: str | None = None, *, passphrase: str | None = None, home: HomeChoice = None
     ) -> Memory:
         """Open the readable parts of a vault with a damaged database, to read and export them.
 
@@ -647,14 +647,14 @@ class Memory(MemoryMethods):
         from ipfsmem.vault.opening import open_damaged
 
         known, place = configuration.settings(), Home.of(home)
-        name = configuration.vault_name(namespace, known)
+        name = configuration.vault_name(vault, known)
         folder = configuration.namespace_folder(place.path(known), name)
         opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
         return cls(OpenResult(opened, ProviderConnection(opened), Origin()))
 
     def fork(
         self,
-        namespace: str,
+        vault: str,
         *,
         mode: Mode | ModeName = "local",
         home: HomeChoice = None,
@@ -678,7 +678,7 @@ class Memory(MemoryMethods):
         if not isinstance(home, Home):
             here = self.replica.folder.parent if self.replica.folder else None
             home = Home(folder=home if home is not None else here, world=self.replica.world)
-        other = Memory.create(namespace, mode, home=home, **options)
+        other = Memory.create(vault, mode, home=home, **options)
         parts = {part.scope: part.part() for part in found}
         import_files(other._open.memories, parts, foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta(meta.ROOT)

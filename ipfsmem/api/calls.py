@@ -162,7 +162,7 @@ def _text(about: str, most: int = 200) -> Parameter:
 
 #: Every query parameter by name.
 QUERY: Final[dict[str, Parameter]] = {
-    "namespace": Parameter(KEY_SCHEMA, str, "Vault of this server; default: that of the token."),
+    "vault": Parameter(KEY_SCHEMA, str, "Vault of this server; default: that of the token."),
     "scope": Parameter(KEY_SCHEMA, _scope_or_nothing, "Scope; default: the default scope."),
     "stack": Parameter(
         {"type": "array", "items": KEY_SCHEMA, "maxItems": 16},
@@ -172,6 +172,9 @@ QUERY: Final[dict[str, Parameter]] = {
     ),
     "cursor": _text("`next` of the previous page."),
 }
+
+#: Former names of parameters, and the present ones.
+RENAMED: Final = {"namespace": "vault"}
 
 
 def read_query(
@@ -184,7 +187,10 @@ def read_query(
     found: dict[str, Any] = {}
     for name, text in given:
         if name not in known:
-            raise UsageError(f"unknown parameter {name[:40]!a}", hint=f"Parameters: {', '.join(known)}")
+            hint = f"Parameters: {', '.join(known)}"
+            if (new := RENAMED.get(name)) in known:
+                raise UsageError(f"the parameter {name} was renamed to {new}", hint=hint)
+            raise UsageError(f"unknown parameter {name[:40]!a}", hint=hint)
         parameter = parameters[name]
         value = _read(parameter, name, text)
         if parameter.several:

@@ -67,7 +67,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
     changes = _plain("changes", "Stream changes as server-sent events", by_type[Change], problem)
     changes["responses"]["200"]["content"] = {"text/event-stream": {"schema": by_type[Change]}}
-    changes["parameters"] = [_parameter(name, QUERY[name]) for name in ("namespace", "cursor")]
+    changes["parameters"] = [_parameter(name, QUERY[name]) for name in ("vault", "cursor")]
     paths["/v1/changes"] = {"get": changes}
     return {
         "openapi": "3.1.0",

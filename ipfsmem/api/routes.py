@@ -63,7 +63,7 @@ class Route(NamedTuple):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Return the names of all query parameters."""
-        return ("namespace", *(("scope",) if self.about in ("scope", "part") else ()), *self.query)
+        return ("vault", *(("scope",) if self.about in ("scope", "part") else ()), *self.query)
 
     @property
     def known(self) -> Mapping[str, Parameter]:

@@ -178,7 +178,7 @@ class Api:
         if not problem.hint:
             return problem
         known = request.get(_KNOWN)
-        asked = request.query.get("namespace", "") or (known.namespace if known is not None else None)
+        asked = request.query.get("vault", "") or (known.namespace if known is not None else None)
         namespace = asked if asked in self._served else next(iter(self._served))
         hint = self._told(problem.hint, namespace, request.query.get("scope", ""))
         return msgspec.structs.replace(problem, hint=hint)
@@ -215,7 +215,7 @@ class Api:
     async def _call(self, route: Route, request: web.Request) -> web.StreamResponse:
         known = request[_KNOWN]
         query = read_query(list(request.query.items()), route.parameters, route.needs, route.known)
-        served = self._memory(request, query.pop("namespace", None))
+        served = self._memory(request, query.pop("vault", None))
         if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
         if known.caller is not None:
@@ -380,8 +380,8 @@ class Api:
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         """Stream changes as server-sent events; the stream ends when its token is revoked."""
         known = request[_KNOWN]
-        query = read_query(list(request.query.items()), ("namespace", "cursor"))
-        served = self._memory(request, query.get("namespace"))
+        query = read_query(list(request.query.items()), ("vault", "cursor"))
+        served = self._memory(request, query.get("vault"))
         cursor = request.headers.get("Last-Event-ID") or query.get("cursor") or ""
         with self._one_more_listens(known):
             return await self._stream(request, known, served, cursor)

@@ -65,7 +65,7 @@ class MemoryRequest:
         from ipfsmem.vault.home import Home
 
         return {
-            "namespace": context.namespace,
+            "vault": context.namespace,
             "home": Home(folder=context.home, label=self.label),
             "mode": self.kind,
             "provider": self.where,

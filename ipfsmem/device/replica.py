@@ -289,7 +289,7 @@ def require_config(folder: Path) -> NamespaceConfig:
     if config is None:
         raise NotFoundError(
             f"there is no vault in {folder}",
-            hint="Create one with: ipfsmem init. Or check --home and --vault (in Python: home= and namespace=).",
+            hint="Create one with: ipfsmem init. Or check --home and --vault (in Python: home= and vault=).",
         )
     return config
 
@@ -305,5 +305,5 @@ def claim_folder(folder: Path) -> None:
     if read_config(folder) is not None:
         raise ConfigError(
             f"there is already a vault in {folder}",
-            hint="Use it, or choose another --vault or --home (in Python: namespace= or home=).",
+            hint="Use it, or choose another --vault or --home (in Python: vault= or home=).",
         )

@@ -27,6 +27,8 @@ _Check = tuple[Callable[[Any], bool], str]
 _VAR_POSITIONAL: Final = 0x04
 _AWAITED: Final = 0x80 | 0x200  # coroutines and what an `async for` goes over
 _NO_DEFAULT: Final = object()
+#: Former names of arguments, and the present ones.
+RENAMED: Final = {"namespace": "vault"}
 _WORDS: dict[Any, str] = {
     str: "a text",
     bytes: "bytes",
@@ -129,6 +131,8 @@ def _refusing(
         for name, value in named.items():
             if name in by_name:
                 refuse_wrong(by_name[name], value, name)
+            elif (new := RENAMED.get(name)) in by_name:
+                raise UsageError(f"{method.__name__}: the argument {name} was renamed to {new}")
         if not of_instance or awaited:
             return method(self, *given, **named)
         lock = contextlib.nullcontext() if getattr(method, "waits", False) else self._open.lock

@@ -44,7 +44,7 @@ def test_serve_api_prints_its_token_once(cli: Cli) -> None:
                 client.get("/v1/memories/tone") as got,
             ):
                 assert got.status == 200 and (await got.json())["body"] == "Be brief."
-                for asked in ("", "?namespace=other&scope=shop"):
+                for asked in ("", "?vault=other&scope=shop"):
                     async with client.get(f"/v1/memories/tone/history/{'0' * 64}{asked}") as refused:
                         hints.append((await refused.json())["hint"])
 

@@ -396,7 +396,7 @@ TWICE = """ '{"role": "user", "content": "And which colour has it?"}'"""
 GONE_SCOPE = (*SCOPE, "scope forget work --yes")
 
 FOLLOWED: tuple[Hint, ...] = (
-    Hint("Create one with: ipfsmem init. Or check --home and --vault (in Python: home= and namespace=).", "list", ("init --mode local",), mode="none"),
+    Hint("Create one with: ipfsmem init. Or check --home and --vault (in Python: home= and vault=).", "list", ("init --mode local",), mode="none"),
     Hint("List the memories: ipfsmem list.", "forget nothing", ("list",), "forget tone", before=HAS),
     Hint("List all: ipfsmem conflicts.", "conflicts nothing", ("conflicts",), "conflicts tone", "sealed", prepare=clash),
     Hint("Name a folder that does not exist yet.", "demo --keep --dir PLAIN", ("format cid BASE/note.md",), "format cid BASE/note.md", "none"),
@@ -515,7 +515,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Use it: --vault VALUE. For a separate vault of the same wallet: --wallet-vault NAME (in Python: Unlock(vault=NAME)). If VALUE is a damaged copy, move its folder out of VALUE first.", "init -n second --vault default --unprotected-keys KEY", (), "init -n second --vault second --unprotected-keys KEY", "sealed"),
     Hint("Omit --provider. For a published vault: --mode encrypted-ipfs (in Python: provider=, mode=)", "init -n new --mode local --provider STICK", (), "init -n new --mode encrypted-ipfs --provider STICK --no-wallet --unprotected-keys"),
     Hint("Take that back first: ipfsmem scope into VALUE --remove", "scope into a b", ("scope into b --remove",), before=("scope make a", "scope make b", "scope into b a")),
-    Hint("Use it, or choose another --vault or --home (in Python: namespace= or home=).", "init --mode local", (), "init --mode local -n another"),
+    Hint("Use it, or choose another --vault or --home (in Python: vault= or home=).", "init --mode local", (), "init --mode local -n another"),
     Hint("Restore it with: ipfsmem scope restore VALUE", "write tone --body y --scope work", ("scope restore work",), before=GONE_SCOPE),
     Hint("A passphrase needs at least VALUE characters, not counting repeats and sequences (aaa, 123). Four or five unrelated words are easy to remember.", "key passphrase --new-passphrase-fd WEAKFD", (), "key passphrase --new-passphrase-fd NEWFD", "sealed"),
     Hint("If it is the same folder: VALUE. Otherwise first: ipfsmem folder detach VALUE --gone.", "folder attach PLAIN", ("folder attach PLAIN --take-over --scope work",), "folder list", before=("folder attach PLAIN --scope work",), prepare=replaced),

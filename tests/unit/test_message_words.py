@@ -19,7 +19,7 @@ APART = (
 #: What a banned phrase is part of, and still says it plainly.
 ALLOWED = (
     "Say what is wrong first.",  # an example of a memory's text
-    "(in Python: namespace=", "namespace= or home=", "home= and namespace=", "and --namespace name", "namespace=VALUE",  # a name in the code
+    "and --namespace name", "namespace=VALUE",  # a name in the code
     "the setting namespace was renamed to vault",  # the earlier name
     "Rename `namespace` in VALUE to `vault`.",
     "showed all of it",  # to models

@@ -15,6 +15,7 @@ import pytest
 
 import ipfsmem
 from ipfsmem import results
+from ipfsmem.device.namespaces import namespaces
 from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import making
@@ -180,7 +181,7 @@ def test_classmethods_too(tmp_path: Path) -> None:
         ):
             with pytest.raises(UsageError):
                 called(method, "alex", **{"home": tmp_path, "mode": "encrypted-ipfs", **needed, **wrong})
-        with pytest.raises(UsageError, match="namespace is a text or None, not int"):
+        with pytest.raises(UsageError, match="vault is a text or None, not int"):
             called(method, 5, **needed)
     with pytest.raises(UsageError, match="source is a text, not int"):
         called(Memory.open_foreign, 5)
@@ -199,6 +200,25 @@ def test_event_data_that_is_no_json_is_refused(memory: Memory) -> None:
     for data in (object(), {1, 2}, b"bytes", float("nan"), "\ud800"):
         with pytest.raises(IpfsmemError):
             memory.note("waved", what=data)
+
+
+def test_former_argument_of_a_vaults_name_is_refused_with_the_present_one(tmp_path: Path) -> None:
+    with Memory.create(vault="alex", home=tmp_path) as memory:
+        calls: tuple[Callable[..., Any], ...] = (
+            Memory.create,
+            Memory.load,
+            Memory.aload,
+            Memory.recover,
+            Memory.load_damaged,
+            memory.fork,
+        )
+        for call in calls:
+            with pytest.raises(UsageError, match=r"^\w+: the argument namespace was renamed to vault$"):
+                call(namespace="other")
+        memory.fork(vault="other").close()
+    assert sorted(namespaces(tmp_path)) == ["alex", "other"]
+    with Memory.load(vault="other", home=tmp_path) as memory:
+        assert memory.status().namespace == "other"
 
 
 def test_a_memory_is_asked_as_a_mapping_is(tmp_path: Path) -> None:

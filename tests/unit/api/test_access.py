@@ -447,14 +447,17 @@ def test_a_token_is_of_one_memory(tmp_path: Path) -> None:
 
     async def ask(client: Client) -> None:
         assert (await good(client.get("/v1/memories/which", headers=sent)))[0]["body"] == "n"
-        assert (await good(client.get("/v1/memories/which?namespace=n", headers=sent)))[0]["body"] == "n"
-        await told(client.get("/v1/memories/which?namespace=m", headers=sent), 404, "NotFoundError")
-        await told(client.get("/v1/memories/which?namespace=../m"), 404, "NotFoundError")
+        assert (await good(client.get("/v1/memories/which?vault=n", headers=sent)))[0]["body"] == "n"
+        await told(client.get("/v1/memories/which?vault=m", headers=sent), 404, "NotFoundError")
+        await told(client.get("/v1/memories/which?vault=../m"), 404, "NotFoundError")
+        for path in ("memories/which", "changes"):  # answered from another vault it would look the same
+            former = await told(client.get(f"/v1/{path}?namespace=n"), 400, "UsageError")
+            assert "the parameter namespace was renamed to vault" in former["detail"], former
         known, _ = await good(client.get("/v1/namespaces", headers=sent))
         assert [one["namespace"] for one in known["namespaces"]] == ["n"]
         # The one that opens everything chooses; without a word it is the first.
         assert (await good(client.get("/v1/memories/which")))[0]["body"] == "m"
-        assert (await good(client.get("/v1/memories/which?namespace=n")))[0]["body"] == "n"
+        assert (await good(client.get("/v1/memories/which?vault=n")))[0]["body"] == "n"
 
     Lab(tmp_path, "m", "n").run(ask)
 

@@ -36,7 +36,7 @@ export class HttpClient implements MemoryClient {
 
   async #ask(method: string, path: string, query: Record<string, string | number | undefined> = {}, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
     const asks = new URLSearchParams()
-    for (const [name, value] of Object.entries({ namespace: this.#namespace, ...query })) if (value !== undefined && value !== '') asks.set(name, String(value))
+    for (const [name, value] of Object.entries({ vault: this.#namespace, ...query })) if (value !== undefined && value !== '') asks.set(name, String(value))
     const sent: RequestInit = { method, headers: { Authorization: `Bearer ${this.#token}`, ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) } }
     if (body !== undefined) sent.body = JSON.stringify(body)
     const said = asks.toString()
@@ -58,7 +58,7 @@ export class HttpClient implements MemoryClient {
   }
 
   async open(): Promise<Opened> {
-    const known = await this.#get('namespaces', { namespace: undefined })
+    const known = await this.#get('namespaces', { vault: undefined })
     const all = known['namespaces'] as { namespace: string; locked: boolean }[]
     const one = all.find(each => each.namespace === this.#namespace) ?? all[0]
     this.#namespace = one?.namespace ?? ''
@@ -192,7 +192,7 @@ export class HttpClient implements MemoryClient {
     let cursor = ''
     while (!signal.aborted) {
       try {
-        const query = this.#namespace ? `?namespace=${this.#namespace}` : ''
+        const query = this.#namespace ? `?vault=${this.#namespace}` : ''
         const answer = await fetch(`/v1/changes${query}`, { signal, cache: 'no-store', headers: { Authorization: `Bearer ${this.#token}`, ...(cursor ? { 'Last-Event-ID': cursor } : {}) } })
         if (answer.status === 401) {
           // Another server is running by now: opening the vault again reports that.
