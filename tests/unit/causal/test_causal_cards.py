@@ -121,7 +121,7 @@ def test_which_projects_are_one() -> None:
         random_token("a", b"")
 
 
-def test_a_project_is_found_by_what_stands_on_the_card_exactly() -> None:
+def test_project_is_found_only_by_an_exact_id_of_its_card() -> None:
     cards = {
         "b": Card(title="b", ids=(("remote", "github.com/a/b", ""),)),
         "a": Card(title="a", ids=(("id", "0" * 32), ("remote", "github.com/a/b", "core"))),

@@ -39,7 +39,7 @@ def test_salvaged_text_keeps_clock_and_bases_and_records_its_author() -> None:
     assert value == msgspec.structs.replace(theirs, author=B)
 
 
-def test_a_fifth_text_of_this_device_is_left_out_and_said() -> None:
+def test_salvaged_text_without_a_free_dot_is_reported_as_crowded() -> None:
     entry: Entry = {f"{C}-{n}": live(f"own {n}") for n in range(1, 5)}
     theirs: dict[str, Value] = {f"{A}-1": live("one")}
     ((change),) = salvage({NAME: entry}, {C: 4}, [DamagedHead({A: 1}, {NAME: theirs | entry}, ())])

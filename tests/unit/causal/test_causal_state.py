@@ -240,7 +240,7 @@ def test_adopted_vectors(case: Any) -> None:
     assert not join(ours, left).clashes
 
 
-def test_adopted_texts_say_whose_they_are() -> None:
+def test_adopted_text_keeps_its_author_unless_it_is_own() -> None:
     """A revoked stranger's text re-signed by an admin stays others'; of equal bodies own wins."""
     ours = State(
         {A: 2, C: 0},

@@ -110,7 +110,7 @@ def test_whose_word_a_write_is(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["carried"], ids=lambda case: f"{case['dot'][0]}-{case['of'][:7]}")
-def test_whose_word_goes_on_when_signed_anew(case: Any) -> None:
+def test_author_of_a_copied_value_matches_its_vector(case: Any) -> None:
     assert (
         of_when_copied(case["dot"], msgspec.structs.replace(live("1" * 64, 1), author=case["of"]), mine)
         == case["result"]

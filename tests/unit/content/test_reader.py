@@ -152,7 +152,7 @@ def test_verify_block() -> None:
         verify_block(cid, bytes(BLOCK_MAX + 1))
 
 
-def test_inline_blocks_are_not_asked_for() -> None:
+def test_inline_blocks_are_not_requested() -> None:
     inline = CID(1, RAW, b"\0\5hello")
     made = directory([BlockLink("f", inline, 5)])
     asked: list[CID] = []
@@ -226,7 +226,7 @@ def test_limits() -> None:
         drive(Reader(Limits(depth=3)).resolve(TREE.cid, "a/b/c/d"), GET)
 
 
-def test_file_limit_is_known_before_its_chunks_are_asked_for() -> None:
+def test_file_over_limit_is_refused_before_its_chunks_are_requested() -> None:
     big = drive(Reader().resolve(TREE.cid, "b/d/big"), GET).cid
     asked: list[CID] = []
 

@@ -25,7 +25,7 @@ def made(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_database_that_cannot_be_read_now_is_not_made_anew(
+def test_claim_of_a_folder_with_a_locked_database_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program that held it made it look like a half-made memory, which the next try removed."""

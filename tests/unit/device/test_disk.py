@@ -32,7 +32,7 @@ def test_write_replaces_whole_and_keeps_to_itself(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_temporary_file_is_never_one_that_somebody_put_there(
+def test_atomic_write_never_writes_through_an_existing_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The name could be foretold, and a hard link that lay under it was written through."""
@@ -234,7 +234,7 @@ def test_lock_goes_when_the_block_raises(tmp_path: Path) -> None:
         pass
 
 
-def test_waiting_task_lets_the_loop_run(tmp_path: Path) -> None:
+def test_two_tasks_waiting_for_one_lock_run_in_turn(tmp_path: Path) -> None:
     """Two tasks that want one lock get it one after the other."""
     order: list[str] = []
 
@@ -427,7 +427,7 @@ def test_a_lock_file_that_is_taken_away_by_its_holder_keeps_others_apart(tmp_pat
         waiter.join()
 
 
-def test_a_file_system_without_locks_is_said_to_be_one(
+def test_file_lock_without_lock_support_raises_storage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(_: int) -> bool:

@@ -148,7 +148,7 @@ def test_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
     assert len(there.timeline.read()) == 2, "what is listed is not listed again"
 
 
-def test_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
+def test_vault_missing_from_the_first_ones_list_names_how_to_add_it(tmp_path: Path) -> None:
     Memory.create("alex", "encrypted-ipfs", unlock=WALLET, passphrase="the first one", home=tmp_path).close()
     bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
     assert "ipfsmem key vaults --add bob --key-number 1 --vault alex" in bob.unlisted

@@ -50,7 +50,7 @@ def test_index_image_is_loaded_in_another_process(tmp_path: Path, mode: str) -> 
     again.close()
 
 
-def test_no_word_of_a_sealed_memory_is_in_it_nor_anywhere_beside_it(tmp_path: Path) -> None:
+def test_sealed_recall_image_and_folder_contain_no_word_in_clear(tmp_path: Path) -> None:
     plain, sealed = make(tmp_path / "p" / "m"), make(tmp_path / "s" / "m", "encrypted-ipfs")
     image = kept()
     assert all(word.encode() in msgspec.msgpack.encode(image) for word in WORDS)
@@ -160,7 +160,7 @@ def test_index_image_without_keys_or_folder_or_read_only_is_not_written(tmp_path
         replica.close()
 
 
-def test_something_else_in_its_place_is_said_and_recall_goes_on(tmp_path: Path) -> None:
+def test_folder_in_place_of_the_recall_image_is_reported(tmp_path: Path) -> None:
     replica = make(tmp_path / "m")
     image_of(replica).mkdir()
     assert "not a file" in image_notice(replica)
@@ -229,7 +229,7 @@ def test_of_other_versions_the_newest_stay_and_none_that_is_a_week_older(
 
 
 @pytest.mark.parametrize("looked", ["_begun", "images"])
-def test_image_put_in_its_place_while_all_are_removed_does_not_stay(
+def test_recall_image_saved_during_removal_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked: str
 ) -> None:
     replica = make(tmp_path / "m")
@@ -250,7 +250,7 @@ def test_image_put_in_its_place_while_all_are_removed_does_not_stay(
     replica.close()
 
 
-def test_image_is_not_put_in_its_place_inside_a_snapshot(tmp_path: Path) -> None:
+def test_recall_image_is_not_saved_inside_a_snapshot(tmp_path: Path) -> None:
     replica = make(tmp_path / "m")
     with replica.reading():
         assert not save_image(replica, kept())

@@ -49,7 +49,7 @@ def test_write_after_database_was_restored_from_backup_is_refused(home: Path) ->
         memory.write("newer", "x")
 
 
-def test_a_database_alone_that_was_put_back_is_noticed_too(home: Path) -> None:
+def test_database_replaced_while_open_refuses_writes(home: Path) -> None:
     with Memory.load("default", home=home) as memory:
         shutil.copy(home.parent / "backup" / "state.db", home / "state.db")
         (home / "state.db").replace(home / "default" / "state.db")
@@ -69,7 +69,7 @@ def test_a_memory_that_was_moved_away_is_not_read_where_it_was(home: Path) -> No
         assert memory.read("old") is not None
 
 
-def test_a_long_running_server_opens_what_was_put_back(home: Path) -> None:
+def test_holder_reopens_a_vault_restored_from_backup(home: Path) -> None:
     """It answered from the file that was taken away until somebody started it anew."""
     holder = Holder(lambda: Memory.load("default", home=home))
     holder.memory().write("new", "x")

@@ -82,7 +82,7 @@ def test_the_search_for_sql_finds_it(tmp_path: Path) -> None:
     assert {text for _, text in statements(module)} == {"import sqlite3", "DELETE FROM ", "z"}
 
 
-def test_rows_are_put_in_by_the_names_of_their_columns() -> None:
+def test_insert_statements_name_their_columns() -> None:
     """A column that is added or moved changes no other."""
     for path in sorted(TABLES.glob("*.py")):
         assert not re.search(r"INTO \w+\s+(VALUES|SELECT)", path.read_text("utf-8")), path
@@ -245,7 +245,7 @@ def test_a_process_that_was_there_before_a_newer_one_writes_nothing_more(tmp_pat
 # -- rows ----------------------------------------------------------------------------------------------------------
 
 
-def test_rows_come_back_as_they_were_put() -> None:
+def test_placed_and_presence_rows_read_back_as_written() -> None:
     db = Database(None)
     run = db.connection
     with db.transaction():

@@ -45,7 +45,7 @@ def found(proposal: Proposal) -> set[tuple[str, str, str]]:
     return {(one.kind, one.key, one.other) for one in proposal.found}
 
 
-def test_of_two_equal_texts_the_one_that_says_more_of_itself_stays() -> None:
+def test_of_two_equal_texts_the_one_with_more_fields_remains() -> None:
     made = tidy([note("a", TEA), note("b", TEA, description="What they drink")])
     assert gone(made) == {"a"}
     assert made.steps[0].why == "b contains everything that a says" and made.steps[0].keys == ("a", "b")
@@ -192,7 +192,7 @@ def test_links_that_lead_nowhere_are_listed_and_lines_of_an_index_apart() -> Non
     assert next(one for one in made.found if one.kind == "stale-line").detail == "- [Gone](gone.md) - it went"
 
 
-def test_one_dream_changes_so_much_and_says_what_is_left() -> None:
+def test_dream_changes_at_most_its_limit_and_counts_the_rest() -> None:
     many = [
         note(f"{name}{n}", f"Fact number {n} about the house") for n in range(MOST_CHANGES) for name in "ab"
     ]

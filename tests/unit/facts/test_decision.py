@@ -140,7 +140,7 @@ def test_each_order_takes_its_own_and_an_important_one_last(order: Order, gone: 
     st.lists(st.tuples(st.text(max_size=3), st.floats(0, 1)), max_size=20, unique_by=lambda one: one[0]),
     st.integers(1, 20),
 )
-def test_exactly_as_many_stay_as_the_limit_says(made: list[tuple[str, float]], most: int) -> None:
+def test_beyond_leaves_as_many_facts_as_the_limit_allows(made: list[tuple[str, float]], most: int) -> None:
     """Acceptance check 5: one store kept none of one."""
     found = [place_of(Ranked(key, "", key, confidence), "confidence") for key, confidence in made]
     assert len(found) - len(beyond(found, most)) == min(most, len(found))

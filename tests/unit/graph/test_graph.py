@@ -29,7 +29,7 @@ Relations:
 """
 
 
-def test_a_text_says_observations_relations_and_links() -> None:
+def test_entity_of_reads_observations_relations_and_links() -> None:
     one = entity_of("ada", MemoryFile({"name": "Ada", "category": "person"}, TEXT))
     assert (one.name, one.kind, one.observations, one.made) == ("Ada", "person", ("born 1815",), False)
     assert set(one.out) == {Out("links_to", "acme"), Out("works_at", "Acme"), Out("works_for", "acme"), Out("lives_in", "London")}  # fmt: skip
@@ -96,7 +96,7 @@ def test_ways_are_shortest_and_what_is_around_is_what_is_so_near(found: list[tup
 
 @given(edges, edges)
 @settings(max_examples=cases(25, 500))
-def test_a_graph_that_was_changed_is_the_graph_made_anew(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:  # fmt: skip
+def test_changed_graph_equals_a_rebuilt_graph(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:  # fmt: skip
     changed, anew = graph_of(before), graph_of(after)
     for one in anew.entities.values():
         changed.put(one)

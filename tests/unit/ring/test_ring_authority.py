@@ -99,7 +99,7 @@ def test_epoch_of_revoked_admin_is_valid_only_if_every_revoke_keeps_it() -> None
     assert GUEST.id not in base.add([late, one, two]).view.members
 
 
-def test_an_admin_says_nothing_about_a_root() -> None:
+def test_admins_statements_about_a_root_are_ignored() -> None:
     base = _base(LAPTOP)
     usurper = party("usurper")
     assert base.add([says_member(ADMIN, ROOT, "writer", box=usurper)]) == base

@@ -198,7 +198,7 @@ def test_limit_of_bytes() -> None:
         parse_keyring(b"[" * MAX_RING)
 
 
-def test_64_families_are_asked_of_who_enrols_never_of_a_join() -> None:
+def test_limit_of_64_families_applies_to_enrolment_not_to_join() -> None:
     """Two enrolments at once may make 65; a further one is refused."""
     full = new_ring().add([says_member(ROOT, party(f"crowd {n}")) for n in range(61)])
     assert len(full.view.members) == 63
@@ -250,7 +250,7 @@ def test_keys_that_no_epoch_names_are_no_part_of_a_ring() -> None:
     assert gone.view.sealing is not None and len(gone.keys) == 2
 
 
-def test_limits_of_what_others_said() -> None:
+def test_ring_over_512_kib_of_admins_statements_is_refused() -> None:
     """512 KiB of what admins said; a join beyond is refused, and a root's revoke makes the room again."""
     admin = second_wallet("admin")
     ring = new_ring(LAPTOP).add([says_member(ROOT, admin, "admin")])
@@ -323,7 +323,7 @@ def test_size_is_foreseen() -> None:
     assert canonical.decode(ring.serialise(), "it")["v"] == 1
 
 
-def test_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
+def test_ring_with_the_tag_of_the_other_form_is_refused() -> None:
     """The public genesis statement of a sealed vault does not make a plain ring, under either tag."""
     data = canonical.decode(new_ring().serialise(), "it")
     genesis = [one for one in data["open"] if b'"t":"genesis"' in canonical.unb64(one["k"], "it")]

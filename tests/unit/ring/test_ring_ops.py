@@ -259,7 +259,7 @@ def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
     assert forked.view.sealing == ring.view.sealing
 
 
-def test_statement_of_revoked_admin_stands_only_if_every_root_keeps_it() -> None:
+def test_revoked_admins_statement_is_valid_only_if_every_root_keeps_it() -> None:
     """Words that were revoked cannot revoke anybody, whoever carries it."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
@@ -304,7 +304,7 @@ def test_statement_of_an_admin_does_not_become_that_of_a_root() -> None:
     assert GUEST.id in _revoke(own, ROOT, ADMIN.id, 11, cascade=True).view.out
 
 
-def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> None:
+def test_removal_claimed_by_an_admins_epoch_ends_with_that_admin() -> None:
     """An epoch may come before the revoke that it knew of, and is believed; what found words invent in one is theirs alone."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ROOT, OTHER, "admin")
@@ -333,7 +333,7 @@ def test_repeated_statement_of_an_admin_does_not_become_ones_own(by: tuple[Party
     assert GUEST.id not in ended.view.must_exclude and GUEST.opens(ended.serialise()) == ended
 
 
-def test_revokes_of_those_whom_nobody_else_let_in_are_not_let_stand() -> None:
+def test_revoked_admins_revokes_of_ids_no_other_admitted_are_dropped() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     strangers = [party(f"stranger {n}") for n in range(300)]
     ring = ring.add([says_revoked(ADMIN, one, at=at) for one in (GUEST, PHONE, *strangers) for at in (1, 2)])
@@ -420,7 +420,7 @@ def test_an_admin_that_lacks_the_key_makes_a_new_one() -> None:
     assert made.view.sealing == epoch_key(3, ek(2), VAULT)
 
 
-def test_slots_are_random_unless_asked_otherwise() -> None:
+def test_slots_are_random_by_default() -> None:
     one, two = (rotate(new_ring(LAPTOP), ROOT.signer, ek(1)) for _ in range(2))
     assert one != two
     assert one.view.seals == two.view.seals
@@ -484,7 +484,7 @@ def test_ids_are_of_the_key() -> None:
     assert device.id == member_id(signer.public) == "34750f98bd59fcfc"
 
 
-def test_revoke_of_an_admin_says_whether_its_statements_stand() -> None:
+def test_revoke_of_an_admin_keeps_its_statements_unless_it_cascades() -> None:
     """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ADMIN, PHONE)

@@ -201,7 +201,7 @@ def test_a_flipped_bit_anywhere_is_refused() -> None:
             open_envelope(canonical.b64(bytes(bad)), canonical.b64(made.signature), VAULT)
 
 
-def test_the_enrolment_of_an_admin_stands_in_the_open() -> None:
+def test_enrolment_of_an_admin_is_public() -> None:
     """A device that cannot open the body must know whose epochs count."""
     assert says_member(ROOT, second_wallet("other"), "admin").public
     assert not says_member(ROOT, second_wallet("other"), "writer").public

@@ -99,7 +99,7 @@ def _called_out_by_itself(ring: Ring, words: Party, n: int, count: int) -> Ring:
 @pytest.mark.parametrize(
     "fill", [pytest.param(_keys, marks=pytest.mark.slow), _called_out, _called_out_by_itself]
 )
-def test_whatever_found_words_say_roots_keep_their_room(
+def test_roots_keep_room_in_a_ring_filled_by_a_stolen_phrase(
     fill: Callable[[Ring, Party, int, int], Ring],
 ) -> None:
     """Eleven thousand keys that nobody used, or twenty thousand ids that an epoch of the words called out and the next unlock said

@@ -42,7 +42,7 @@ def covering(entries: list[PlacedItem], number: int) -> list[PlacedItem]:
     return [*entries, PlacedItem((entries[-1].place[0] + 1, A, 0), summary_mark(made))]
 
 
-def test_a_summary_stands_for_what_it_covers_and_the_rest_stays() -> None:
+def test_resume_begins_with_the_summary_of_covered_messages() -> None:
     entries = covering(turns(50), 80)
     session = told(entries)
     assert session.summary is not None and session.summary.messages == 80
@@ -101,7 +101,7 @@ def test_titles_and_previews() -> None:
     assert len(title_of(told(long))) == 80 and title_of(told(long)).endswith("…")
 
 
-def test_markdown_quotes_what_was_said() -> None:
+def test_markdown_export_quotes_messages() -> None:
     entries = covering(
         [PlacedItem((5, A, 0), {"role": "user", "content": "# Not a heading\n\n## Nor this"})], 1
     )

@@ -88,7 +88,7 @@ def test_a_turn_that_is_too_long_keeps_its_request() -> None:
     assert trimmed(turn[1:], 6) == []
 
 
-def test_an_answer_without_a_name_or_a_call_stands_nowhere_first() -> None:
+def test_history_never_begins_with_an_answer_without_name_or_call() -> None:
     history = [user(), call("a"), {"role": "tool", "content": "42"}, said()]
     read = [read_message(item) for item in history]
     assert cut_at(read, 2) == 0 and cut_at(read, 3) == 3

@@ -615,7 +615,7 @@ def test_heads_before_wallet_enrolment_open_by_ring_named_in_its_record(tmp_path
 
 
 @pytest.mark.parametrize("names", [True, False])
-def test_a_wallet_that_is_no_admin_is_told_so(tmp_path: Path, names: bool) -> None:
+def test_restore_with_the_wallet_of_a_writer_is_refused(tmp_path: Path, names: bool) -> None:
     cloud = SimCloud()
     can = FULL if names else PINS
     a, _ = make(tmp_path, SimProvider(cloud, capabilities=can))

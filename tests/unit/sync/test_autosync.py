@@ -205,7 +205,7 @@ def test_still_down_at_the_end_is_no_failure_when_nothing_waits(lab: Lab) -> Non
     run(work())
 
 
-def test_a_refusal_is_told_and_raised_by_flush_and_at_the_end(lab: Lab) -> None:
+def test_autosync_reports_a_refusal_and_raises_it_in_flush_and_at_exit(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -238,7 +238,9 @@ def test_a_refusal_that_is_over_is_not_raised(lab: Lab) -> None:
     run(work())
 
 
-def test_without_told_failures_are_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_autosync_without_callback_logs_refusals_but_no_outage(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
     a = lab.create("a")
 
     async def work() -> None:
@@ -406,7 +408,7 @@ def test_a_flush_waits_for_a_sync_of_its_own_program(lab: Lab, monkeypatch: pyte
     run(work())
 
 
-def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
+def test_autosync_that_cannot_publish_is_refused_at_entry(tmp_path: Path) -> None:
     async def enter(memory: Memory, **named: object) -> None:
         async with memory.autosync(**named):  # type: ignore[arg-type]
             raise AssertionError("not reached")
@@ -455,7 +457,7 @@ def test_mode_none_accepts_it_and_does_nothing() -> None:
     run(work())
 
 
-def test_a_secret_is_told_and_raised_until_it_is_gone(tmp_path: Path) -> None:
+def test_autosync_raises_secrets_error_until_the_memory_is_allowed(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     memory = Memory.create(
         "p", "ipfs", unlock=ROOT, provider=str(tmp_path / "stick"), public_ok=True, home=tmp_path

@@ -120,7 +120,7 @@ def test_both_copies_of_a_device_name_what_the_other_wrote(lab: Lab) -> None:
     _synced(lab, copy)
 
 
-def test_no_report_names_more_than_a_bound_and_says_how_many_it_leaves_out() -> None:
+def test_changes_over_limit_are_counted_as_unnamed() -> None:
     many: dict[MemoryName, Kind] = {MemoryName("", f"k{n:04}"): "added" for n in range(MOST_CHANGES + 5)}
     told = changes_of(many)
     assert len(told.added[""]) == MOST_CHANGES and told.unnamed == 5

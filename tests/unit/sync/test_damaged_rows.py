@@ -127,7 +127,7 @@ def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
     assert all_texts(lab.restore("c")) == all_texts(a)
 
 
-def test_a_provider_is_not_whole_while_lost_rows_are_not_counted_anew(lab: Lab) -> None:
+def test_provider_with_damaged_rows_is_not_whole_until_a_publish(lab: Lab) -> None:
     """Rows that were gone were asked for nowhere, so a collection let older versions go beside a place that lacked what they named."""
     a, _ = two(lab)
     run = SyncContext(a.replica, [lab.provider("a")], None, no_progress, Notices())
@@ -209,7 +209,7 @@ def test_damaged_presence_row_causes_a_full_check(lab: Lab, field: str) -> None:
 
 
 @pytest.mark.parametrize("refs", [-1, 5])
-def test_counts_of_objects_are_put_right_within_a_day(lab: Lab, refs: int) -> None:
+def test_wrong_object_counts_are_corrected_within_a_day(lab: Lab, refs: int) -> None:
     """One too low took an object out of the root at the next edit, while others still named it; one too high kept it for good."""
     a, b = two(lab)
     change(a, "UPDATE objects SET refs = refs + ?", refs)

@@ -60,7 +60,7 @@ def gone(memory: Memory, root: str, **options: Any) -> bool:
     return not here[root]
 
 
-def test_a_row_that_the_disk_changed_lets_go_of_no_guarded_root(lab: Lab) -> None:
+def test_damaged_head_row_keeps_its_root_guarded(lab: Lab) -> None:
     """The row of where the root was seen was damaged and forgotten, and the next collection let the guard go with it, unsaid."""
     a, root = after_a_mass_delete(lab)
     with a.replica.transaction():
@@ -380,7 +380,7 @@ def test_a_writer_that_dates_its_roots_back_takes_nobodys_from_their_weeks(lab: 
     assert set(weeks) <= {str(pin.cid) for pin in lab.cloud.pins}
 
 
-def test_a_guarded_root_goes_when_the_user_says_so(lab: Lab) -> None:
+def test_guarded_root_is_removed_by_drop_guarded_not_by_a_dry_run(lab: Lab) -> None:
     a, before = after_a_mass_delete(lab)
     assert not gone(a, before)
     assert gone(a, before, drop_guarded=[before], dry_run=True)
@@ -425,7 +425,9 @@ def test_saying_so_early_counts_when_its_time_comes(lab: Lab) -> None:
     assert guards(a) == [] and gone(a, before)
 
 
-def test_status_says_when_many_roots_could_go(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_advises_compact_while_many_old_versions_remain(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(status, "TELL_SUPERSEDED", 3)
     a = lab.create("a")
     for n in range(36):

@@ -199,7 +199,7 @@ def test_only_a_root_makes_words(tmp_path: Path) -> None:
         asyncio.run(Memory.load("m", provider=at(cloud), home=tmp_path / "a").members.new_words())
 
 
-def test_words_of_init_stay_and_the_list_says_so(tmp_path: Path) -> None:
+def test_recovery_phrase_of_init_is_a_root_and_cannot_be_revoked(tmp_path: Path) -> None:
     a = make(tmp_path, at(SimCloud()))
     made = more(a)
     (first,) = made.older

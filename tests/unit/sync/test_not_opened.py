@@ -56,7 +56,7 @@ def test_its_own_newer_version_there_ends_the_sync(lab: Lab, unlock: RootKeys | 
     assert caught.value.hint == CLOSED.hint and b.device == before
 
 
-def test_the_head_of_another_device_there_is_put_off(lab: Lab) -> None:
+def test_head_only_at_a_closed_provider_is_left_unread(lab: Lab) -> None:
     a, b, _ = lab.three()
     a.write("far", "only at the one that is closed")
     lab.sync(a)
@@ -71,7 +71,7 @@ def test_the_head_of_another_device_there_is_put_off(lab: Lab) -> None:
     assert lab.sync(b).exit_code == 0 and all_texts(b) == {"only at the one that is closed", "written here"}
 
 
-def test_a_text_there_is_waited_for_and_its_head_is_put_off(lab: Lab) -> None:
+def test_head_with_a_text_at_a_closed_provider_is_left_unread(lab: Lab) -> None:
     """The states are at both; a text that is not at the open one was counted as one that nobody has."""
     a, b, _ = lab.three()
     a.write("far", "the text")

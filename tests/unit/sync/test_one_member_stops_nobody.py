@@ -117,7 +117,7 @@ def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> 
     assert "by B" in all_texts(lab.restore("fresh"))
 
 
-def test_devices_that_a_root_let_in_are_asked_before_those_of_an_admin(
+def test_names_of_devices_admitted_by_a_root_are_resolved_first(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many an admin lets in, nobody else's texts stay away; who was not asked is said."""

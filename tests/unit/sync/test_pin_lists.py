@@ -84,7 +84,7 @@ def test_three_thousand_forged_roots_cost_bounded_requests_and_one_notice(tmp_pa
     assert "3000 versions in the pin list of account" in notice.text
 
 
-def test_no_more_than_so_many_roots_are_looked_at_and_that_is_said(
+def test_pin_list_over_limit_is_reported_with_its_number_of_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discovery, "MAX_PINS", 4)

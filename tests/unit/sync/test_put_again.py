@@ -52,7 +52,9 @@ def router(clock: MockClock, name: str = "router") -> SimProvider:
         ("it runs out in a moment", 100 * HOUR + 1, False, False, None, True),
     ],
 )
-def test_when_to_put(said: str, until: int, same: bool, stays: bool, last: int | None, put: bool) -> None:
+def test_must_put_follows_the_table_of_cases(
+    said: str, until: int, same: bool, stays: bool, last: int | None, put: bool
+) -> None:
     assert must_put(100 * HOUR, until=until, same=same, stays=stays, last=last) is put, said
 
 
@@ -97,7 +99,7 @@ def test_times_of_record_puts_survive_the_process(lab: Lab) -> None:
     assert puts(lab.provider("a"), own(again)) == 2
 
 
-def test_a_channel_that_is_down_does_not_count_as_put(lab: Lab) -> None:
+def test_name_record_is_put_again_at_a_channel_that_was_down(lab: Lab) -> None:
     a = lab.create("a")
     one, two = lab.provider("a"), router(lab.clock)
     a.providers.use([one, two])
@@ -134,7 +136,7 @@ def test_failed_record_renewal_is_no_error_while_the_record_is_shown(lab: Lab) -
     assert (puts(provider, own(a)), puts(provider, ANCHOR)) == (2, 2)
 
 
-def test_a_network_that_forgets_is_told_again_also_of_devices_that_are_off(lab: Lab) -> None:
+def test_records_lost_by_a_network_are_put_again_for_every_device(lab: Lab) -> None:
     a, b, c = lab.three()
     network = router(lab.clock)
     for memory, name in ((a, "a"), (b, "b"), (c, "c")):
@@ -194,7 +196,7 @@ def test_a_failure_while_helping_out_is_nobodys_failure(lab: Lab) -> None:
     assert len(asked) == 1  # the channel is not asked again in this sync
 
 
-def test_a_device_record_is_signed_anew_when_half_its_life_is_over(lab: Lab) -> None:
+def test_device_record_is_renewed_after_half_its_lifetime(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     a.lock()
@@ -226,7 +228,7 @@ def test_an_unlocked_root_renews_an_anchor_in_the_second_half_of_its_life(lab: L
     assert (renewed.value, renewed.sequence) == (known.value, known.sequence + 1)
 
 
-def test_the_oldest_put(lab: Lab) -> None:
+def test_oldest_put_is_the_earliest_of_the_given_channels(lab: Lab) -> None:
     a = lab.create("a")
     one, two = lab.provider("a"), router(lab.clock)
     assert oldest_put(a.replica, [one]) is None
@@ -278,7 +280,7 @@ def test_forgotten_everywhere_the_next_sync_brings_it_back(lab: Lab) -> None:
     assert set(lab.cloud.names) == {own(a), ANCHOR}
 
 
-def test_status_says_when_networks_alone_know_the_names(lab: Lab) -> None:
+def test_status_warns_while_only_networks_keep_the_names(lab: Lab) -> None:
     """Format section 7: without a channel that stays up by itself a person is told, with the date."""
     a = lab.create("a")
     stores = SimProvider(SimCloud(), capabilities=Capabilities(blocks=True, pin=True), clock=lab.clock)

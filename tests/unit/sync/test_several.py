@@ -285,7 +285,7 @@ class Noticing(SimProvider):
     ],
     ids=["asking", "sending"],
 )
-def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(
+def test_failed_repair_is_reported_as_provider_down_not_as_unpublished(
     tmp_path: Path, known: bool, said: str
 ) -> None:
     provider = Noticing(SimCloud(), name="one")
@@ -300,7 +300,7 @@ def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(
     assert not a.status().unpublished
 
 
-def test_two_devices_that_made_one_vault_apart_are_told_how_to_join(tmp_path: Path) -> None:
+def test_sync_of_separately_created_devices_names_member_admit(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", [SimProvider(cloud, name="one")])
     b = device(tmp_path, "b", [SimProvider(cloud, name="one")])

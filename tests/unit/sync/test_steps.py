@@ -75,7 +75,7 @@ def test_a_head_that_was_not_found_is_not_joined(lab: Lab, two: tuple[Memory, Me
     assert joined.heads.keys() == without.keys() and not joined.kinds and body(b, "tone") == "1"
 
 
-def test_older_roots_are_found_beside_what_was_found(lab: Lab, two: tuple[Memory, Memory]) -> None:
+def test_discover_older_adds_to_the_heads_already_discovered(lab: Lab, two: tuple[Memory, Memory]) -> None:
     _, b = two
     run = _run(lab, b)
     found = asyncio.run(discover(run))
@@ -103,7 +103,7 @@ def test_results_of_sync_steps_are_immutable() -> None:
                 setattr(value, field, None)
 
 
-def test_another_copy_of_a_device_is_told_by_numbers_and_clocks(lab: Lab, two: tuple[Memory, Memory]) -> None:
+def test_copy_of_a_device_is_recognised_by_counter_and_clock(lab: Lab, two: tuple[Memory, Memory]) -> None:
     """Its commits count back while its clock goes on; one that a head names as its past is no copy's."""
     a, b = two
     heads = asyncio.run(discover(_run(lab, b))).heads.values()
