@@ -121,6 +121,13 @@ def test_join_of_what_is_known_is_the_same_object() -> None:
     assert base.join(grown) == grown
 
 
+def test_ring_without_keys_receives_them_with_no_new_statement() -> None:
+    whole = new_ring(PHONE)
+    bare = Ring(whole.vault, whole.statements, (), plain=whole.plain)
+    assert whole.keys and not bare.keys
+    assert bare.join(whole).keys == whole.keys
+
+
 def test_another_vault_is_refused() -> None:
     ring = new_ring(LAPTOP)
     keys = RootKeys.from_random(b"\x04" * 64, "default", 1)

@@ -13,6 +13,7 @@ from ipfsmem.ring.operations import (
     add_successor,
     create,
     enrol,
+    enrollee_of,
     enrolment_request,
     give_key,
     members_admitted_by,
@@ -506,6 +507,19 @@ def test_revoke_of_an_admin_keeps_its_statements_unless_it_cascades() -> None:
     # The same device may be let in again, by a root.
     again = enrolled(later, ROOT, PHONE, n=20)
     assert PHONE.id in again.view.members
+
+
+def test_label_of_an_unknown_member_is_refused() -> None:
+    with pytest.raises(MembershipError, match="is not a member of this vault"):
+        relabel(new_ring(), ROOT.signer, PHONE.id, "new", since=hlc(9))
+
+
+def test_a_new_member_is_a_device_unless_said_otherwise() -> None:
+    made = enrollee_of(PHONE.signer, PHONE.box, "phone", VAULT)
+    assert made.kind == "device"
+    assert (
+        enrol(new_ring(), ROOT.signer, made, "writer", since=hlc(5)).view.members[PHONE.id].kind == "device"
+    )
 
 
 def test_all_ids_of_a_device_go_by_its_new_label() -> None:
