@@ -28,7 +28,7 @@ _OTHER_OPERATION: dict[type[ast.operator], type[ast.operator]] = {
 #: Calls whose arguments may be swapped.
 _IN_ANY_ORDER = ("max", "min")
 #: Calls whose arguments are texts for people.
-_MESSAGES = ("warn", "debug", "info", "warning", "error", "print", "cast", "TypeVar", "say")
+_MESSAGES = ("warn", "debug", "info", "warning", "error", "print", "cast", "TypeVar", "say", "_bad")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +264,7 @@ class _Sites:
                 )
             case ast.Call(args=[first, second, *rest]) if not any(
                 isinstance(one, ast.Starred) for one in node.args
-            ):
+            ) and not _is_message(node):
                 if ast.dump(first) != ast.dump(second) and ast.unparse(node.func) not in _IN_ANY_ORDER:
                     yield site(
                         "swap arguments", new(ast.Call(node.func, [second, first, *rest], node.keywords))
@@ -275,7 +275,7 @@ class _Sites:
             and not _is_negated_otherwise(node)
         ):
             yield site("negate the condition", new(ast.UnaryOp(ast.Not(), node)))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _MESSAGES:
+        if isinstance(node, ast.Call) and _is_message(node):
             return
         for field, value in ast.iter_fields(node):
             if isinstance(value, ast.expr):
@@ -317,6 +317,10 @@ class _Sites:
         else:
             last = statement.end_lineno or statement.lineno
         return _Site(node, operator, statement.lineno, last, chain, chain in self._functions, change)
+
+
+def _is_message(node: ast.Call) -> bool:
+    return ast.unparse(node.func).rpartition(".")[2] in _MESSAGES
 
 
 def _is_negated_otherwise(node: ast.expr) -> bool:
