@@ -180,10 +180,10 @@ class StackMethods:
         """Find the memories that match a question or a few words, best first.
 
         The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
-        English endings), then type, tags, importance and age, and embeddings if the settings name a model.
-        Your own texts come before texts of others, which are pending. With `kind`, events of the timeline
-        and messages of sessions are searched too. With `queries`, each phrasing is ranked separately, and a
-        hit is placed by its best rank.
+        English endings), then type, tags, importance and age, and embeddings if a model is installed or
+        configured. Your own texts come before texts of others, which are pending. With `kind`, events of the
+        timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked separately,
+        and a hit is placed by its highest score relative to the best hit of a phrasing.
 
         Args:
             query: A question or a few words.
@@ -265,7 +265,7 @@ class StackMethods:
         """List pairs of similar memories; nothing is changed.
 
         Both texts have the same words, or one contains the other verbatim, or they share most of their
-        words. If the settings name a model, pairs of similar meaning come last.
+        words. If recall uses a model, pairs of similar meaning come last.
 
         Args:
             similarity: Minimum share of their different words that both texts have.
@@ -315,14 +315,13 @@ class MemoryMethods(StackMethods):
     def forget(self, key: str, *, reason: str = '', seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
         """Forget a memory on every device, including concurrent edits.
 
-        An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The
-        earlier texts of a fact are forgotten too. Published versions contain the text, encrypted, until they
-        are deleted. In mode ipfs, published data stays public.
+        An event of the timeline records it. The earlier texts of a fact are forgotten too. Published versions
+        contain the text, encrypted, until they are deleted. In mode ipfs, published data stays public.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             reason: The reason, for the timeline.
-            seen: Forget only this text: a MemoryRecord, its `token` or its `seen`.
+            seen: Forget only this text: a MemoryRecord, its `token` or its `seen`; its other texts stay as conflicts.
             if_match: Forget only if the text has this SHA-256; empty: only if no text is shown, which forgets its
                 earlier texts.
             keep_earlier: Keep the earlier texts of a fact, so that it can be restored.
@@ -1629,7 +1628,7 @@ class ScopeMethods:
         return show.run(self._view(), {"name": name})
 
     def make(self, name: str, *, title: str | None = None, kind: Literal['user', 'workspace', 'agent'] = 'workspace', ids: Iterable[tuple[str, ...]] = ()) -> ScopeCard:
-        """Create a scope with a title and a kind. A first write also creates a scope, without them.
+        """Create a scope with a title and a kind. The first write to a scope creates it too, without these.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -1745,7 +1744,8 @@ class UsageMethods:
     def totals(self, by: Literal['agent', 'provider', 'model', 'day'] = 'model', *, since: str | None = None, until: str | None = None, tz: str | None = None) -> UsageTotals:
         """Show totals of model usage: name, uses, input tokens, output tokens and cost.
 
-        Days are UTC days unless `tz` says otherwise; totals by day are in order, others by cost. Costs are in millionths of a US dollar.
+        By default days are UTC days. Totals by day are in order, others by cost. Costs are in millionths of a
+        US dollar.
 
         Args:
             by: Group by this.

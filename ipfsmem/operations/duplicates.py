@@ -35,7 +35,7 @@ def duplicates(
     """List pairs of similar memories; nothing is changed.
 
     Both texts have the same words, or one contains the other verbatim, or they share most of their
-    words. If the settings name a model, pairs of similar meaning come last.
+    words. If recall uses a model, pairs of similar meaning come last.
     """
     from ipfsmem.memories.duplicates import duplicates as pairs
     from ipfsmem.memories.memories import listed

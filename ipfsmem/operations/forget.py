@@ -47,7 +47,9 @@ def forget(
     reason: Reason = "",
     seen: Annotated[
         Seen | None,
-        Meta(description="Forget only this text: a MemoryRecord, its `token` or its `seen`."),
+        Meta(
+            description="Forget only this text: a MemoryRecord, its `token` or its `seen`; its other texts stay as conflicts."
+        ),
         Http(etag=True),
         Except(("cli", "mcp")),
     ] = None,
@@ -67,9 +69,8 @@ def forget(
 ) -> Forgotten:
     """Forget a memory on every device, including concurrent edits.
 
-    An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The
-    earlier texts of a fact are forgotten too. Published versions contain the text, encrypted, until they
-    are deleted. In mode ipfs, published data stays public.
+    An event of the timeline records it. The earlier texts of a fact are forgotten too. Published versions
+    contain the text, encrypted, until they are deleted. In mode ipfs, published data stays public.
     """
     from ipfsmem.parts.forgetting import forget_text
 

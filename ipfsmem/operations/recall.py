@@ -228,10 +228,10 @@ def recall(
     """Find the memories that match a question or a few words, best first.
 
     The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
-    English endings), then type, tags, importance and age, and embeddings if the settings name a model.
-    Your own texts come before texts of others, which are pending. With `kind`, events of the timeline
-    and messages of sessions are searched too. With `queries`, each phrasing is ranked separately, and a
-    hit is placed by its best rank.
+    English endings), then type, tags, importance and age, and embeddings if a model is installed or
+    configured. Your own texts come before texts of others, which are pending. With `kind`, events of the
+    timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked separately,
+    and a hit is placed by its highest score relative to the best hit of a phrasing.
     """
     from ipfsmem.memories.recall import Question, search
     from ipfsmem.memories.writers import Writers

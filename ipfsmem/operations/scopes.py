@@ -148,7 +148,7 @@ def make(
         Except(("cli", "http", "mcp")),
     ] = (),
 ) -> ScopeCard:
-    """Create a scope with a title and a kind. A first write also creates a scope, without them."""
+    """Create a scope with a title and a kind. The first write to a scope creates it too, without these."""
     made = view.opened.scopes.make(name, title=title, kind=kind, ids=ids)
     view.opened.changed()
     return ScopeCard(scope=name, card=made.card)

@@ -34,8 +34,8 @@ def write_text(
     accepted."""
     target = opened.scopes.target(scope) if scope else scope
     if if_match is not None or isinstance(seen, str):
-        # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
-        # out of the way until the write is done, and then is merged or kept beside.
+        # An edit of the file that was not imported yet is compared too. Without that, nobody has seen it: it is
+        # imported after the write, and then merged or kept as an alternative.
         opened.ingest_file(key, target)
     there = opened.memories.in_scope(target)
     found = _shown_below(opened, there, key, seen)

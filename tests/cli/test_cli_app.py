@@ -1,4 +1,4 @@
-"""What surrounds every command: help, lazy imports, errors, exit codes, streams."""
+"""Code around every command: help, lazy imports, errors, exit codes, streams."""
 
 from __future__ import annotations
 

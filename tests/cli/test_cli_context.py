@@ -34,7 +34,7 @@ def test_the_layouts_that_have_no_index(cli: Cli) -> None:
         assert cli("context", "--layout", layout).code == 2
 
 
-def test_a_session_is_not_given_the_same_twice_by_whatever_process(cli: Cli) -> None:
+def test_session_is_given_each_text_once_by_all_processes(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct answers, please.", "--name", "Tone")
     cli.ok("timeline", "add", "decision", "text=Direct it is")
     asked = ("context", "--query", "direct answers", "--session", "standup with Bob")

@@ -1,4 +1,4 @@
-"""`ipfsmem demo`: it holds, on the sample and on other texts, and says so when something does not."""
+"""`ipfsmem demo` passes on the sample and on other texts, and reports a claim that does not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md, docs/reference/errors.md and the guides say what is so."""
+"""The examples and tables of docs/reference and the guides are true."""
 
 from __future__ import annotations
 

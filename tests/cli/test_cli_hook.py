@@ -1,4 +1,4 @@
-"""`ipfsmem hook` as a program runs it: always 0, nothing but its answer on standard output, a sync beside it that ends."""
+"""`ipfsmem hook` as a program runs it: exit code 0, only its answer on standard output, and a background sync that ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem init`: what is made, what is brought back, what is refused, and what is never made by mistake."""
+"""`ipfsmem init`: new vaults, restored vaults, refusals, and no vault created by mistake."""
 
 from __future__ import annotations
 

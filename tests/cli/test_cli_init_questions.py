@@ -1,4 +1,4 @@
-"""`ipfsmem init` on a terminal asks for what it was not told, and nowhere else; Ctrl-C leaves nothing. Issue 9, section Use."""
+"""`ipfsmem init` asks for missing choices on a terminal only; Ctrl-C leaves nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem open`, and what must be said before something becomes public."""
+"""`ipfsmem open`, and the confirmation required before anything becomes public."""
 
 from __future__ import annotations
 

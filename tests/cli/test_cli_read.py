@@ -14,7 +14,7 @@ def test_exactly_the_bytes(cli: Cli) -> None:
     assert cli.ok("read", "tone", "--body").out == "日本 — ok\n\ttab\n"
 
 
-def test_json_has_what_a_careful_writer_needs(cli: Cli) -> None:
+def test_json_has_the_fields_for_a_conditional_write(cli: Cli) -> None:
     sha = cli.ok("write", "tone", "--body", "x", "--name", "Tone").out.strip()
     found = cli.ok("read", "tone", "--json").json
     assert found["sha256"] == sha and found["fields"]["name"] == "Tone" and found["body"] == "x"

@@ -1,4 +1,4 @@
-"""`ipfsmem vault repair`, and what `recover` says of a memory of which nothing can be read whole."""
+"""`ipfsmem vault repair`, and the report of `recover` on a vault that cannot be read whole."""
 
 from __future__ import annotations
 

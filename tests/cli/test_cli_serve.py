@@ -1,4 +1,4 @@
-"""`ipfsmem serve peer` with real processes: memories and IPFS tools go through it, strangers may not write, Ctrl-C ends it."""
+"""`ipfsmem serve peer` in real processes: vaults and IPFS tools use it, writes require the token, Ctrl-C ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told where a list has nothing in it: the truth, and no headings over nothing."""
+"""Commands with an empty list print a true sentence and no headings."""
 
 from __future__ import annotations
 

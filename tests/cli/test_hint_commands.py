@@ -1,5 +1,4 @@
-"""A hint that is typed as it stands acts on the memory, and the scope, that the command was about: what was said with
---vault, --home and --scope is in it."""
+"""The command of a hint acts on the same vault and scope: it repeats --vault, --home and --scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every hint is true: what a text of the package tells to run exists, and does what it was told for where it was told.
+"""Every command and option that a text of the package names exists, and works where the text is shown.
 
 The first test reads all texts (tests/support/hints.py); the others bring about a situation, take the hint that was printed, and
 run it as it stands.

@@ -1,4 +1,4 @@
-"""What `check` tells to do is carried out, and then it finds nothing of that any more."""
+"""Following the hints of `check` removes its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about a provider's settings is carried out: refused, told, set as told, taken.
+"""Following the hints about a provider's settings makes the refused call work.
 
 Nothing goes over a network: `provider add` opens a provider, and the next sync would ask it.
 """

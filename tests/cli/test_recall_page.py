@@ -1,4 +1,4 @@
-"""docs/internals/recall.md is what its commands print and what an MCP client got, and says truly what the property of scopes looks at."""
+"""docs/internals/recall.md shows what its commands print and what an MCP client received."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of the README for an agent's file of instructions: what it tells to type is what an agent needs, and works."""
+"""The README's text for an agent's instruction file names commands that work and suffice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILLED = {
 }
 
 
-def test_an_agent_that_does_what_the_template_says_remembers(cli: Cli) -> None:
+def test_agent_that_follows_the_template_remembers(cli: Cli) -> None:
     (text,) = re.findall(r"```text\n(Your memory is .*?)```", README.read_text("utf-8"), re.DOTALL)
     typed = [shlex.split(words) for words in re.findall(r"`ipfsmem ([^`]+)`", text)]
     assert {words[0] for words in typed} == {"context", "recall", "read", "write"}

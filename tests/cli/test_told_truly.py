@@ -1,4 +1,4 @@
-"""What a command says of what it did, and of the way out, is so: found by a first reader of the README who typed all of it."""
+"""Reports of commands are true: results, numbers and next steps."""
 
 from __future__ import annotations
 

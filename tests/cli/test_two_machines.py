@@ -1,4 +1,4 @@
-"""The play of `docs/two_machines.py`: all that it says is so, and its words stand nowhere but in the agents' own folders."""
+"""The script `docs/two_machines.py`: its claims hold, and its texts are only in the agents' own folders."""
 
 from __future__ import annotations
 

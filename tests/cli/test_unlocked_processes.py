@@ -1,5 +1,4 @@
-"""Processes that run on with unlocked keys: they drop them after `lock` or at the end of the time, and whatever is killed
-in the middle leaves a memory that is locked or unlocked, nothing between."""
+"""Running processes with unlocked keys drop them after `lock` or a timeout; a kill leaves the vault either locked or unlocked."""
 
 from __future__ import annotations
 

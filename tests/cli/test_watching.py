@@ -1,5 +1,4 @@
-"""Working copies while `sync --every` runs, in processes of their own: what is edited is taken in and sent at once, and what comes
-stands there."""
+"""Linked folders while `sync --every` runs: edits are imported and published at once, and received texts are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong input on every command that came late: one line that says what, perhaps one that helps, no traceback, nothing changed."""
+"""Wrong input to commands: one error line, perhaps a hint, no traceback, no change."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ TWICE = (
 def test_repeated_single_option_is_refused_and_repeatable_one_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last one counted, in silence."""
+    """The last one was used without a message."""
     place = Place(tmp_path, monkeypatch, "local")
     for call in TWICE:
         refused = place.run(call)

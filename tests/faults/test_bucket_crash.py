@@ -1,5 +1,5 @@
-"""Devices that are killed before and after any of their requests to a bucket, and devices that publish to one at the same
-moment. What is killed is a process; the server goes on."""
+"""Devices that are killed before and after each request to a bucket, and devices that publish to it concurrently. The server
+keeps running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call waits once for a database that another program holds, however many transactions it needs, and says what to do."""
+"""A call waits once for a busy database, however many transactions it needs, and the error has the next step."""
 
 from __future__ import annotations
 

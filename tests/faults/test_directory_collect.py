@@ -1,5 +1,4 @@
-"""Letting go of blocks in a shared folder: space really comes back, and no order of steps, crash or second device takes
-what a pin needs."""
+"""Garbage collection in a shared folder frees space, and no order of steps, crash or second device removes data that a pin needs."""
 
 from __future__ import annotations
 

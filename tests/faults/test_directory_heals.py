@@ -1,4 +1,4 @@
-"""A byte flips in a shared folder: who meets it says so, a device that has the block sends it again, the next one reads."""
+"""A flipped byte in a shared folder is reported, a device that has the block uploads it again, and the next device reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shared folder that an enemy made: whatever stands in it, nothing outside of it is read, written or removed."""
+"""A hostile shared folder: nothing outside it is read, written or removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wherever files lie that others may have put there, no link is followed and no pipe waited for."""
+"""Wherever others can place files, no link is followed and no pipe is waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where no machine says what it is called (containers): a device stays the same one at each start, and copies are noticed."""
+"""Machines without an id (containers): a device keeps its identity across starts, and copies are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract with a bucket at Google's (a stand-in) and at Azure's object storage (Azurite)."""
+"""The provider contract with object storage of Google (a stand-in) and Azure (Azurite)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that are real processes, killed while they are being used: the next one goes on, or the next try does."""
+"""Real servers that are killed in use: the next server or the next try continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nine tools of the graph beside those of the MCP reference server `memory`: the same calls on both, answer by answer.
+"""The nine graph tools compared with those of the MCP reference server `memory`: the same calls, answer by answer.
 
 What an agent reads of an answer is compared as values: entities by name, relations by their ends. The order is another one on purpose (theirs
 that of making, ours that of keys), and where ours answers otherwise on purpose, the last test says how.

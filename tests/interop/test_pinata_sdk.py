@@ -1,4 +1,4 @@
-"""Pinata's own client drives the stand-in, so that our provider's tests stand on the service's words, not on ours."""
+"""Pinata's own client against the stand-in, so that the stand-in follows the service and not our provider."""
 
 from __future__ import annotations
 

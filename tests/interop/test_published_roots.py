@@ -1,4 +1,4 @@
-"""What we publish, judged by others: a root is whole, and importing its files anew gives the very same CID.
+"""Published roots checked by other programs: each is whole, and importing its files again gives the same CID.
 
 Sealed and plain, after edits that patched folders in place: an importer that starts from the files cannot know how the
 folders came about, so equal CIDs show that nothing of our incremental layout leaks into the tree.

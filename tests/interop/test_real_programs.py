@@ -1,4 +1,5 @@
-"""Real agents' programs with this memory, each against a stand-in model: what the model is given, and what it can do.
+"""Real agents' programs with a vault, each with a stand-in model: the context that the model gets, and the tools that it can
+call.
 
 The versions are those of tests/interop/programs/package-lock.json; `python tests/interop/programs/bump.py` takes the newest.
 """

@@ -1,4 +1,4 @@
-"""A real S3 server behind the Filebase provider, killed while it is used: nothing half listed, nothing lost, then it goes on."""
+"""A real S3 server behind the Filebase provider, killed in use: nothing is half listed or lost, and the next run continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restored and cloned devices: whatever happens to counters, no text is lost that a living device knew of."""
+"""Restored and cloned devices: whatever happens to counters, no text that a running device knew is lost."""
 
 from __future__ import annotations
 

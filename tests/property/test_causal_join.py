@@ -1,4 +1,4 @@
-"""Laws of the join, and the reference model: a text disappears only when whoever replaced or deleted it had been shown it."""
+"""Laws of the join, and the reference model: a text disappears only if its replacer or deleter had been shown it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes and fields of strangers: our errors or a checked entry, nothing else."""
+"""Untrusted bytes and fields give a checked entry or one of our errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in another program's files: records, named problems or one error of ours, never another exception."""
+"""Any content of another program's files gives records, named problems or one of our errors, never another exception."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Honest devices over a shared folder, and somebody who writes whatever it likes into that folder: damaged and forged packs,
-indexes, pins and names, files of before, whole folders of before, links and rubbish.
+"""Honest devices over a shared folder with an attacker who writes to it: damaged and forged packs, indexes, pins and names, old
+files and folders, links and junk.
 
 It holds no key of the memory. The folder provider, the sync and the memory are the real ones. In the end the folder is left
 alone: the honest devices bring everything back to it, and a new device restores all of it from there.

@@ -1,5 +1,5 @@
-"""Presence as a law (format section 7): whatever is taken away from any provider at any time, devices that have it bring it
-back, and until then they say what is missing.
+"""Presence as a law (format section 7): devices restore whatever was removed from a provider, and report it as missing until
+then.
 
 A case is up to three providers of any kind, two devices with a clock of their own making, and a plan: blocks, pins and names
 taken away, texts written, hours and days that pass. After each sync what is gone must be named by that device once it is

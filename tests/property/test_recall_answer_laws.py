@@ -1,5 +1,5 @@
-"""Laws of recall: the same question has the same answer, whatever was asked, opened and given in between, whoever ranks; and fewer hits
-are the first of more."""
+"""Laws of recall: the same question has the same answer, whatever was asked, opened and given before; fewer hits are the first of
+more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key ring between honest people and somebody who holds some of its keys and signs whatever those can sign.
+"""A key ring shared by honest people and an attacker who holds some of its keys and signs anything with them.
 
 The attacker is handed a drawn subset of keys: a reader's, a writer's, a stolen backup of an honest device, an admin's
 (recovery words made later), and those of a writer and of words that a root has revoked; or none at all. It makes statements

@@ -1,4 +1,4 @@
-"""Laws of changing one value of the settings file: it says that value and all else as before, and taken out it says what it said."""
+"""Laws of changing one setting in the file: it changes that value only, and removing it restores the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings file is read table by table, and says the same as one that is read whole."""
+"""Reading the settings file table by table gives the same settings as reading it whole."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_settings_of_any_file_are_those_of_the_whole_file(said: dict[str, Any]) 
         assert read_settings(text) == whole
 
 
-def test_every_setting_is_read_as_what_it_is() -> None:
+def test_every_setting_is_read_with_its_type() -> None:
     plain = {"home", "vault", "provider", "label", "compress"}
     expected = {name: kind for name, kind in get_type_hints(Settings).items() if name not in plain}
     known = {name: kind for name, kind in config._TYPES.items() if name not in plain}

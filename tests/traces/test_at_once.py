@@ -1,4 +1,4 @@
-"""Two devices do the same thing at the same moment, and a device whose clock is a year off: nothing is lost, all end alike."""
+"""Two devices do the same at the same moment, and a device has a clock that is a year off: nothing is lost, and all end alike."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_two_first_syncs_at_one_moment_at_an_empty_provider(lab: Lab) -> None:
     alike(lab, {"by a", "by b", "only a", "only b"}, {"noted by a", "noted by b"}, a, b)
 
 
-def test_two_new_devices_come_back_at_one_moment(lab: Lab) -> None:
+def test_two_devices_restored_at_the_same_moment_end_alike(lab: Lab) -> None:
     a = lab.create("a")
     a.write("tone", "by a")
     lab.sync(a)

@@ -1,4 +1,4 @@
-"""Presence (format section 7): what was published is still there, or every device that can tell says what is not.
+"""Presence (format section 7): published data is still there, or every device that can tell reports what is missing.
 
 Over a simulated provider and over a real folder.
 """

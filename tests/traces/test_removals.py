@@ -1,4 +1,4 @@
-"""Who removed whom: a lost laptop stays out, and what a finder of recovery words removed comes back by one command.
+"""Removed members: a lost laptop stays removed, and one command cancels removals by a finder of recovery words.
 
 A removal by words, or another wallet, is theirs. Only a person who names the device makes it the wallet's own word.
 """

@@ -1,4 +1,4 @@
-"""What else a sync must do, and must not be brought to do: costs, retries, lies of providers and of members."""
+"""Further duties of a sync, and attacks on it: costs, retries, false answers of providers and members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench makes the same corpora everywhere, and its table says what was measured."""
+"""The benchmark makes the same corpora everywhere, and its table shows the measured values."""
 
 from __future__ import annotations
 

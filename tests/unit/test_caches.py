@@ -1,4 +1,4 @@
-"""What is remembered of what strangers publish is bounded by bytes, not by how many pieces there are."""
+"""Caches of untrusted published data are bounded by bytes, not by the number of items."""
 
 from __future__ import annotations
 

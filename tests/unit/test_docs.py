@@ -1,4 +1,4 @@
-"""The documents say what is so: known answers, vectors, modules, floors, links."""
+"""Claims of the documents are true: known answers, vectors, modules, layers, links."""
 
 from __future__ import annotations
 

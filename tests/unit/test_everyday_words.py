@@ -1,4 +1,4 @@
-"""What people are shown speaks everyday words; the format's words stay in its documents, `--json` and `inspect`.
+"""Texts for people use everyday words; words of the format stay in its documents, `--json` and `inspect`.
 
 The list of both is the table at the end of docs/reference/cli.md. Texts are read from the source, so that one that is written later is
 looked at too.

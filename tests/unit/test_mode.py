@@ -1,4 +1,4 @@
-"""A mode is asked what it means: no module of the package compares the text of one, or takes one apart by itself."""
+"""Modes are compared by their properties: no module of the package compares or parses their text."""
 
 from __future__ import annotations
 

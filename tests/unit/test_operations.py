@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
@@ -138,6 +139,13 @@ def test_operation_describes_every_parameter_for_each_reader(op: Operation[..., 
         assert one.description.endswith("."), name
     lines = op.doc.split("\n")
     assert lines[0].endswith(".") and all(len(line) <= 130 for line in lines)
+
+
+@each
+def test_help_of_a_command_names_only_options_that_it_has(op: Operation[..., Any]) -> None:
+    if op.command:
+        missing = {f"`{one.name}`" for one in map(op.parameter, op.names) if "cli" in one.missing_in}
+        assert not missing & set(re.findall(r"`\w+`", op.doc))
 
 
 @each

@@ -1,4 +1,4 @@
-"""What README.md tells people to type works."""
+"""Commands and code of README.md work."""
 
 from __future__ import annotations
 

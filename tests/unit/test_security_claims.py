@@ -1,4 +1,4 @@
-"""What SECURITY.md promises against a provider, a thief and a former member, end to end with real devices.
+"""The promises of SECURITY.md about a provider, a thief and a former member, end to end with real devices.
 
 Most rows of the table point at the tests of a room; these are the rows that only a whole memory can show.
 """

@@ -1,5 +1,4 @@
-"""A misspelled word of a question, or one of another language, finds what was meant; a word that stands somewhere is never taken for
-another."""
+"""A misspelled or foreign word of a question finds the intended word; a word that occurs is never replaced."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ def test_a_sign_belongs_to_a_single_letter_before_it_and_is_no_operator(
 @pytest.mark.parametrize(
     "slip", ["gryehound", "greyhond", "greyhouned", "grayhound", "GREYHOUMD", "Где собкаа"]
 )
-def test_a_slip_finds_what_was_meant(slip: str) -> None:
+def test_misspelled_word_finds_the_intended_one(slip: str) -> None:
     index = Index(
         [
             Document("dog", "A greyhound is called Biscuit", memory=True),

@@ -1,4 +1,4 @@
-"""What `init` offers as storage: from settings of other programs, of any content, without a look into a mount."""
+"""Storage that `init` offers, from other programs' settings of any content, without reading a mount."""
 
 from __future__ import annotations
 

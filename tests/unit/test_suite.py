@@ -1,4 +1,4 @@
-"""The suite itself: what the short look covers, that nothing is written outside, that a run says the same twice."""
+"""The test suite: the quick selection, no writes outside, and repeatable runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where settings and memories are when nobody says it: what the platform's package says, without its cost on Linux."""
+"""Default folders of settings and vaults: those of the package platformdirs, without its cost on Linux."""
 
 from __future__ import annotations
 

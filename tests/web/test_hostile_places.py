@@ -1,4 +1,4 @@
-"""Places that mean harm beside an honest one: what they send costs what it may, and keeps nobody from the rest."""
+"""Hostile providers next to an honest one: their answers have a bounded cost and hide nothing of the honest one."""
 
 from __future__ import annotations
 

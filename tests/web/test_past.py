@@ -1,4 +1,4 @@
-"""Older texts in the browser client: the history of a memory, a text brought back, and conflicts settled, as Python has them."""
+"""Earlier revisions in the browser client: history, restore and conflicts, as in Python."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ def totals(
 ) -> UsageTotals:
     """Show totals of model usage: name, uses, input tokens, output tokens and cost.
 
-    Days are UTC days unless `tz` says otherwise; totals by day are in order, others by cost. Costs are in millionths of a US dollar.
+    By default days are UTC days. Totals by day are in order, others by cost. Costs are in millionths of a
+    US dollar.
     """
     return UsageTotals(totals=tuple(sums(uses_of(view, since, until, tz), by, zone_from(tz))), by=by)

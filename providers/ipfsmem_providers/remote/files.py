@@ -12,7 +12,7 @@ class Listing(NamedTuple):
     """The content of one folder."""
 
     files: dict[str, FileInfo]
-    others: frozenset[str]  #: folders, and whatever else cannot be read
+    others: frozenset[str]  #: folders, and other entries that cannot be read
 
 
 class RemoteFiles(Protocol):

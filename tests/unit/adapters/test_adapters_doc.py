@@ -1,4 +1,4 @@
-"""The examples of docs/reference/frameworks.md run, and say what they should."""
+"""The examples of docs/reference/frameworks.md run with the results that it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of a memory in an agent of PydanticAI, whose model is scripted: calls, answers, refusals, and what it is told."""
+"""A vault's tools in a PydanticAI agent with a scripted model: calls, answers, refusals and instructions."""
 
 from __future__ import annotations
 

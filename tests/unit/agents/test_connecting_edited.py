@@ -1,4 +1,4 @@
-"""What a person or a program changed in our own entries since: nothing of ours stays unsaid, nothing of theirs goes unkept."""
+"""Our entries in settings files after edits by a person or a program: our changes are reported, and theirs are kept."""
 
 from __future__ import annotations
 

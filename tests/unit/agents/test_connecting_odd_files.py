@@ -1,4 +1,4 @@
-"""Settings files as people have them: nulls, inline tables and tabs take our entry, and come back to the byte."""
+"""Settings files with nulls, inline tables and tabs accept our entry, and disconnecting restores them byte for byte."""
 
 from __future__ import annotations
 

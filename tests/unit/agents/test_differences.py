@@ -1,4 +1,4 @@
-"""What is shown of an edit holds nothing that stands beside it: settings hold tokens."""
+"""The shown difference of an edit contains no neighbouring lines: settings hold tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs say to a hook, and what is printed for each of them: never more than it understands."""
+"""Input of programs' hooks, and the output for each program: only fields that it understands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hook gives what is here, starts a sync beside the agent, and disturbs nobody, whatever happens."""
+"""A hook prints local texts, starts a sync in the background, and never disturbs the agent."""
 
 from __future__ import annotations
 

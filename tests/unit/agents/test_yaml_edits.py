@@ -1,4 +1,4 @@
-"""Entries in a YAML text: every layout comes back to the byte, and what cannot be edited safely is refused."""
+"""Entries in a YAML text: removal restores every layout byte for byte, and unsafe edits are refused."""
 
 from __future__ import annotations
 

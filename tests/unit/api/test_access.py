@@ -1,4 +1,4 @@
-"""Tokens of the HTTP API: what each lets its holder do, in which scopes, whatever leads there, and until when."""
+"""Tokens of the HTTP API: their rights, their scopes, including redirected ones, and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A token for one scope reaches no other, by any route and parameter, whatever leads there: each is asked for all that it can name."""
+"""A token for one scope reaches no other scope by any route, parameter or redirect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream of changes: what others write appears within a second, once, and who comes back goes on where they were."""
+"""The stream of changes: others' writes appear within a second, once, and a client that reconnects continues where it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document against live answers: every route is asked, and what it answers is what the document says."""
+"""The OpenAPI document against live answers: every route is called, and its answer matches the document."""
 
 from __future__ import annotations
 

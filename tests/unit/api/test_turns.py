@@ -1,4 +1,4 @@
-"""Many calls of one token hold up the others for one call, and no longer; the order of events says so, not a clock."""
+"""Concurrent calls of one token delay other tokens by one call; the test goes by the order of events, not by a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is put before a model cannot end its own fence, and shows nothing that a person would not see."""
+"""Text quoted for a model cannot end its own fence, and contains nothing invisible to a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of strangers cost time in proportion to their length, also where they look like the beginning of something."""
+"""Reading an untrusted text takes time in proportion to its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written without quotation marks is the same text for another YAML reader."""
+"""An unquoted value is the same text for another YAML reader."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What follows from the readable part of damaged heads, as vectors for every implementation."""
+"""The salvage of damaged heads, as vectors for every implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools of all programs have in common: hints on what takes text away, and a word on likely secrets."""
+"""Common properties of other programs' tools: hints on destructive ones, and a warning on likely secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash trie: murmur3 against known answers, and shards that lie."""
+"""The hash trie: murmur3 against known answers, and forged shards."""
 
 from __future__ import annotations
 

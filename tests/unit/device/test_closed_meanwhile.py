@@ -1,4 +1,4 @@
-"""A database that one thread closes while another one reads: the reader is told so, and the process goes on."""
+"""A database that one thread closes while another reads: the reader gets an error, and the process continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken for an unfinished memory and made anew, and what never is."""
+"""Unfinished vaults are recognised and created again, and finished ones never are."""
 
 from __future__ import annotations
 

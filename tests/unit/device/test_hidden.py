@@ -1,4 +1,4 @@
-"""What is hidden here is read once, and again when it may have changed: by another process, or by a transaction that failed."""
+"""Hidden texts are cached, and read again after a change by another process or a failed transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kept index of recall: it comes back as it was, tells nothing where it is sealed, and whatever does not fit is thrown away."""
+"""The stored index of recall: it is restored unchanged, sealed where texts are, and discarded if it does not fit."""
 
 from __future__ import annotations
 

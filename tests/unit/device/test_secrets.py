@@ -1,4 +1,4 @@
-"""Who a device is, where its files lie, and that an encrypted memory leaves nothing readable on the disk."""
+"""Identity and files of a device, and that an encrypted vault leaves nothing readable on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL stands in `device/tables` only; a database of an older version is brought up to date, a newer one is refused."""
+"""SQL is in `device/tables` only; an older database is upgraded, a newer one is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a new fact beside those that are there, and which go out of sight: laws on values."""
+"""Laws of adding a fact to the existing ones, and of hiding facts, on values."""
 
 from __future__ import annotations
 

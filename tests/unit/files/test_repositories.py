@@ -1,4 +1,4 @@
-"""What a repository says of itself: as git says it, and nothing when it is broken, hostile or somebody else's."""
+"""Facts about a git repository match git's own, and a broken, hostile or foreign one gives none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of plain files beside a sealed memory: plain there, and nowhere else on the disk or at the provider."""
+"""Linked folders of an encrypted vault: plain text is in the folder only, not elsewhere on the disk or at the provider."""
 
 from __future__ import annotations
 

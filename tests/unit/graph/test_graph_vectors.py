@@ -1,4 +1,4 @@
-"""fixtures/vectors/graph.json: texts say of the graph what the file says; the browser client is held against the same file."""
+"""fixtures/vectors/graph.json: relations found in texts; the browser client is tested with the same file."""
 
 from __future__ import annotations
 

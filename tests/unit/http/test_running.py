@@ -1,4 +1,4 @@
-"""What a server of ours does with requests that cost more than they look."""
+"""Our servers with requests that cost more than they seem to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered before anything is imported: it is what the tools and the SDK would answer, and the SDK is left out."""
+"""Prepared answers of the MCP server equal those of the tools and the SDK, without importing either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP server under the official client: what it offers, what it answers, and what it tells of changes."""
+"""The MCP server with the official client: its lists, its answers, and its notifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a secret is said by every interface that writes, and so are habits by which a memory is hard to find."""
+"""Every interface that writes reports likely secrets and habits that make a memory hard to find."""
 
 from __future__ import annotations
 

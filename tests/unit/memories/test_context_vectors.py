@@ -1,4 +1,4 @@
-"""fixtures/vectors/context.json: recall finds and a block shows what the file says; the browser client is held against the same file."""
+"""fixtures/vectors/context.json: hits of recall and blocks of context; the browser client is tested with the same file."""
 
 from __future__ import annotations
 

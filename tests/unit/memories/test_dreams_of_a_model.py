@@ -1,4 +1,4 @@
-"""Dreams of a model behind an endpoint: it proposes through its few tools and changes nothing, whatever it or a memory says."""
+"""Dreams with a model: it proposes through its few tools and changes nothing, whatever it or a memory says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another process forgets while an index, a graph or headers are made for the next one is in none of them."""
+"""A text that another process forgets while an index, a graph or headers are stored is in none of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Nothing of another scope is in what a reader of some scopes is given, by any operation that reads: no word, no name, and not even
-how rare a word is.
+"""No operation shows a reader of some scopes another scope's words, names or word frequencies.
 
 Which operations read is asked of the classes and of the tools, so that a new one fails here until it has its row.
 """
@@ -397,7 +396,7 @@ def test_list_of_scopes_has_only_those_that_the_caller_covers(covered: tuple[str
         assert listed == sorted(SCOPES[1:] if covered is None else covered)
 
 
-def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
+def test_rows_of_parts_show_the_texts_of_their_scope() -> None:
     done = [
         ("work", "a", what)
         for what in ("entity", "relate", "fact", "value", "use", "say", "tea", "hide", "dream")

@@ -568,7 +568,7 @@ def test_the_full_layout_has_what_was_noted_last(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("ms", [10**18, -(10**18)])
-def test_a_clock_beyond_every_calendar_keeps_nobody_from_a_recall(
+def test_recall_works_with_a_clock_beyond_the_calendar(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, ms: int
 ) -> None:
     memory.write("k", "tea", fields={"decay": "30d"})

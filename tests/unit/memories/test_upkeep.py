@@ -1,4 +1,4 @@
-"""Compacting and cleaning up: what is freed is said, and no only copy goes."""
+"""Compacting and cleaning up: freed space is reported, and no only copy is deleted."""
 
 from __future__ import annotations
 

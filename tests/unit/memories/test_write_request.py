@@ -1,4 +1,4 @@
-"""What every face refuses before it writes, and how a text is taken for a body or a whole file."""
+"""Checks before a write in every interface, and how a text is recognised as a body or a whole file."""
 
 from __future__ import annotations
 

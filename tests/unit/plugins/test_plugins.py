@@ -1,4 +1,4 @@
-"""Plugins that are really installed, good and bad: what they give is labelled, and what they do wrong reaches nobody but the log."""
+"""Installed plugins, good and bad: their texts are labelled, and their failures reach only the log."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ def test_the_example_of_the_document_is_what_it_says(memory: Memory, lab: Lab) -
     memory.plugins.turn_complete("chat", "said")
 
 
-def test_settings_that_change_count_at_once(memory: Memory, lab: Lab) -> None:
+def test_changed_settings_apply_at_once(memory: Memory, lab: Lab) -> None:
     lab.install("good", bad("return 'It goes on.'"))
     assert "<plugin" not in memory.context("boat").text
     lab.switch_on("good")

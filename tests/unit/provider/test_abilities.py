@@ -1,5 +1,4 @@
-"""What people are told of a provider: what it is good for, what follows from what it cannot do, and whether what
-came back is what was sent."""
+"""Descriptions of a provider: its purpose, the effects of missing capabilities, and whether returned data equals sent data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ipfsmem.provider.contract promises, asked of every provider that can run here without a network."""
+"""The promises of ipfsmem.provider.contract, for every provider that runs here without a network."""
 
 from __future__ import annotations
 

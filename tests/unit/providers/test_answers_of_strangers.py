@@ -1,4 +1,4 @@
-"""What strangers answer costs little and stops nobody: long texts, addresses that are none, indexes that nest."""
+"""Untrusted answers cost little and stop nobody: long texts, invalid addresses, nested indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The git provider: what lies in the branch, races, squashing, hosts that forbid something, and hostile addresses."""
+"""The git provider: contents of the branch, races, squashing, hosts with restrictions, and hostile addresses."""
 
 from __future__ import annotations
 

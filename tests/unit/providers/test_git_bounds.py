@@ -1,4 +1,4 @@
-"""The git provider against hostile repositories, configurations and failures of this device: bounded, told, nothing deleted."""
+"""The git provider with hostile repositories and configurations and local failures: bounded, reported, nothing deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service refuses for the state of an account, a key or a setting: told, put right as told, and then it works."""
+"""Refusals of a service about an account, a key or a setting: following the hint makes the call work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service says when an upload did not come through as it was sent: told, done as told, and then it is there."""
+"""Reports of a service about an incomplete upload: following the hint completes it."""
 
 from __future__ import annotations
 

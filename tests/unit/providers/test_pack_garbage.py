@@ -1,4 +1,4 @@
-"""What a pack with garbage in it costs a scan, counted in reads, and what it still gives."""
+"""The cost of scanning a pack that contains garbage, in reads, and the blocks still found in it."""
 
 from __future__ import annotations
 

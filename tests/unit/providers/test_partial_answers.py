@@ -1,4 +1,4 @@
-"""A provider that breaks off between two blocks: what it gave counts, and what it did not give is not said to be gone.
+"""A provider that fails between two blocks: received blocks are used, and missing ones are not reported as absent.
 
 Left out of an answer means "not there". A head whose blocks were left out because the server died looked damaged, and a new
 device took an older one for the newest."""

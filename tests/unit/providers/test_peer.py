@@ -1,4 +1,4 @@
-"""A peer and who serves it: what is refused at the door, what is served in which form, and lies seen by the client."""
+"""A peer and its server: refused requests, the forms of answers, and false answers detected by the client."""
 
 from __future__ import annotations
 

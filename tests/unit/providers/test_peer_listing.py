@@ -1,4 +1,4 @@
-"""What a peer lists of its store, and takes off its list: for who has the token, and nothing else than was asked."""
+"""A peer's list of its store and its removals: for holders of the token, and only what was asked for."""
 
 from __future__ import annotations
 

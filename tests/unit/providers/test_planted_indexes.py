@@ -1,4 +1,4 @@
-"""What somebody put into a shared folder under the name of an index: no wait, no link, no more memory than the pack has."""
+"""Forged index files in a shared folder: no wait, no followed link, no more memory than the pack has."""
 
 from __future__ import annotations
 

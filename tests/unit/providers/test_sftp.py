@@ -1,4 +1,4 @@
-"""The sftp provider at an OpenSSH server, and at one that lies."""
+"""The sftp provider with an OpenSSH server and with a hostile one."""
 
 from __future__ import annotations
 

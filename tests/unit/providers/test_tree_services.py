@@ -1,4 +1,4 @@
-"""What every hosted service must do, asked of Pinata (three ways) and Filebase (two ways) at their stand-ins."""
+"""Common duties of hosted services, tested with stand-ins of Pinata (three ways) and Filebase (two ways)."""
 
 from __future__ import annotations
 

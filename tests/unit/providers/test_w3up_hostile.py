@@ -1,4 +1,4 @@
-"""A service that lies, breaks off and talks nonsense: `web3storage` says so, reaches nothing it should not, and goes on."""
+"""A w3up service that fails, lies or sends junk: `web3storage` reports it, reaches nothing else, and continues."""
 
 from __future__ import annotations
 

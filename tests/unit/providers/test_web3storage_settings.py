@@ -1,4 +1,4 @@
-"""What `web3storage` says about its settings, before any network is touched."""
+"""Errors of `web3storage` about its settings, before any network access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do to a ring, who may, and what it leaves behind."""
+"""Operations on a ring, the rights that they require, and their results."""
 
 from __future__ import annotations
 

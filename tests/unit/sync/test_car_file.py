@@ -1,4 +1,4 @@
-"""A version that was saved as a CAR is taken in by a sync, when it is of this memory, and refused when it is none or of another one."""
+"""A sync imports a version saved as a CAR of the same vault, and refuses any other file."""
 
 from __future__ import annotations
 

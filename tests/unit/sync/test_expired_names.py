@@ -1,4 +1,4 @@
-"""A name whose time is over, as after a year without its device: what it points at counts, and that it is old is said."""
+"""An expired name, as after a year without its device, is followed, and its age is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A move leaves a forwarding record at the old place; it is followed when a person says so."""
+"""A move leaves a forwarding record at the old provider, which is followed after a person agrees."""
 
 from __future__ import annotations
 

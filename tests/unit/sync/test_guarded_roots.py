@@ -1,4 +1,4 @@
-"""The root before a mass delete: it stays until the user says otherwise, and then nothing of the guard is left."""
+"""The root before a mass delete stays until the user confirms, and no trace of the guard remains then."""
 
 from __future__ import annotations
 

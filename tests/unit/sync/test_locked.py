@@ -1,4 +1,4 @@
-"""A device that holds no key that may seal: it goes on writing, publishes nothing, and nothing leaks when it can again."""
+"""A device without a key to seal with continues to write, publishes nothing, and leaks nothing once it can seal."""
 
 from __future__ import annotations
 

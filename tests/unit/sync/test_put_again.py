@@ -1,4 +1,4 @@
-"""Records are put again in time: by whoever runs, for every name of the vault, at channels that forget."""
+"""Records are published again in time, by any running device, for every name, at providers that forget."""
 
 from __future__ import annotations
 

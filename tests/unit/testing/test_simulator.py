@@ -1,4 +1,4 @@
-"""The simulator lies exactly as told, records every byte, and is the same in every run."""
+"""The simulator fails exactly as requested, records every byte, and is deterministic."""
 
 from __future__ import annotations
 

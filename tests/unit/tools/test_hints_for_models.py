@@ -1,4 +1,4 @@
-"""What a model is told to do when a call is refused helps when it does that."""
+"""Following the hint of a refused tool call makes the call work."""
 
 from __future__ import annotations
 

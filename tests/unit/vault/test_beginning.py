@@ -1,4 +1,4 @@
-"""Beginning a memory, without a command line: what is refused before anything is made, and what an error says stands."""
+"""Creating a vault from Python: refusals before anything is created, and the state after an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory is found by what its key signed, is of the kind that was asked for, and is never made by mistake beside another."""
+"""A vault is found by its key's signatures, is of the requested kind, and is never created by mistake next to another."""
 
 from __future__ import annotations
 
