@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.provider_moves import Followed
     from ipfsmem.operations.provider_moves import MovedTo
+    from ipfsmem.operations.providers import ProviderAdded
     from ipfsmem.operations.providers import ProviderList
     from ipfsmem.operations.providers import ProviderNames
     from ipfsmem.operations.providers import ProviderTried
@@ -2239,7 +2240,7 @@ class ProviderMethods:
 
         return list_.run(self._view(), {})
 
-    def add(self, spec: str) -> ProviderNames:
+    def add(self, spec: str) -> ProviderAdded:
         """Add a provider without contacting it: the next sync publishes the vault there too.
 
         Args:

@@ -36,6 +36,11 @@ def _show(context: CommandContext, found: SettingList, asked: Asked) -> None:
 
 
 def _check_value(context: CommandContext, asked: Asked) -> None:
+    if context.namespace_named:
+        raise UsageError(
+            "config set accepts no --vault: a setting applies to all vaults of this user",
+            hint="Run it without --vault. For the default vault: ipfsmem config set vault NAME",
+        )
     if (asked["value"] is None) != asked["back"]:
         raise UsageError(
             "config set requires a NAME and a VALUE, or a NAME and --default",

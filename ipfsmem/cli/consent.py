@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,7 +12,11 @@ from ipfsmem.cli.printing import clean, style
 from ipfsmem.errors import DeclinedError
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from ipfsmem.memory import Memory
+
+T = TypeVar("T", bound="Struct")
 
 
 def confirm(question: str, declined: str, *, default: bool = False) -> None:
@@ -24,13 +28,28 @@ def confirm(question: str, declined: str, *, default: bool = False) -> None:
 def warned_of(specs: Iterable[str]) -> tuple[str, ...]:
     """Print the risks of storing a vault at these providers, and return their specs with remotes of git as addresses. Raises
     ConfigError for an unusable spec."""
+    return tuple(_warned(spec)[0] for spec in tuple(specs))
+
+
+def _warned(spec: str) -> tuple[str, str]:
+    """Print the risks of one provider; return its spec, and the risks."""
     from ipfsmem.provider.contract import lasting_spec, spec_warning
 
-    given = tuple(specs)
-    for spec in given:
-        if text := spec_warning(spec):
-            click.echo(style("warning: ", fg="yellow") + clean(text), err=True)
-    return tuple(lasting_spec(spec) if spec.startswith("git:") else spec for spec in given)
+    if text := spec_warning(spec):
+        click.echo(style("warning: ", fg="yellow") + clean(text), err=True)
+    return lasting_spec(spec) if spec.startswith("git:") else spec, text
+
+
+def warn_of(asked: dict[str, Any], name: str) -> None:
+    """Do `warned_of` for the provider in an argument, for `with_warning`."""
+    asked[name], asked["warned"] = _warned(asked[name])
+
+
+def with_warning(found: T, asked: Mapping[str, Any]) -> T:
+    """Return an answer with the warning that was printed: the name of a remote is an address by now, which tells less."""
+    from msgspec.structs import replace
+
+    return replace(found, warning=asked["warned"]) if asked.get("warned") else found
 
 
 #: Add --yes-public, for operations with `allow`.

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.consent import agrees_to_publish, confirm, public_option, warned_of
+from ipfsmem.cli.consent import agrees_to_publish, confirm, public_option, warn_of, warned_of, with_warning
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, moment, seconds, short, style, table
 from ipfsmem.cli.sync_cmd import print_report
-from ipfsmem.errors import MissingError, ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.errors import ConfigError, MissingError, ProviderError, ProviderUnavailable, UsageError
 from ipfsmem.operations.provider_moves import Followed, follow
 from ipfsmem.operations.providers import (
+    ProviderAdded,
     ProviderList,
     ProviderNames,
     ProvidersChecked,
@@ -75,7 +77,7 @@ def _show_list(context: CommandContext, found: ProviderList, asked: Asked) -> No
 list_command = operation_command("list", list_, _show_list, reads=False)
 
 
-def _show_added(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
+def _show_added(context: CommandContext, found: ProviderAdded, asked: Asked) -> None:
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
     click.echo(f"Providers: {', '.join(map(clean, found))}")
@@ -83,20 +85,33 @@ def _show_added(context: CommandContext, found: ProviderNames, asked: Asked) -> 
     click.echo(f"{added} was not contacted. To publish there: {advice('ipfsmem sync')}")
 
 
-def _show_places(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
-    print_places(found)
+def _show_removed(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
+    from ipfsmem.provider.contract import lasting_spec, shown_spec
+
+    click.echo(f"Removed: {clean(shown_spec(lasting_spec(asked['spec'])))}. Its data stays there.")
+    click.echo(f"Providers: {', '.join(map(clean, found)) or 'none, so this device publishes nowhere'}")
 
 
 def _warn(context: CommandContext, asked: Asked) -> None:
-    (asked["spec"],) = warned_of([asked["spec"]])
+    warn_of(asked, "spec")
 
 
-add_command = operation_command("add", add, _show_added, ask=_warn)
-remove_command = operation_command("remove", remove, _show_places)
+def _add(context: CommandContext, memory: Memory, asked: Asked) -> ProviderAdded:
+    found: ProviderAdded = call(add, context, memory, asked)
+    return with_warning(found, asked)
+
+
+add_command = operation_command("add", add, _show_added, ask=_warn, run=_add)
+remove_command = operation_command("remove", remove, _show_removed)
 
 
 def _warn_of_tested(context: CommandContext, asked: Asked) -> None:
-    (asked["provider"],) = warned_of([asked["provider"]])
+    warn_of(asked, "provider")
+
+
+def _test(context: CommandContext, memory: Memory, asked: Asked) -> ProviderTried:
+    found: ProviderTried = call(test, context, memory, asked)
+    return with_warning(found, asked)
 
 
 def _without_vault(context: CommandContext, asked: Asked) -> Memory:
@@ -130,6 +145,7 @@ test_command = operation_command(
     test,
     _show_tried,
     ask=_warn_of_tested,
+    run=_test,
     end=_end_of_test,
     opens=_without_vault,
     reads=False,
@@ -197,19 +213,22 @@ def _refuse_mixed(context: CommandContext, asked: Asked) -> None:
     if asked["decline"] and asked["spec"] is not None:
         raise UsageError("--decline excludes SPEC")
     if asked["spec"] is not None:
-        (asked["spec"],) = warned_of([asked["spec"]])
+        warn_of(asked, "spec")
 
 
 def _follow(context: CommandContext, memory: Memory, asked: Asked) -> Followed:
     if not asked["decline"]:
         move = memory.providers.moved()
+        if move is not None and asked["spec"] is None:
+            with contextlib.suppress(ConfigError):  # the operation raises it, with the next step
+                warned_of([move.to])
         if move is not None and not asked["yes"] and not context.json and secret_input.can_ask():
             click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
             question = f"Publish at {clean(asked['spec'] or move.to)} from now on?"
             confirm(question, "not moved", default=True)
         asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
     found: Followed = call(follow, context, memory, asked)
-    return found
+    return with_warning(found, asked)
 
 
 def _show_followed(context: CommandContext, found: Followed, asked: Asked) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.consent import agrees_to_publish, public_option, warned_of
+from ipfsmem.cli.consent import agrees_to_publish, public_option, warn_of, with_warning
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.printing import clean, size, style
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def _warn(context: CommandContext, asked: Asked) -> None:
-    (asked["target"],) = warned_of([asked["target"]])
+    warn_of(asked, "target")
 
 
 def _move(context: CommandContext, memory: Memory, asked: Asked) -> MovedTo:
     asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
     found: MovedTo = call(move, context, memory, asked)
-    return found
+    return with_warning(found, asked)
 
 
 def _show(context: CommandContext, found: MovedTo, asked: Asked) -> None:

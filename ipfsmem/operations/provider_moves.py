@@ -52,10 +52,11 @@ Allow = Annotated[
 
 
 class MovedTo(Answer, frozen=True, kw_only=True):
-    """A move to another provider, and the providers of the vault now."""
+    """A move to another provider, and the providers of the vault now. `warning`: the risks of storing the vault there; "" without one."""
 
     moved: Moved
     providers: tuple[str, ...]
+    warning: str
 
     def raise_if_incomplete(self, target: str) -> None:
         """Raise IncompleteError if a version was not copied whole, or an old provider does not record the new one."""
@@ -76,10 +77,12 @@ class MovedTo(Answer, frozen=True, kw_only=True):
 
 
 class Followed(Answer, frozen=True, kw_only=True):
-    """The providers of the vault after another device moved it. `report`: the sync with its new provider; None if this device stays."""
+    """The providers of the vault after another device moved it. `report`: the sync with its new provider; None if this device stays.
+    `warning`: the risks of storing the vault there; "" without one."""
 
     report: SyncReport | None
     providers: tuple[str, ...]
+    warning: str
 
 
 @operation(
@@ -122,7 +125,7 @@ async def move(
     """
     from ipfsmem.device.tables import placed
     from ipfsmem.parts.providers import name_of, provider_names, remember_providers
-    from ipfsmem.provider.contract import lasting_spec
+    from ipfsmem.provider.contract import lasting_spec, spec_warning
     from ipfsmem.provider.opening import Providers
     from ipfsmem.sync import engine
     from ipfsmem.sync.progress import no_progress
@@ -168,7 +171,8 @@ async def move(
             forwarding_at=[name for name in left_behind if name in told],
             no_forwarding_at=[name for name in left_behind if name not in told],
         )
-    return MovedTo(moved=moved, providers=tuple(provider_names(replica, syncing)))
+    warning = spec_warning(target) if isinstance(target, str) else ""
+    return MovedTo(moved=moved, providers=tuple(provider_names(replica, syncing)), warning=warning)
 
 
 def _check_source(view: View, source: str, target: str | Provider) -> None:
@@ -259,7 +263,7 @@ async def follow(
     before it returned this vault and a sync with the old and new providers succeeded.
     """
     from ipfsmem.parts.providers import provider_names
-    from ipfsmem.provider.contract import lasting_spec, require_address
+    from ipfsmem.provider.contract import lasting_spec, require_address, spec_warning
     from ipfsmem.sync import engine
     from ipfsmem.sync.forwarding import note_answer, unanswered_move
     from ipfsmem.sync.progress import no_progress
@@ -277,7 +281,7 @@ async def follow(
     if decline:
         with replica.transaction():
             note_answer(replica, found)
-        return Followed(report=None, providers=tuple(provider_names(replica, syncing)))
+        return Followed(report=None, providers=tuple(provider_names(replica, syncing)), warning="")
     syncing.agree(public_ok)
     require_address(spec or found.to)
     chosen = lasting_spec(spec or found.to)
@@ -310,7 +314,8 @@ async def follow(
             hint="When it takes uploads again: ipfsmem provider follow",
         )
     _move_to(view, chosen, found)
-    return Followed(report=report, providers=tuple(provider_names(replica, syncing)))
+    names = provider_names(replica, syncing)
+    return Followed(report=report, providers=tuple(names), warning=spec_warning(chosen))
 
 
 def _move_to(view: View, spec: str, found: Move) -> None:

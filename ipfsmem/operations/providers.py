@@ -37,12 +37,20 @@ class ProviderNames(Items[str], frozen=True, kw_only=True):
     providers: tuple[str, ...]
 
 
+class ProviderAdded(ProviderNames, frozen=True, kw_only=True):
+    """The names of the providers of a vault after one was added. `warning`: the risks of storing the vault there; "" without one."""
+
+    warning: str
+
+
 class ProviderTried(Items["Step"], frozen=True, kw_only=True):
-    """The result of a provider test: a sequence of its `steps`. `failed`: number of failed steps."""
+    """The result of a provider test: a sequence of its `steps`. `failed`: number of failed steps. `warning`: the risks of storing a vault
+    there; "" without one."""
 
     steps: tuple[Step, ...]
     provider: str
     failed: int
+    warning: str
 
 
 class ProvidersChecked(Items["Presence"], frozen=True, kw_only=True):
@@ -99,10 +107,10 @@ def list_(view: View) -> ProviderList:
 )
 def add(
     view: View, spec: Annotated[str, Meta(description="The provider: a folder, or a kind with its address.")]
-) -> ProviderNames:
+) -> ProviderAdded:
     """Add a provider without contacting it: the next sync publishes the vault there too."""
     from ipfsmem.parts.providers import provider_names, remember_providers
-    from ipfsmem.provider.contract import lasting_spec, require_address
+    from ipfsmem.provider.contract import lasting_spec, require_address, spec_warning
     from ipfsmem.provider.opening import Providers
 
     replica, syncing = view.opened.replica, view.syncing
@@ -113,7 +121,8 @@ def add(
     if spec not in replica.config.providers:
         syncing.places = Providers((*syncing.places.each, opened))
     remember_providers(replica, [*replica.config.providers, spec])
-    return ProviderNames(providers=tuple(provider_names(replica, syncing)))
+    names = provider_names(replica, syncing)
+    return ProviderAdded(providers=tuple(names), warning=spec_warning(spec))
 
 
 @operation(
@@ -199,16 +208,18 @@ async def test(
     provider: Annotated[str | Provider, Meta(description="The provider."), Cli(metavar="SPEC")],
 ) -> ProviderTried:
     """Test `provider` with real calls: upload, listing, reading back, names, unpinning. It uploads no memories."""
+    from ipfsmem.provider.contract import spec_warning
     from ipfsmem.provider.opening import ProviderPool
     from ipfsmem.provider.probe import OVERALL, probe
 
     world = view.opened.replica.world
     pool = ProviderPool(view.syncing.pool.home)
     (opened,) = pool.open_all([provider])
+    warning = spec_warning(provider) if isinstance(provider, str) else ""
     try:
         steps = await probe(opened, now_ms=world.now(), random=world.random)
     finally:
         await pool.aclose()
     failed = sum(step.outcome == "failed" and step.what != OVERALL for step in steps)
     name = provider if isinstance(provider, str) else provider.name
-    return ProviderTried(steps=tuple(steps), provider=name, failed=failed)
+    return ProviderTried(steps=tuple(steps), provider=name, failed=failed, warning=warning)

@@ -38,7 +38,7 @@ def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> Non
     root = sealed.ok("sync", "--json").json["report"]["root"]
     assert [one["root"] for one in sealed.ok("provider", "list", "--json").json["providers"]] == [root, root]
     assert list((usb / "packs").glob("*.car"))
-    assert str(usb) not in sealed.ok("provider", "remove", str(usb)).out
+    assert sealed.ok("provider", "remove", str(usb)).out.endswith(f"\nProviders: {stick}\n")
     (line,) = sealed.ok("provider", "list").out.splitlines()
     kind, spec, can, last, when = line.split("\t")
     assert (kind, spec, can) == ("directory", str(stick), "full")
@@ -153,7 +153,10 @@ def test_a_folder_is_the_same_from_everywhere(
     usb = str(tmp_path / "here" / "usb")
     monkeypatch.chdir(tmp_path / "here")
     for spec in ("./usb", "usb", "directory:usb", f"{usb}/", f"directory:{usb}"):
-        assert sealed.ok("provider", "add", spec, "--json").json == {"providers": [str(stick), usb]}
+        assert sealed.ok("provider", "add", spec, "--json").json == {
+            "providers": [str(stick), usb],
+            "warning": "",
+        }
     monkeypatch.chdir(tmp_path / "there")
     sealed.ok("write", "tone", "--body", "direct")
     root = sealed.ok("sync", "--json").json["report"]["root"]
@@ -265,6 +268,41 @@ def test_a_move_is_followed_when_a_person_says_so(
     assert "moved" not in second.ok("sync").out
 
 
+def test_risks_of_a_repository_are_in_each_answer(
+    sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository of other work, named by its address, or by the device that moved there."""
+    need_program("git")
+    there = tmp_path / "code.git"
+    subprocess.run(["git", "init", "-q", "--bare", there], check=True)
+    spec, risk = f"git:{there}#refs/ipfsmem/main", f"{there} is a repository of other work"
+    for device in (sealed, second):
+        device.ok("sync")
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    moved = sealed.ok("vault", "move", spec, "--json")
+    assert risk in moved.json["warning"] and risk in moved.err
+    second.ok("sync")
+    with Memory.load("default", home=second.home) as memory:
+        added = memory.providers.add(spec)
+        assert risk in added.warning and spec in added.providers
+        assert memory.providers.add(str(stick)).warning == ""
+        memory.providers.remove(spec)
+    followed = second.ok("provider", "follow", "--json")
+    assert risk in followed.json["warning"] and risk in followed.err
+
+
+def test_removed_provider_is_not_shown_as_used(
+    sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed.ok("sync")
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    removed = sealed.ok("provider", "remove", str(stick))
+    assert removed.out == (
+        f"Removed: {stick}. Its data stays there.\nProviders: none, so this device publishes nowhere\n"
+    )
+    sealed.fails(3, "sync")
+
+
 def test_vault_at_a_remote_is_found_from_every_folder(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,9 +326,14 @@ def test_vault_at_a_remote_is_found_from_every_folder(
     added = bare.ok("provider", "add", "git:origin#notes", "--json")
     assert "each clone does" in added.err
     assert added.json["providers"] == [spec, f"git:{there}#notes"]
-    tried = bare.ok("provider", "test", "git:origin#tried")
-    assert "repository of other work" in tried.err
-    assert bare.ok("provider", "remove", "git:origin").out.endswith(f"git:{there}#notes\n")
+    tried = bare.ok("provider", "test", "git:origin#tried", "--json")
+    for said in (added, tried):
+        assert (
+            "repository of other work" in said.err
+            and f"{there} (origin) is a repository" in said.json["warning"]
+        )
+    removed = bare.ok("provider", "remove", "git:origin").out
+    assert removed == f"Removed: {spec}. Its data stays there.\nProviders: git:{there}#notes\n"
     refs = git(there, "for-each-ref")
     bare.ok("write", "tone", "--body", "polite")
     refused = bare.fails(3, "sync", "--provider", "git:origin")

@@ -436,6 +436,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Propose again: ipfsmem dream run --dry-run", "dream apply", ("dream run --dry-run",), "dream apply", before=(*TWICE_SAID, "dream --dry-run", "write tone --body y")),
     Hint("List the dreams: ipfsmem dream list. List the revisions of a memory: ipfsmem history KEY.", "dream undo nothing", ("dream list",), "dream undo", before=(*TWICE_SAID, "dream")),
     Hint("Allow it: ipfsmem config set dream.enabled true", "dream on", ("config set dream.enabled true",), "dream on", prepare=own_settings),
+    Hint("Run it without --vault. For the default vault: ipfsmem config set vault NAME", "config set sessions.resume 30 --vault work", ("config set vault work",), "config set sessions.resume 30", prepare=own_settings),
     Hint("All of them: ipfsmem config show", "config set resume 30", ("config show",), "config set sessions.resume 30", prepare=own_settings),
     Hint("All of them: ipfsmem config show", "config set sessions.resume", ("config show sessions",), "config set sessions.resume --default", prepare=own_settings),
     Hint("Write it into the file itself; its path: ipfsmem config path", "config set providers.pinata.pinata_jwt x", ("config path", token_by_hand), "config show providers.pinata", prepare=own_settings),

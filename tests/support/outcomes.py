@@ -825,6 +825,7 @@ ROWS: tuple[Row, ...] = (
     Row("config show", "the settings file cannot be used", 3, "config show", mode="none", prepare=damaged_settings),
     Row("config set", "written, or said so already", 0, "config set sessions.resume 30", mode="none", prepare=own_settings),
     Row("config set", "there is no such setting, or it does not take that", 2, "config set sessions.resume 0", mode="none", prepare=own_settings),
+    Row("config set", "--vault is passed: a setting applies to all vaults of this user", 2, "config set sessions.resume 30 --vault work", mode="none", prepare=own_settings),
     Row("config set", "the settings file cannot be used", 3, "config set sessions.resume 30", mode="none", prepare=damaged_settings),
     Row("config set", "the settings file cannot be written", 30, "config set sessions.resume 30", mode="none"),
     Row("config path", "printed", 0, "config path", mode="none"),
