@@ -458,8 +458,8 @@ def find_command(*path: str) -> click.Command | None:
 
 
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
-    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program. One that only
-    read exits at once: Python would free the data first, object by object."""
+    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program. One that read
+    or wrote texts exits at once: Python would free the data and modules first, object by object."""
     about: dict[str, Any] = {"ends": ends}  # also has the memory that this call named, for its hints
     with ended_as_by_ctrl_c():
         code = _run(arguments, about)
@@ -472,7 +472,7 @@ def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["hook"]:
         return 0  # other codes tell the program to stop the agent
-    if ends and about.get("reads") and "threading" in sys.modules:
+    if ends and about.get("at_once") and "threading" in sys.modules:
         import threading
 
         if threading.active_count() == 1:

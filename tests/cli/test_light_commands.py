@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.cli.light_imports import _Inspect
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import ChangedError, NotFoundError
 from ipfsmem.memory import Memory
 
 #: Prints what was loaded when a command has ended.
@@ -252,7 +252,7 @@ sys.exit(main())
 """
 
 
-def test_reading_command_ends_at_once_with_its_output_and_exit_code(tmp_path: Path) -> None:
+def test_command_about_texts_ends_at_once_with_output_and_exit_code(tmp_path: Path) -> None:
     long = "\n".join(f"line {number} of a long text" for number in range(20_000))
     with Memory.create("default", "local", home=tmp_path / "home") as memory:
         memory.write("long", long)
@@ -267,5 +267,10 @@ def test_reading_command_ends_at_once_with_its_output_and_exit_code(tmp_path: Pa
     code, said, apart = done("recall", "line", "--json")
     assert (code, apart) == (0, False) and json.loads(said)["hits"][0]["key"] == "long"
     assert done("read", "none")[::2] == (NotFoundError.exit_code, False)
-    assert done("write", "short", "--body", "a text")[::2] == (0, True)
-    assert done("read", "short")[::2] == (0, False)
+    assert done("write", "short", "--body", "a text")[::2] == (0, False)
+    code, said, apart = done("read", "short", "--body")
+    assert (code, said, apart) == (0, "a text\n", False)
+    assert done("write", "short", "--body", "other", "--new")[::2] == (ChangedError.exit_code, False)
+    assert done("forget", "short")[::2] == (0, False)
+    assert done("read", "short")[::2] == (NotFoundError.exit_code, False)
+    assert done("status")[::2] == (0, True)

@@ -5,6 +5,7 @@ The samples are put together at run time, so that no other scanner takes this fi
 
 import base64
 import hashlib
+import random
 
 import pytest
 
@@ -177,3 +178,32 @@ def test_words_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pytest.
         one_by_one._in(word) for word in words[len(found) :]
     ]
     assert "search" in vars(by_pattern._root) and any(sure or rest for sure, rest in found)
+
+
+def test_prefixes_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, known = random.Random(5), [*secrets._KNOWN]
+    one_by_one, by_pattern = (secrets._Prefixes(known) for _ in range(2))
+    cases = []
+    for _ in range(4_000):
+        parts = (
+            rng.choice(known) if rng.random() < 0.25 else rng.choice("aAz09-_.%$:~/ \nsgxpk\u00e9'")
+            for _ in range(8)
+        )
+        text = "".join(parts)
+        text = text[: len(text) - rng.randrange(3)]
+        at = rng.randrange(len(text) + 1)
+        cases.append((text, at, rng.randint(at, len(text))))
+    with monkeypatch.context() as within:
+        within.setattr(secrets._Prefixes, "_ONE_BY_ONE", len(cases))
+        found = [one_by_one.find(*case) for case in cases]
+        assert "search" not in vars(one_by_one._all)  # no pattern was compiled
+    monkeypatch.setattr(secrets._Prefixes, "_ONE_BY_ONE", 0)
+    assert [by_pattern.find(*case) for case in cases] == found
+    assert len({case[0][span[0] : span[1]] for case, span in zip(cases, found, strict=True) if span}) > 100
+
+
+def test_a_long_run_is_searched_with_the_pattern() -> None:
+    prefixes = secrets._Prefixes(["sk-"])
+    long = "/a" * secrets._Prefixes._SHORT + "/sk-"
+    assert prefixes.find(long, 0, len(long)) == (len(long) - 3, len(long))
+    assert "search" in vars(prefixes._all) and "finditer" not in vars(prefixes._first)
