@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from ipfsmem.cli.light_imports import load_msgspec
+from ipfsmem.cli.light_imports import load_msgspec, load_nacl
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
@@ -314,6 +314,7 @@ class ReaderGoneError(Exception):
 
 def _imported(where: str) -> click.Command:
     load_msgspec()
+    load_nacl()
     module, _, attribute = where.partition(":")
     command: click.Command = getattr(import_module(f"ipfsmem.cli.{module}"), attribute or "command")
     return command

@@ -7,6 +7,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import Any, Final, cast
 
@@ -29,6 +30,46 @@ class _Inspect(_Later):
         import inspect
 
         return inspect.cleandoc(doc)
+
+
+#: Where functions of `nacl.bindings` are that commands call, by how their names begin.
+_BINDINGS: Final = {
+    "crypto_aead_": "crypto_aead",
+    "crypto_box_seal": "crypto_box",
+    "crypto_core_": "crypto_core",
+    "crypto_scalarmult": "crypto_scalarmult",
+    "crypto_sign": "crypto_sign",
+}
+
+
+class _Bindings(ModuleType):
+    """`nacl.bindings`, whose functions come from the modules that define them, on first use. For any other name the whole package
+    is imported."""
+
+    def __init__(self, name: str, path: list[str]) -> None:
+        super().__init__(name)
+        self.__path__ = path
+        self._lock = Lock()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set it. Python sets each imported submodule, which the package hides by its function of the same name."""
+        super().__setattr__(name, getattr(value, name, value) if isinstance(value, ModuleType) else value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        module = next((there for begin, there in _BINDINGS.items() if name.startswith(begin)), "")
+        try:
+            found = getattr(import_module(f"{self.__name__}.{module}"), name) if module else None
+        except (ImportError, AttributeError):  # another version of PyNaCl
+            found = None
+        if found is None:
+            with self._lock:  # two threads import it once
+                if sys.modules.get(self.__name__) is self:
+                    del sys.modules[self.__name__]
+            found = getattr(import_module(self.__name__), name)
+        vars(self)[name] = found
+        return found
 
 
 def _gettext() -> ModuleType:
@@ -89,12 +130,23 @@ def load_uuid() -> None:
 
 def load_msgspec() -> None:
     """Import msgspec without `typing_extensions`, which it replaces by Python's own `typing`, without `textwrap`, with which it writes
-    schemas, and `uuid` without `platform`."""
+    schemas, without the classes with which it describes types, and `uuid` without `platform`."""
     load_uuid()
     if not _is_alone():
         return
-    with _instead({"typing_extensions": None, "textwrap": _Later("textwrap")}):
+    later = {name: _Later(name) for name in ("textwrap", "msgspec.inspect")}
+    with _instead({"typing_extensions": None, **later}):
         import msgspec  # noqa: F401
+
+
+def load_nacl() -> None:
+    """Import `nacl.bindings` without its modules for functions that are not called, which take most of its time."""
+    if "nacl.bindings" in sys.modules or not _is_alone():
+        return
+    import nacl
+
+    bindings = _Bindings("nacl.bindings", [f"{place}/bindings" for place in nacl.__path__])
+    sys.modules["nacl.bindings"] = cast("Any", nacl).bindings = bindings
 
 
 def load_click() -> None:

@@ -73,6 +73,9 @@ OF_A_MODEL = {
 #: What libraries import for functions that no command calls.
 OF_LIBRARIES = {
     "ipaddress",
+    "msgspec.inspect",
+    "nacl.bindings.crypto_generichash",
+    "nacl.bindings.crypto_pwhash",
     "textwrap",
     "typing_extensions",
     "inspect",
@@ -212,14 +215,48 @@ load_msgspec()
 assert not {"inspect", "gettext", "ipaddress", "textwrap", "typing_extensions", *["platform"] * (sys.platform == "linux")} & sys.modules.keys()
 import urllib.parse
 assert urllib.parse.urlsplit("https://[::1]:80/").hostname == "::1"
-import gettext, inspect, ipaddress, platform, textwrap, typing_extensions
+import msgspec.inspect, gettext, inspect, ipaddress, platform, textwrap, typing_extensions
 assert ipaddress.ip_address("::1").is_loopback
 assert gettext.translation and inspect.signature and platform.machine() and typing_extensions.TypedDict
 import click, msgspec, uuid
 assert click.Option(["--a"], help="Two\n  lines.").help == "Two\nlines." and uuid.uuid4().version == 4
+assert msgspec.inspect.type_info(int) == msgspec.inspect.IntType()
+assert msgspec.json.schema(list[int]) == {"type": "array", "items": {"type": "integer"}}
 assert msgspec.json.decode(b'{"a":1}', type=msgspec.defstruct("A", [("a", int)])).a == 1
 """
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+def test_bindings_of_nacl_are_those_of_the_package_in_every_thread() -> None:
+    code = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from ipfsmem.cli.light_imports import load_nacl
+load_nacl()
+from nacl import bindings
+first = bindings.crypto_sign_seed_keypair(bytes(32))
+signed = bindings.crypto_sign(b"a", first[1])
+assert bindings.crypto_sign_open(signed, first[0]) == b"a"
+assert bindings.crypto_scalarmult(bytes([1] * 32), bindings.crypto_scalarmult_base(bytes([2] * 32)))
+assert bindings.crypto_box_seal_open and bindings.crypto_core_ed25519_is_valid_point(first[0])
+assert not {"nacl.bindings.crypto_pwhash", "nacl.bindings.crypto_generichash"} & sys.modules.keys()
+names = ["crypto_pwhash_SALTBYTES", "crypto_kx_keypair", "crypto_sign_BYTES", "crypto_box_seal", "randombytes"] * 4
+with ThreadPoolExecutor(8) as pool:
+    found = list(pool.map(lambda name: getattr(bindings, name), names))
+import nacl.bindings
+assert nacl.bindings is sys.modules["nacl.bindings"] and nacl.bindings is not bindings
+assert found == [getattr(nacl.bindings, name) for name in names]
+assert nacl.bindings.crypto_sign_seed_keypair is bindings.crypto_sign_seed_keypair and len(first[0]) == 32
+from nacl.public import PrivateKey, SealedBox
+key = PrivateKey.generate()
+assert SealedBox(key).decrypt(SealedBox(key.public_key).encrypt(b"a")) == b"a"
+try:
+    bindings.crypto_sign_nothing
+except AttributeError:
+    print("none")
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=True, capture_output=True)
+    assert done.stdout.strip() == b"none"
 
 
 def test_read_of_a_missing_text_notes_it_without_loading_sync() -> None:
