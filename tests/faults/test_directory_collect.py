@@ -265,7 +265,7 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     pinned: list[bool] = []
 
     def replaced(folder: shared_folder.SharedFolder, name: str, new: str) -> None:
-        if not pinned and name.endswith(".car") and ".new-" in new:
+        if not pinned and name.endswith(".car") and ".hidden-" in new:
             pinned.append(True)
             if moment == "after":
                 real(folder, name, new)
@@ -323,7 +323,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 hide = SharedFolder.replace
 def killed(folder, name, new):
     hide(folder, name, new)
-    if name.endswith(".car") and ".new-" in new:
+    if name.endswith(".car") and ".hidden-" in new:
         os._exit(9)
 SharedFolder.replace = killed
 asyncio.run(DirectoryProvider(Path(sys.argv[1]), clock=lambda: int(sys.argv[2])).collect())
@@ -340,7 +340,7 @@ def test_pack_of_a_pinned_tree_that_a_killed_collection_hid_is_restored(stick: S
     stick.later(1.1)
     command = [sys.executable, "-c", _KILLED, str(stick.folder), str(stick.clock.ns)]
     assert subprocess.run(command, timeout=PATIENCE).returncode == 9
-    assert stick.packs(".going") and list((stick.folder / "packs").glob(".new-*.car"))
+    assert stick.packs(".going") and list((stick.folder / "packs").glob(".hidden-*.car"))
     stick.pin(old)
     if by == "collection":
         asyncio.run(stick.open().collect())

@@ -114,7 +114,7 @@ def test_devices_share_a_folder_on_a_disk_and_at_a_server(at: DavFolder, tmp_pat
     assert a.status().root == b.status().root
     assert not asyncio.run(a.sync()).blocks_sent
     everywhere = {name for folder in at.folder.iterdir() for name in os.listdir(folder)}
-    assert not [name for name in everywhere if name.startswith(".new-")]
+    assert not [name for name in everywhere if name.startswith((".new-", ".hidden-"))]
 
 
 def test_writers_lose_nothing_in_a_race(at: DavFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_client_and_python_share_a_folder_at_apache(
         assert device.read("tone")["body"] == f"Be kind, {turn}."
     late = opened(client, apache, "late")
     assert {one["key"] for one in late.list()} == {"tone", "new0", "new1", "new2"}
-    assert not [name for name in names_in(apache.folder) if name.startswith(".new-")]
+    assert not [name for name in names_in(apache.folder) if name.startswith((".new-", ".hidden-"))]
     asyncio.run(memory.aclose())
 
 
@@ -376,7 +376,7 @@ def test_damaged_pack_stays_noted_when_the_server_refuses_to_rename(
         assert time.monotonic() < ends
         time.sleep(0.2)
     assert all(note.exists() for note in notes)
-    assert not [name for name in names_in(at.folder) if name.startswith(".new-")]
+    assert not [name for name in names_in(at.folder) if name.startswith((".new-", ".hidden-"))]
 
 
 @pytest.mark.parametrize(

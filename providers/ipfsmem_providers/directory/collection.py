@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs.collection import DAY_MS, Collector
+from ipfsmem_providers.packs.hidden import hidden_name
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Packs
 
@@ -23,8 +23,8 @@ class FolderCollector(Collector):
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
         """Hide the pack under another name, ask `is_needed`, then remove it or restore its name."""
         folder = self._folder
-        aside = f"{TEMPORARY}{name}"
-        taken = False
+        aside = hidden_name(name)
+        taken = removed = False
         with contextlib.suppress(FileNotFoundError):  # another device removes it now, or restored it
             folder.replace(name, aside)  # a device that writes this pack from now on writes another file
             try:
@@ -35,9 +35,11 @@ class FolderCollector(Collector):
                     folder.restore(aside, name)
             if taken:
                 folder.unlink(aside)
+                removed = True
         there = name in folder.names()
-        for ending in [GOING] if there else [GOING, LOST, ".idx"]:
+        # What another device restored meanwhile, and perhaps hid again, keeps its files.
+        for ending in [GOING] if there else [] if taken and not removed else [GOING, LOST, ".idx"]:
             with contextlib.suppress(OSError):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
-        return taken and not there
+        return removed and not there

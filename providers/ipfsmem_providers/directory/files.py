@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.device.directory_handle import LinkError
-from ipfsmem.device.shared_folder import TEMPORARY, NewFile, SharedFolder
+from ipfsmem.device.shared_folder import NewFile, SharedFolder
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.hidden import is_leftover, leftovers
 from ipfsmem_providers.packs.index import read_at
 from ipfsmem_providers.packs.object_store import FileInfo, Head
-from ipfsmem_providers.packs.pins import is_pin
-from ipfsmem_providers.packs.store import is_pack
 
 #: The folders inside a shared folder.
 STORE_NAMES: Final = ("packs", "pins", "names")
@@ -90,11 +89,13 @@ class FolderObjectStore(SharedFolder):
         nor restored is restored."""
         for kind in STORE_NAMES:
             store = FolderObjectStore(self.parent, kind)
-            for name in store.names():
-                own = name.removeprefix(TEMPORARY)
+            modified: dict[str, float] = {}
+            for name in filter(is_leftover, store.names()):
                 with contextlib.suppress(OSError):
-                    if own != name and store.lstat(name).st_mtime < oldest:
-                        store.restore(name, own) if is_pack(own) or is_pin(own) else store.unlink(name)
+                    modified[name] = store.lstat(name).st_mtime
+            for name, own in leftovers(modified, oldest):
+                with contextlib.suppress(OSError):
+                    store.restore(name, own) if own else store.unlink(name)
 
 
 @contextlib.contextmanager

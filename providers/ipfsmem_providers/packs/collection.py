@@ -24,10 +24,10 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem_providers.packs.hidden import is_hidden_pack
 from ipfsmem_providers.packs.index import scan
-from ipfsmem_providers.packs.store import GOING, Inventory, Packs, is_pack
+from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 
 #: A pack is not marked before it is this old, and not removed before its mark is.
 DAY_MS: Final = 86_400_000
@@ -59,7 +59,7 @@ class Collector(ABC):
 
     def due(self, inventory: Inventory) -> bool:
         """Tell whether a pack was marked long enough ago to be removed, or a stopped collection hid one."""
-        hidden = (info.modified for name, info in inventory.files.items() if is_hidden(name))
+        hidden = (info.modified for name, info in inventory.files.items() if is_hidden_pack(name))
         return any(self._now - modified >= DAY_MS for modified in hidden) or bool(self._due(inventory))
 
     def mark(self, roots: Roots) -> int:
@@ -233,11 +233,6 @@ class Collector(ABC):
             return True  # this pack may hold what is missing
         needed = live & self._leaving[name]
         return bool(needed - self._packs.has(needed))
-
-
-def is_hidden(name: str) -> bool:
-    """Tell whether a file is a pack that a collection hid."""
-    return name.startswith(TEMPORARY) and is_pack(name.removeprefix(TEMPORARY))
 
 
 def _unsure(cid: CID) -> ProviderRefused:

@@ -10,7 +10,8 @@ import secrets
 from collections.abc import Callable
 
 from ipfsmem.errors import ProviderError, ProviderUnavailable
-from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots, is_hidden
+from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
+from ipfsmem_providers.packs.hidden import hidden_name, is_hidden_pack
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 from ipfsmem_providers.remote.object_store import TEMPORARY, RemoteObjectStore
@@ -33,7 +34,7 @@ class RemoteCollector(Collector):
     def remove(self, read: Callable[[], Roots]) -> int:
         """Do `Collector.remove` by the server's clock."""
         inventory = self._packs.inventory()
-        if inventory.marked or any(map(is_hidden, inventory.files)):
+        if inventory.marked or any(map(is_hidden_pack, inventory.files)):
             self._ask_time()
         return super().remove(read)
 
@@ -69,24 +70,29 @@ class RemoteCollector(Collector):
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
         """Hide the pack under another name, ask `is_needed`, then remove it or restore its name."""
         folder = self._folder
-        aside = f"{TEMPORARY}{name}"
-        taken = False
+        aside = hidden_name(name)
+        taken = removed = False
         try:
             # Missing, or renamed and the answer was lost: the list tells.
             with contextlib.suppress(FileNotFoundError):
                 folder.hide(name, aside)  # a device that writes this pack from now on writes another file
             if not is_needed():
-                hidden = folder.files().get(aside)  # last: another device may have hidden a newer one
+                hidden = folder.files().get(aside)  # last: another device may have put it again
                 taken = hidden is not None and self._now - hidden.modified >= DAY_MS
         except FileExistsError:
             pass  # both are there
         finally:
             with contextlib.suppress(FileNotFoundError):  # another device removes it now, or restored it
-                # Sent twice, it could remove what another device hid meanwhile; a sweep restores what it leaves.
-                folder.unlink(aside, finish=True, once=True) if taken else folder.restore(aside, name)
+                # A sweep restores what it leaves.
+                if taken:
+                    folder.unlink(aside, finish=True, once=True)
+                    removed = True
+                else:
+                    folder.restore(aside, name)
         there = name in folder.files()
-        for ending in [GOING] if there else [GOING, LOST, ".idx"]:
+        # What another device restored meanwhile, and perhaps hid again, keeps its files.
+        for ending in [GOING] if there else [] if taken and not removed else [GOING, LOST, ".idx"]:
             with contextlib.suppress(OSError):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
-        return taken and not there
+        return removed and not there

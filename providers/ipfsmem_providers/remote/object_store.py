@@ -22,8 +22,8 @@ import msgspec
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat_of_thread, in_loop
 from ipfsmem_providers.packs.collection import DAY_MS
+from ipfsmem_providers.packs.hidden import leftovers
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
-from ipfsmem_providers.packs.pins import is_pin
 from ipfsmem_providers.packs.spans import cut, grouped, joined
 from ipfsmem_providers.packs.store import is_pack
 from ipfsmem_providers.remote.files import Listing, RemoteFiles
@@ -335,11 +335,10 @@ class RemoteObjectStore:
         restored."""
         for folder in STORE_NAMES:
             store = RemoteObjectStore(self.remote, folder, Snapshot())
-            for name, info in store.files(TEMPORARY).items():
-                if info.modified < oldest * 1000:
-                    own = name.removeprefix(TEMPORARY)
-                    with contextlib.suppress(OSError, ProviderError):
-                        store.restore(name, own) if is_pack(own) or is_pin(own) else store.unlink(name)
+            modified = {name: info.modified for name, info in store.files().items()}
+            for name, own in leftovers(modified, oldest * 1000):
+                with contextlib.suppress(OSError, ProviderError):
+                    store.restore(name, own) if own else store.unlink(name)
 
     def held_open(self) -> AbstractContextManager[None]:
         """Do nothing: each request names the whole path."""

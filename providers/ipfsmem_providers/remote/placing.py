@@ -7,12 +7,13 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem_providers.packs.hidden import hidden_name
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.object_store import Head
-from ipfsmem_providers.remote.object_store import TEMPORARY
 
 #: A file that was put so shortly before, in milliseconds, needs no new date.
 CLOSE_MS: Final = 3_600_000
@@ -67,10 +68,8 @@ class PlacedFiles(ABC):
     async def _place(self, temporary: str, path: str, data: bytes, named_by_content: bool) -> None:
         """Rename a file to the name that it is to have. A file of that name is hidden first, and removed afterwards."""
         folder, _, name = path.partition("/")
-        hidden = (
-            f"{folder}/{TEMPORARY}{name}"  # as of a collection, so that it is restored if this device stops
-        )
-        hides = False
+        #: As of a collection, so that a file is restored if this device stops; a name for each attempt, as one may be late.
+        hidden: list[str] = []
         try:
             for _ in range(PLACINGS):
                 if await self._move(temporary, path, len(data)):
@@ -88,19 +87,20 @@ class PlacedFiles(ABC):
                     await self.delete(temporary)
                     break
                 else:
-                    hides = True
-                    await self._hide(path, hidden)
+                    hidden.append(f"{folder}/{hidden_name(name)}")
+                    with contextlib.suppress(FileNotFoundError):  # it may be gone by now
+                        await self._move(path, hidden[-1])
             else:
                 raise self._changed(path)
-            if hides and ((kept := await self._entry(path)) is None or kept.size != len(data)):
+            if hidden and ((kept := await self._entry(path)) is None or kept.size != len(data)):
                 raise self._changed(path)
         except BaseException:  # also when the call is cancelled
-            if hides:
-                await self._tidy(lambda: self._move(hidden, path))
+            for one in reversed(hidden):  # the newest first: an older one may be damaged
+                await self._tidy(partial(self._move, one, path))
             raise
-        if hides:
+        for one in hidden:
             with contextlib.suppress(FileNotFoundError, ProviderError):  # a sweep removes what stays
-                await self.delete(hidden, once=True)
+                await self.delete(one, once=True)
 
     def _changed(self, path: str) -> ProviderUnavailable:
         return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
@@ -116,14 +116,6 @@ class PlacedFiles(ABC):
         with contextlib.suppress(OSError):
             return (await self.read(path, 0, len(data))).data == data
         return False
-
-    async def _hide(self, path: str, hidden: str) -> None:
-        """Rename a file that may be gone by now."""
-        with contextlib.suppress(FileNotFoundError):
-            # A file in both places is a leftover: as long as it is hidden, nobody can hide the other one.
-            if not await self._move(path, hidden) and await self._entry(path) is not None:
-                await self.delete(hidden, once=True)
-                await self._move(path, hidden)
 
     async def _tidy(self, work: Callable[[], Awaitable[object]]) -> None:
         """Do what only saves a sweep, for a bounded time."""

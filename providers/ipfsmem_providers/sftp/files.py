@@ -340,7 +340,8 @@ class SftpFiles(PlacedFiles):
 
     async def hide(self, path: str, hidden: str) -> None:
         """See `RemoteFiles`. OpenSSH carries out RENAME as a link to the file and the removal of its name, and between these a
-        new file may have got the name."""
+        new file may have got the name. A request of a lost connection may be carried out late, so it is not sent again: it would
+        hide another file under a name that is to be removed."""
         if not await self._move(path, hidden, replacing=True):
             raise FileExistsError(f"{hidden} is there")
 
@@ -358,6 +359,10 @@ class SftpFiles(PlacedFiles):
                 if is_again:
                     return True  # the lost connection did it
                 raise FileNotFoundError(path)
+            if replacing and is_again:
+                raise ProviderUnavailable(
+                    f"{self.where}: the connection ended while {path} was renamed", hint="Sync again."
+                )
             reply = await self._renamed(
                 channel, path, new, replacing=replacing and _RENAME in self._extensions
             )

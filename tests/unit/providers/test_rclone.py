@@ -67,7 +67,7 @@ def test_folder_is_one_by_rclone_and_on_its_disk(at: RcloneFolder) -> None:
             await provider.close()
 
     asyncio.run(run())
-    assert not list(at.folder.rglob(".new-*"))
+    assert not list(at.folder.rglob(".[nh]*-*"))
 
 
 def test_two_devices_share_a_vault(at: RcloneFolder, tmp_path: Path) -> None:

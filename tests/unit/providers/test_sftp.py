@@ -158,7 +158,7 @@ def test_devices_share_a_folder_on_a_disk_and_at_a_server(either: SftpFolder, tm
     assert a.status().root == b.status().root
     assert not asyncio.run(a.sync()).blocks_sent
     assert either.connection.hits == 1  # one session for all syncs of a process
-    assert not list(either.folder.rglob(".new-*"))
+    assert not list(either.folder.rglob(".[nh]*-*"))
 
 
 def test_commands_use_a_folder_at_a_server(
@@ -258,14 +258,14 @@ def test_upload_that_is_cut_shows_nothing_and_is_repeated(either: SftpFolder) ->
         assert not list((either.folder / "packs").glob("[!.]*.car"))
         await published(provider, large)
         assert await held(provider, large) and await held(either.mounted(), large)
-        assert not list(either.folder.rglob(".new-*"))
+        assert not list(either.folder.rglob(".[nh]*-*"))
         await provider.close()
         either.connection.does(
             f'rm {shlex.quote(str(either.server.folder / "illness"))}; dd bs=1 count=100000 status=none | well "$@"; exit 255'
         )
         provider = either.open({"retry": QUICK})
         await published(provider, other := build_tree({"large": os.urandom(300_000)}))
-        assert await held(provider, other) and not list(either.folder.rglob(".new-*"))
+        assert await held(provider, other) and not list(either.folder.rglob(".[nh]*-*"))
         await provider.close()
 
     run(body())
@@ -305,14 +305,14 @@ def test_pack_that_was_just_put_is_replaced_only_at_once(either: SftpFolder) -> 
         before = pack.stat().st_ino
         await published(either.open())
         assert (pack.stat().st_ino == before) == (either.subsystem == PLAIN)
-        assert not list(either.folder.rglob(".new-*"))
+        assert not list(either.folder.rglob(".[nh]*-*"))
         _age(either)
         old = pack.stat().st_mtime
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
         assert pack.stat().st_mtime > old  # a new date, so that it is not removed as old
         pack.write_bytes(b"damaged")
         await published(either.open())
-        assert await held(either.open()) and not list(either.folder.rglob(".new-*"))
+        assert await held(either.open()) and not list(either.folder.rglob(".[nh]*-*"))
         await provider.close()
 
     run(body())
@@ -331,7 +331,7 @@ def test_pack_that_lost_its_bytes_is_sent_again_within_the_hour(either: SftpFold
         assert await other.missing_blocks()
         await other.put_car(TREE.cid, TREE.blocks, name="n")
         assert await held(other) and await held(either.mounted()) and not await other.missing_blocks()
-        assert not list(either.folder.rglob("*.lost")) and not list(either.folder.rglob(".new-*"))
+        assert not list(either.folder.rglob("*.lost")) and not list(either.folder.rglob(".[nh]*-*"))
         await provider.close()
         await other.close()
 
@@ -632,11 +632,10 @@ def test_pack_is_hidden_at_once(at: SftpFolder, monkeypatch: pytest.MonkeyPatch)
         sent = _recorded(monkeypatch)
         provider = at.open()
         assert await provider.collect() > 0 and not pack.exists()
-        hidden = f"{pack.parent}/.new-{pack.name}".encode()
         renamed = [
             kind
             for kind, request, _ in sent
-            if kind in (packets.RENAME, packets.EXTENDED) and request.endswith(hidden)
+            if kind in (packets.RENAME, packets.EXTENDED) and b"/.hidden-" in request
         ]
         assert renamed == [packets.EXTENDED]
         await provider.close()
@@ -658,6 +657,31 @@ def test_hidden_pack_is_not_hidden_over(either: SftpFolder) -> None:
     run(body())
 
 
+def test_rename_that_hides_a_pack_is_not_sent_again(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lost connection carries it out late, on a pack that another device put meanwhile."""
+    request = Channel.request
+    asked: list[bytes] = []
+
+    async def body() -> None:
+        pack = await _due_pack(at)
+
+        def lost(self: Channel, kind: int, body: bytes) -> Any:
+            if kind == packets.EXTENDED and b"/.hidden-" in body:
+                asked.append(body)
+                self.kill()
+                raise ConnectionLost("cut")
+            return request(self, kind, body)
+
+        monkeypatch.setattr(Channel, "request", lost)
+        provider = at.open({"retry": QUICK})
+        with pytest.raises(ProviderUnavailable, match=r"while .* was renamed"):
+            await provider.collect()
+        assert len(asked) == 1 and pack.exists()
+        await provider.close()
+
+    run(body())
+
+
 def test_removal_of_a_hidden_pack_is_sent_once(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is lost, and meanwhile another collection hides a pack that was put again."""
     request = Channel.request
@@ -665,15 +689,17 @@ def test_removal_of_a_hidden_pack_is_sent_once(either: SftpFolder, monkeypatch: 
 
     async def body() -> None:
         pack = await _due_pack(either)
-        hidden, data = pack.with_name(f".new-{pack.name}"), pack.read_bytes()
+        data = pack.read_bytes()
+        hidden: list[Path] = []
 
         def lost(self: Channel, kind: int, body: bytes) -> Any:
             nonlocal removals
             future = request(self, kind, body)
-            if kind == packets.REMOVE and body.endswith(hidden.name.encode()):
+            if kind == packets.REMOVE and b"/.hidden-" in body:
                 removals += 1
                 future.result(PATIENCE)
-                hidden.write_bytes(data)
+                hidden.append(pack.with_name(body.rpartition(b"/")[2].decode()))
+                hidden[0].write_bytes(data)
                 self.kill()
                 raise ConnectionLost("cut")
             return future
@@ -682,7 +708,7 @@ def test_removal_of_a_hidden_pack_is_sent_once(either: SftpFolder, monkeypatch: 
         provider = either.open({"retry": QUICK})
         with pytest.raises(ProviderUnavailable):
             await provider.collect()
-        assert removals == 1 and hidden.read_bytes() == data
+        assert removals == 1 and hidden[0].read_bytes() == data
         await provider.close()
 
     run(body())
@@ -697,7 +723,7 @@ def test_hidden_pack_without_a_mark_is_restored_by_the_next_upload(either: SftpF
         _age(either)
         provider = either.mounted() if mounted else either.open()
         await published(provider, OTHER)
-        assert await held(provider) and not list(either.folder.rglob(".new-*"))
+        assert await held(provider) and not list(either.folder.rglob(".[nh]*-*"))
         await provider.close()
 
     run(body())

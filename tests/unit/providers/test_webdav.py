@@ -391,7 +391,7 @@ def test_folder_is_used_on_a_disk_and_over_the_network_in_turns(at: StandIn) -> 
         await there.close()
 
     run(body())
-    assert not list(at.folder.rglob(".new-*"))
+    assert not list(at.folder.rglob(".[nh]*-*"))
 
 
 @pytest.mark.parametrize("kind", ["prefix", "no ranges", "named packs", "behind TLS"])
@@ -698,7 +698,7 @@ def test_rename_without_an_answer_is_recognised(at: StandIn, deletes_first: bool
     async def body() -> None:
         provider = at.open({"retry": QUICK})
         await published(provider)
-        assert await held(provider) and not list(at.folder.rglob(".new-*"))
+        assert await held(provider) and not list(at.folder.rglob(".[nh]*-*"))
         await provider.close()
 
     run(body())
@@ -736,7 +736,7 @@ def test_rename_carried_out_without_an_answer_loses_nothing(
             FolderObjectStore(at.folder, file.parent.name).sweep(time.time() - DAY)
             assert file.exists() and (kept != "pack" or file.read_bytes() == data)
         else:
-            assert file.read_bytes() == data and not list(at.folder.rglob(".new-*"))
+            assert file.read_bytes() == data and not list(at.folder.rglob(".[nh]*-*"))
         await provider.close()
 
     run(body())
@@ -1089,7 +1089,7 @@ def test_pack_that_was_just_put_is_not_replaced(at: StandIn) -> None:
         provider = at.open()
         await published(provider)
         assert (pack.stat().st_ino, pack.stat().st_mtime_ns) == before
-        assert not list(at.folder.rglob(".new-*"))
+        assert not list(at.folder.rglob(".[nh]*-*"))
         _age(at)
         await published(provider)
         assert pack.stat().st_mtime_ns >= before[1]  # a new date, so that it is not removed as old
@@ -1126,21 +1126,23 @@ def test_removal_of_a_hidden_pack_is_sent_once(at: StandIn) -> None:
         provider = at.open({"retry": QUICK})
         await provider.collect()
         [mark] = (at.folder / "packs").glob(f"*{GOING}")
-        hidden = mark.with_name(f".new-{mark.stem}.car")
+        hidden: Path | None = None
         _date_marks_back(at)
         _age(at)
 
         async def lost(request: web.Request) -> web.StreamResponse:
+            nonlocal hidden
+            hidden = mark.with_name(request.path.rpartition("/")[2])
             hidden.write_bytes(b"put again")
             assert request.transport is not None
             request.transport.abort()
             raise ConnectionResetError
 
         for method in ("MOVE", "DELETE"):
-            at.server.faults.add(method, rf"/\.new-{mark.stem}", lost)
+            at.server.faults.add(method, rf"/\.hidden-[0-9a-f]+-{mark.stem}", lost)
         with pytest.raises(ProviderUnavailable):
             await provider.collect()
-        assert hidden.read_bytes() == b"put again"
+        assert hidden is not None and hidden.read_bytes() == b"put again"
         await provider.close()
 
     run(body())
@@ -1361,7 +1363,7 @@ def test_pack_hidden_without_an_answer_is_restored_or_removed(
         with pytest.raises(ProviderUnavailable) if lost else contextlib.nullcontext():
             await provider.collect()
         assert _packs(at) == 2 if lost or pinned else 1
-        assert not list((at.folder / "packs").glob(".new-*"))
+        assert not list((at.folder / "packs").glob(".[nh]*-*"))
         assert await held(provider) and (not pinned or await held(provider, OTHER))
         await provider.close()
 
@@ -1467,7 +1469,7 @@ def test_hidden_pack_is_restored_when_the_collection_is_cancelled(at: StandIn) -
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert _packs(at) == 2 and not list((at.folder / "packs").glob(".new-*"))
+        assert _packs(at) == 2 and not list((at.folder / "packs").glob(".[nh]*-*"))
         await provider.close()
 
     run(body())
@@ -1520,7 +1522,7 @@ def test_hidden_pack_of_a_killed_collection_is_restored(at: StandIn) -> None:
         _age_one(at.folder / "packs" / ".new-1-2")
         await ahead.collect()
         assert await held(ahead)
-        assert not list((at.folder / "packs").glob(".new-*")) and there.read_bytes() == b"newer"
+        assert not list((at.folder / "packs").glob(".[nh]*-*")) and there.read_bytes() == b"newer"
         await ahead.close()
 
     run(body())
@@ -1578,7 +1580,7 @@ def test_pack_of_a_pinned_tree_that_a_killed_collection_hid_is_restored(at: Stan
         await provider.pin(OTHER.cid, "n")
         await (at.mounted() if mounted else provider).collect()
         assert await held(provider) and await held(provider, OTHER)
-        assert not list((at.folder / "packs").glob(".new-*"))
+        assert not list((at.folder / "packs").glob(".[nh]*-*"))
         await provider.close()
 
     run(body())
@@ -1596,7 +1598,7 @@ def test_hidden_pack_is_restored_by_a_device_that_mounts_the_folder(at: StandIn)
         _age(at)
         await at.mounted().collect()
         assert await held(at.mounted()) and await held(at.open())
-        assert not list((at.folder / "packs").glob(".new-*")) and there.read_bytes() == b"newer"
+        assert not list((at.folder / "packs").glob(".[nh]*-*")) and there.read_bytes() == b"newer"
 
     run(body())
 

@@ -16,6 +16,7 @@ const PLACINGS = 4
 /** Bytes that a file may have grown since it was listed. */
 const GROWN = 64 << 10
 const TEMPORARY = '.new-'
+const HIDDEN = '.hidden-'
 const PROPFIND = '<?xml version="1.0" encoding="utf-8"?>\n<propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>'
 const UNREACHED = ': it is unreachable, or does not allow pages of this origin (CORS)'
 const VERBS = { GET: 'read', PUT: 'store', MOVE: 'rename', DELETE: 'delete', MKCOL: 'create', PROPFIND: 'list' } as const
@@ -93,7 +94,7 @@ export class DavFiles {
    * that was put within the hour makes it needless; null if only one of the same bytes does.
    */
   async put(path: string, data: Bytes, mayStay: (() => Promise<boolean>) | null = null): Promise<void> {
-    const [folder = '', name = ''] = path.split('/')
+    const [folder = ''] = path.split('/')
     const temporary = `${folder}/${TEMPORARY}${hex(this.chance(12))}`
     try {
       const sent = { headers: { 'Content-Type': 'application/octet-stream' }, body: data }
@@ -103,7 +104,7 @@ export class DavFiles {
         await this.#ask('MKCOL', `${folder}/`, { allow: [405] })
         await this.#ask('PUT', temporary, sent)
       }
-      await this.#place(temporary, path, `${folder}/${TEMPORARY}${name}`, data, mayStay)
+      await this.#place(temporary, path, data, mayStay)
     } catch (error) {
       // It would stay for a day, as after a crash.
       await this.delete(temporary).catch(() => undefined)
@@ -174,8 +175,10 @@ export class DavFiles {
   }
 
   /** Rename a file to its name. A file of that name is hidden first, as by a collection, and removed afterwards. */
-  async #place(temporary: string, path: string, hidden: string, data: Bytes, mayStay: (() => Promise<boolean>) | null): Promise<void> {
-    let hides = false
+  async #place(temporary: string, path: string, data: Bytes, mayStay: (() => Promise<boolean>) | null): Promise<void> {
+    const [folder = '', name = ''] = path.split('/')
+    // A name for each attempt: one that is carried out late hides nothing that is removed.
+    const hidden: string[] = []
     try {
       let attempt = 0
       for (; attempt < PLACINGS; attempt++) {
@@ -195,29 +198,24 @@ export class DavFiles {
           await this.delete(temporary)
           break
         } else {
-          hides = true
-          await this.#hide(path, hidden)
+          const aside = `${folder}/${HIDDEN}${hex(this.chance(8))}-${name}`
+          hidden.push(aside)
+          await this.#move(path, aside)
         }
       }
-      const there = attempt === PLACINGS || hides ? await this.entry(path) : null
-      if (attempt === PLACINGS || (hides && there?.size !== data.length)) throw this.failed(`changed while ${path} was stored; sync again`)
+      const there = attempt === PLACINGS || hidden.length > 0 ? await this.entry(path) : null
+      if (attempt === PLACINGS || (hidden.length > 0 && there?.size !== data.length)) throw this.failed(`changed while ${path} was stored; sync again`)
     } catch (error) {
-      if (hides) await this.#move(hidden, path).catch(() => undefined)
+      // The newest first: an older one may be damaged.
+      for (const aside of hidden.reverse()) await this.#move(aside, path).catch(() => undefined)
       throw error
     }
-    if (hides) await this.#remove(hidden).catch(() => undefined)
+    for (const aside of hidden) await this.#remove(aside).catch(() => undefined)
   }
 
   async #isSame(path: string, data: Bytes): Promise<boolean> {
     const there = await this.read(path, data.length)
     return there !== null && compareBytes(there, data) === 0
-  }
-
-  async #hide(path: string, hidden: string): Promise<void> {
-    // A file in both places is a leftover: as long as it is hidden, nobody can hide the other one.
-    if ((await this.#move(path, hidden)) || (await this.entry(path)) === null) return
-    await this.#remove(hidden)
-    await this.#move(path, hidden)
   }
 
   /** Rename, never over another file; false if the new name is taken or there was nothing. `size`: by which the file is recognised there. */
@@ -241,7 +239,7 @@ export class DavFiles {
     return there !== null && !there.isFolder && there.size === size
   }
 
-  /** Delete a hidden file under a name of its own: browsers repeat a DELETE, and by then another file may have that name. */
+  /** Delete a hidden file under another name: browsers repeat requests, and by then a repeated MOVE may have hidden another file. */
   async #remove(path: string): Promise<void> {
     const own = `${path.split('/')[0]}/${TEMPORARY}${hex(this.chance(12))}`
     if (await this.#move(path, own)) await this.delete(own)
