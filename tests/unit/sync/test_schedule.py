@@ -65,6 +65,28 @@ def test_a_write_is_earlier_than_the_regular_sync_and_not_later() -> None:
     assert pace.due() == 300
 
 
+def test_edit_of_a_file_is_synced_a_fifth_of_a_second_after_the_first() -> None:
+    pace = Pace(30, 600, None, 1000)
+    pace.edited(1010)
+    pace.edited(1010.1)
+    assert pace.due() == 1010.2
+    pace.begins()
+    pace.worked(1011)
+    assert pace.due() is None
+
+
+@pytest.mark.parametrize(("took", "rest"), [(0.0, 0.5), (0.25, 0.5), (3.0, 6.0)])
+def test_edit_after_a_sync_waits_twice_as_long_as_that_took(took: float, rest: float) -> None:
+    pace = Pace(30, 600, None, 1000)
+    pace.worked(1000, took)
+    pace.edited(1000)
+    assert pace.due() == 1000 + rest
+    pace.edited(1000 + rest)
+    pace.begins()
+    pace.edited(1100)
+    assert pace.due() == 1100.2  # rested by then
+
+
 def test_outages_double_the_wait_up_to_a_cap_and_writes_do_not_hurry_them() -> None:
     pace = Pace(30, 600, 300, 0)
     now, waits = 0.0, []
@@ -104,11 +126,14 @@ def test_the_wait_never_vanishes_and_never_overflows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle", "most", "every"),
-    [(-1, 1, 1), (1, -1, 1), (1, 1, 0), (1, 1, -5), (math.nan, 1, 1), (1, math.inf, 1), (1, 1, math.inf)],
-)
-def test_times_that_are_none(idle: float, most: float, every: float) -> None:
-    with pytest.raises(UsageError):
+    ("idle", "most", "every", "named"),
+    [
+        (-1, 1, 1, "idle"), (1, -1, 1, "most"), (1, 1, 0, "every"), (1, 1, -5, "every"), (math.nan, 1, 1, "idle"),
+        (1, math.inf, 1, "most"), (1, 1, math.inf, "every"),
+    ],
+)  # fmt: skip
+def test_invalid_times_are_refused_by_name(idle: float, most: float, every: float, named: str) -> None:
+    with pytest.raises(UsageError, match=f"^{named} must be a number of seconds"):
         Pace(idle, most, every, 0)
 
 
