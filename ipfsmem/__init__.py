@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.home import Home
     from ipfsmem.vault.owner import Unlock
+    from ipfsmem.wallet.message import WalletSigner
     from ipfsmem.wallet.root_keys import RootKeys
-    from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
+    from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
 
 __all__ = [
     "Environment",
@@ -56,7 +57,7 @@ _WHERE = {
     "Status": "results",
     "SyncReport": "sync.report",
     "Unlock": "vault.owner",
-    "WalletSigner": "wallet.signers",
+    "WalletSigner": "wallet.message",
     "open_provider": "provider.contract",
 }
 

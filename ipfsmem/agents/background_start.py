@@ -82,6 +82,19 @@ def _said(told: Mapping[str, str]) -> bytes:
     return json.dumps(text).encode()
 
 
+def process_input(data: bytes, name: str) -> str:
+    """Return one input of such a process by name; "" if it is missing."""
+    import msgspec
+
+    from ipfsmem.canonical import read_json
+
+    try:
+        values = read_json(data)
+    except msgspec.DecodeError:
+        return ""
+    return text if isinstance(values, dict) and isinstance(text := values.get(name), str) else ""
+
+
 class Standby:
     """A process that begins when its pipe is closed, also because this process is killed."""
 

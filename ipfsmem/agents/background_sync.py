@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from ipfsmem.agents.background_start import process_input
 from ipfsmem.agents.vectors_apart import end_when_locked, ending_after, is_at
-from ipfsmem.canonical import read_json
 from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.wall_clock import now_ms
@@ -45,7 +43,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
 
 
 def _syncs(namespace: str, home: Path, place: Path, given: bytes) -> None:
-    folder, passphrase = said_in(given, "folder"), said_in(given, "passphrase") or None
+    folder, passphrase = process_input(given, "folder"), process_input(given, "passphrase") or None
     again, lock = place / _AGAIN, place / BACKGROUND_LOCK
     for _ in range(_MOST):
         if passphrase is not None and not lock.exists():
@@ -75,15 +73,6 @@ def _ending_when_locked(lock: Path) -> Iterator[None]:
         yield
     finally:
         done.set()
-
-
-def said_in(given: bytes, name: str) -> str:
-    """Return one input of such a process by name; "" if it is missing."""
-    try:
-        said = read_json(given)
-    except msgspec.DecodeError:
-        return ""
-    return text if isinstance(said, dict) and isinstance(text := said.get(name), str) else ""
 
 
 def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str | None) -> None:

@@ -24,7 +24,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.context_layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
-from ipfsmem.parts.audit import acting_as, hearing, with_doubts
+from ipfsmem.parts.audit import acting_as, collecting_doubts, with_doubts
 
 #: A note about the MCP tools, after the memories at the start of a session.
 TOOLS: Final = (
@@ -61,7 +61,11 @@ def session_text(
         return SessionText(
             lines=("agents are switched off in the settings: ipfsmem config set agents.enabled true",)
         )
-    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program), hearing() as doubts:
+    with (
+        _opened(namespace, home, passphrase) as memory,
+        acting_as("hook", program),
+        collecting_doubts() as doubts,
+    ):
         scope, row = _scope(memory, folder, program)
         lines = (*_paused(memory, row), *_not_connected(memory, row, folder, program))
         text = memory.scope(scope).context(max_tokens=_beside_tools(max_tokens), plugins=False).text
@@ -127,7 +131,11 @@ def prompt_text(
     if not query or not settings().agents.enabled:
         return PromptText()
     # By words and without plugins: a model may take longer than a hook's time limit.
-    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program), hearing() as doubts:
+    with (
+        _opened(namespace, home, passphrase) as memory,
+        acting_as("hook", program),
+        collecting_doubts() as doubts,
+    ):
         scope, _ = _scope(memory, folder, program)
         there = memory.scope(scope)
         ready = there.readiness()

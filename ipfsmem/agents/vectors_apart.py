@@ -45,10 +45,13 @@ def run(namespace: str, home: Path, given: bytes) -> None:
 
 
 def _make(namespace: str, home: Path, place: Path, given: bytes) -> None:
-    from ipfsmem.agents.background_sync import said_in
+    from ipfsmem.agents.background_start import process_input
     from ipfsmem.memory import Memory
 
-    passphrase, kinds = said_in(given, "passphrase") or None, frozenset(said_in(given, "kinds").split())
+    passphrase, kinds = (
+        process_input(given, "passphrase") or None,
+        frozenset(process_input(given, "kinds").split()),
+    )
     path = place / VECTORS_LOCK
     if passphrase is not None and not path.exists():
         return  # locked since it was started

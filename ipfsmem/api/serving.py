@@ -51,7 +51,7 @@ from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
 from ipfsmem.operations.sync import synced
-from ipfsmem.parts.audit import acting_as, collecting, hearing
+from ipfsmem.parts.audit import acting_as, collecting, collecting_doubts
 from ipfsmem.parts.vault_handle import reading_only
 
 #: Maximum seconds for the body of a request, and between two keep-alive comments in a stream of changes.
@@ -254,7 +254,7 @@ class Api:
                 acting_as("http", known.by),
                 reading_only(caller.scopes),
                 collecting() as said,
-                hearing() as heard,
+                collecting_doubts() as heard,
             ):
                 try:
                     made = route.work(call)

@@ -110,13 +110,14 @@ async def run(
 
 def _told() -> Callable[[str, str, str], str]:
     """Return a function that completes the commands of a hint with the memory and the scope of a request."""
-    root = click.get_current_context().find_root().obj
-    home = root.get("home") if isinstance(root, Mapping) else None
+    root = click.get_current_context().find_root()
+    home = root.obj.get("home") if isinstance(root.obj, Mapping) else None
 
     def told(hint: str, namespace: str, scope: str) -> str:
         from ipfsmem.cli.hint_commands import with_call_options
 
-        return with_call_options(hint, {"namespace": namespace, "home": home, "scope": scope or None})
+        options = {"namespace": namespace, "home": home, "scope": scope or None}
+        return with_call_options(hint, options, root.command)
 
     return told
 

@@ -452,10 +452,9 @@ def group(
 
 def find_command(*path: str) -> click.Command | None:
     """Import and return the command of these names; None if it is unknown."""
-    found: click.Command | None = group
-    for name in path:
-        found = found.get_command(click.Context(found), name) if isinstance(found, click.Group) else None
-    return found
+    from ipfsmem.cli.hint_commands import command_in
+
+    return command_in(group, path)
 
 
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
@@ -501,7 +500,7 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
     except IpfsmemError as error:
         from ipfsmem.cli.hint_commands import with_call_options
 
-        hint = with_call_options(error.hint, about)
+        hint = with_call_options(error.hint, about, group)
         return _report(error.kind, str(error), hint, error.exit_code, as_json)
     except click.exceptions.NoArgsIsHelpError as error:
         if as_json:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -31,8 +31,10 @@ _ENDS: Final = re.compile(r"[.;)\n](?:\s|$)|, (?:or|then)\b")
 def advice(text: str) -> str:
     """Return a text for a terminal: clean, and its commands with the namespace, home and scope of this call."""
     ctx = click.get_current_context(silent=True)
-    found = ctx.find_root().obj if ctx is not None else None
-    return with_call_options(clean(text), found if isinstance(found, Mapping) else {})
+    if ctx is None:
+        return without_python(clean(text))
+    root = ctx.find_root()
+    return with_call_options(clean(text), root.obj if isinstance(root.obj, Mapping) else {}, root.command)
 
 
 def without_python(text: str) -> str:
@@ -40,23 +42,33 @@ def without_python(text: str) -> str:
     return _FOR_PYTHON.sub("", text)
 
 
-def with_call_options(text: str, given: Mapping[str, Any]) -> str:
+def command_in(root: click.Command, path: Sequence[str]) -> click.Command | None:
+    """Import and return the command of these names; None if it is unknown."""
+    command: click.Command | None = root
+    for name in path:
+        command = (
+            command.get_command(click.Context(command), name) if isinstance(command, click.Group) else None
+        )
+    return command
+
+
+def with_call_options(text: str, given: Mapping[str, Any], root: click.Command) -> str:
     """Return the text without its part for Python, its commands with the `namespace`, `home` and `scope` that were given as
-    flags, unless they name their own."""
+    flags, unless they name their own. `root`: the command of the program."""
     text = without_python(text)
     if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
         return text
     told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)
 
-    def with_flags(found: re.Match[str]) -> str:
-        from ipfsmem.cli.app import SHORT, VERBS
+    names = root.list_commands(click.Context(root)) if isinstance(root, click.Group) else []
 
+    def with_flags(found: re.Match[str]) -> str:
         name, path = found[1], [found[1]]
-        if found[2] in VERBS.get(name, ()):
+        if found[2] is not None and command_in(root, found.groups()) is not None:
             path.append(found[2])
         begins = max((mark.end() for mark in _BEGINS.finditer(text, 0, found.start())), default=0)
         if (
-            name not in SHORT
+            name not in names
             or {name, " ".join(path)} & _ANYWHERE
             or _ELSEWHERE.search(text, begins, found.start())
         ):
@@ -72,7 +84,7 @@ def with_call_options(text: str, given: Mapping[str, Any]) -> str:
             if value and not {option, earlier} & set(said):
                 words += [option, shlex.quote(value)]
         words += path
-        if given.get("scope") is not None and "--scope" not in said and _is_scoped(path):
+        if given.get("scope") is not None and "--scope" not in said and _is_scoped(root, path):
             words += ["--scope", shlex.quote(given["scope"])]
         return " ".join(words) + told[end : found.end()]
 
@@ -83,8 +95,6 @@ def with_call_options(text: str, given: Mapping[str, Any]) -> str:
     return "".join((*parts, told[at:]))
 
 
-def _is_scoped(path: list[str]) -> bool:
-    from ipfsmem.cli.app import find_command
-
-    command = find_command(*path)
+def _is_scoped(root: click.Command, path: Sequence[str]) -> bool:
+    command = command_in(root, path)
     return command is not None and any("--scope" in param.opts for param in command.params)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ipfsmem.cli.context import CommandContext
     from ipfsmem.memory import Memory
     from ipfsmem.vault.owner import Unlock
+    from ipfsmem.wallet.message import WalletSigner
     from ipfsmem.wallet.root_keys import RootKeys
-    from ipfsmem.wallet.signers import WalletSigner
 
 
 #: Attempts at the passphrase of a keystore file before the last one.

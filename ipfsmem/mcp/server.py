@@ -28,7 +28,7 @@ from ipfsmem.mcp import wire
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
 from ipfsmem.mcp.lines import HALF_A_CHARACTER, NOT_JSON, TOO_LONG
 from ipfsmem.mcp.roots import Projects, folders_of
-from ipfsmem.parts.audit import acting, acting_as, hearing, with_doubts
+from ipfsmem.parts.audit import acting, acting_as, collecting_doubts, with_doubts
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import refusal
@@ -415,7 +415,7 @@ class MemoryServer:
 
     def text_of(self, uri: str) -> str:
         """Return the text of a URI, fenced, and why it may be outdated. Raises NotFoundError, KeyNameError."""
-        with hearing() as doubts:
+        with collecting_doubts() as doubts:
             text = self._text_of(uri)
         return with_doubts(text, doubts)
 
@@ -493,7 +493,7 @@ class MemoryServer:
             await self._ask_roots(ctx, there)
 
             def context() -> str:
-                with hearing() as doubts:
+                with collecting_doubts() as doubts:
                     found = self.holder.memory().scope(self._usual_scope(there)).context(query or None).text
                 return with_doubts(found or _EMPTY, doubts)
 

@@ -1,6 +1,6 @@
-"""Advice on a text that was just written: likely secrets, and habits that make a memory hard to find.
+"""Advice on a text that was just written: likely secrets, and shortcomings that make a memory hard to find.
 
-Interfaces collect it with `noting.collecting`; in Python it is a warning of the class `WritingAdvice`.
+Interfaces collect it with `audit.collecting`; in Python it is a warning of the class `WritingAdvice`.
 """
 
 from __future__ import annotations

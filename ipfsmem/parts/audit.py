@@ -16,7 +16,23 @@ import msgspec
 from ipfsmem.errors import IpfsmemError, NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from typing import Protocol
+
+    from ipfsmem.device.replica import Replica
+
+    class OpenVault(Protocol):
+        """What the audit needs of an open vault (`vault_handle.VaultHandle`)."""
+
+        closed: bool
+
+        @property
+        def replica(self) -> Replica:
+            """Return the vault's data on this device."""
+
+        @property
+        def operations_kept(self) -> int:
+            """Return how many operations the list keeps."""
+
 
 #: Those that write somebody's text.
 _WRITES: Final = frozenset(
@@ -25,7 +41,7 @@ _WRITES: Final = frozenset(
 #: Methods whose result is false if there was nothing to delete or to end.
 _TAKES_AWAY: Final = frozenset(["forget", "delete", "unrelate", "abort"])
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
-_HEARD: Final[ContextVar[_Heard | None]] = ContextVar("heard", default=None)
+_DOUBTS: Final[ContextVar[_Doubts | None]] = ContextVar("doubts", default=None)
 #: What a call is about, by the name of the parameter.
 _ABOUT: Final = ("key", "session", "token")
 _INSIDE: Final[ContextVar[bool]] = ContextVar("inside", default=False)
@@ -59,7 +75,7 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def auditing(
-    opened: VaultHandle, word: str, scope: str, said: Mapping[str, Any], method: str = ""
+    opened: OpenVault, word: str, scope: str, said: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
     """Note a call with the arguments `said` when it ends, also with an error. A dry run and a preview are not noted. Yields a function to report the
     result to: a false one from a method in `_TAKES_AWAY` is noted as NotFoundError."""
@@ -99,41 +115,40 @@ def collecting() -> Iterator[list[str]]:
         _COLLECTED.reset(token)
 
 
-class _Heard(msgspec.Struct):
+class _Doubts(msgspec.Struct):
     texts: list[str] = []
     #: Whether they are about the memory that the call is about, not about all.
     about_one: bool = False
 
 
 @contextlib.contextmanager
-def hearing() -> Iterator[list[str]]:
+def collecting_doubts() -> Iterator[list[str]]:
     """Why answers inside may be older than the files of linked folders, one sentence each."""
-    heard = _Heard()
-    token = _HEARD.set(heard)
+    collected = _Doubts()
+    token = _DOUBTS.set(collected)
     try:
-        yield heard.texts
+        yield collected.texts
     finally:
-        _HEARD.reset(token)
+        _DOUBTS.reset(token)
 
 
 def with_doubts(text: str, doubts: list[str]) -> str:
-    """Return a text for a model with what was heard (`hearing`) in a last line."""
+    """Return a text for a model with these doubts (`collecting_doubts`) in a last line."""
     return "\n".join(filter(None, (text.rstrip("\n"), f"(Note: {'; '.join(doubts)}.)"))) if doubts else text
 
 
-def tell(reasons: Callable[[], list[str]], *, about_one: bool = False) -> None:
-    """Give these to the interface that hears them, if there is one. What is said about one memory takes the place of what is said
-    about all."""
-    heard = _HEARD.get()
-    if heard is None or (heard.about_one and not about_one):
+def report_doubts(reasons: Callable[[], list[str]], *, about_one: bool = False) -> None:
+    """Give these reasons to the interface that collects them, if there is one. Reasons about one memory replace reasons about all."""
+    collected = _DOUBTS.get()
+    if collected is None or (collected.about_one and not about_one):
         return
-    if not heard.about_one and about_one:
-        heard.about_one = True
-        heard.texts.clear()
-    heard.texts += [one for one in reasons() if one not in heard.texts]
+    if not collected.about_one and about_one:
+        collected.about_one = True
+        collected.texts.clear()
+    collected.texts += [one for one in reasons() if one not in collected.texts]
 
 
-def advise_on(opened: VaultHandle, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:
+def advise_on(opened: OpenVault, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:
     """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
     outer one of nested calls only."""
     collected = _COLLECTED.get()
@@ -145,7 +160,7 @@ def advise_on(opened: VaultHandle, word: str, method: str, result: Any, given: M
     advise(opened.replica, collected, method, result, given, repeats=repeats)
 
 
-def note(opened: VaultHandle, word: str, scope: str, about: str, outcome: str) -> None:
+def note(opened: OpenVault, word: str, scope: str, about: str, outcome: str) -> None:
     """Note an operation by whoever acts. Failing to fails nothing."""
     if opened.closed:
         return

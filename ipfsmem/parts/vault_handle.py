@@ -22,7 +22,7 @@ from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseErr
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.mode import Mode
-from ipfsmem.parts.audit import tell
+from ipfsmem.parts.audit import report_doubts
 
 if TYPE_CHECKING:
     from ipfsmem.device.access_counts import AccessCounts
@@ -379,14 +379,14 @@ class VaultHandle:
         """`scan`, unless the last one was less than a second ago: before lists."""
         if self.files is not None:
             self.files.ingest_edits()
-            tell(self.files.doubts)
+            report_doubts(self.files.doubts)
 
     @_locked
     def ingest_file(self, key: str, scope: str) -> None:
         """Take in edits of one memory's files: before it is read or changed."""
         if self.files is not None:
             self.files.ingest_file(key, scope)
-            tell(functools.partial(self.files.doubts, key, scope), about_one=True)
+            report_doubts(functools.partial(self.files.doubts, key, scope), about_one=True)
 
     @_locked
     def render_file(self, key: str, scope: str) -> None:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 
 from ipfsmem.errors import FormatError
-from ipfsmem.recall.postings import Flat, Numbers, Terms
+from ipfsmem.recall.flat_postings import Flat, Numbers, Terms
 
 #: Increase it when terms change, as they are stored; increase `VERSION` of `device.recall_image` too.
 _VERSION = 4

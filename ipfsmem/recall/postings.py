@@ -11,16 +11,14 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
-from itertools import accumulate, chain, compress, repeat
+from itertools import chain, compress, repeat
 from math import log
 from operator import lt
-from typing import TypeAlias
 
-import msgspec
-
+from ipfsmem.recall.flat_postings import Flat, Terms
 from ipfsmem.recall.spelling import alike, vocabulary_of
 from ipfsmem.recall.sums import Shares, is_common
 from ipfsmem.recall.terms import terms_of
@@ -113,77 +111,6 @@ class PostingList(Shares):
     @cached_property
     def _there(self) -> array[int]:
         return self.dense(len(self._against))
-
-
-#: Many numbers, or a view of those in an image.
-Numbers: TypeAlias = "array[int] | memoryview"
-#: Maximum terms that are looked up one by one before a dictionary of all is made.
-_ONE_BY_ONE = 100
-
-
-class Terms(Mapping[str, int]):
-    """Sorted terms, each with its place: one text of lines, of which most processes look up a few."""
-
-    def __init__(self, text: str, begins: Numbers) -> None:
-        """`text`: with a line break before, between and after them; `begins`: the positions of the line break before each, and of
-        the last."""
-        self.text, self.begins = text, begins
-        self._looked = 0
-        self._places: dict[str, int] | None = None
-
-    @classmethod
-    def of(cls, terms: Iterable[str]) -> Terms:
-        """Return the terms of a sorted list."""
-        given = list(terms)
-        return cls(vocabulary_of(given), array("I", accumulate((len(term) + 1 for term in given), initial=0)))
-
-    def __len__(self) -> int:
-        return len(self.begins) - 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.all())
-
-    def __contains__(self, term: object) -> bool:
-        return isinstance(term, str) and self._place(term) is not None
-
-    def __getitem__(self, term: str) -> int:
-        place = self._place(term)
-        if place is None:
-            raise KeyError(term)
-        return place
-
-    def _place(self, term: str) -> int | None:
-        if self._places is None and self._looked < _ONE_BY_ONE:
-            self._looked += 1
-            text, begins, size = self.text, self.begins, len(self)
-            place = bisect_left(range(size), term, key=lambda at: text[begins[at] + 1 : begins[at + 1]])
-            found = place < size and text[begins[place] + 1 : begins[place + 1]] == term
-            return place if found else None
-        return self.all().get(term)
-
-    def all(self) -> dict[str, int]:
-        """Return a dictionary of all with their places."""
-        if self._places is None:
-            self._places = dict(zip(self.text.split("\n")[1:-1], range(len(self)), strict=False))
-        return self._places
-
-
-class Flat(msgspec.Struct, frozen=True):
-    """All postings in sequence: those of the term at place n are at `starts[n]` to `starts[n + 1]`."""
-
-    #: The sorted terms, each with its place.
-    places: Mapping[str, int]
-    starts: Numbers
-    numbers: Numbers
-    counts: Sequence[int]
-
-    def row(self, place: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the numbers and counts of the term at a place."""
-        first, end = self.starts[place], self.starts[place + 1]
-        numbers, counts = self.numbers[first:end], self.counts[first:end]
-        if isinstance(numbers, memoryview):
-            numbers = array(numbers.format, numbers.tobytes())
-        return numbers, counts.tobytes() if isinstance(counts, memoryview) else counts
 
 
 class TermNumbers(dict[str, int]):

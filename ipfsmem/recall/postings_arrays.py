@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ipfsmem.recall.postings import Flat
+from ipfsmem.recall.flat_postings import Flat
 
 #: An occurrence is one number: the place of its term, and in the lower bits the number of its entry.
 _BITS = np.uint64(32)

@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, LockedError, PassphraseError
-from ipfsmem.parts.audit import collecting, hearing, with_doubts
+from ipfsmem.parts.audit import collecting, collecting_doubts, with_doubts
 from ipfsmem.tools.lenient import meant
 from ipfsmem.tools.schema import JSON, checked, unknown
 
@@ -57,7 +57,7 @@ class Tool(msgspec.Struct, frozen=True):
         corrected = meant(self.parameters, arguments, self.side)
         ignored = unknown(self.parameters, corrected) if self.read_only else []
         try:
-            with one_wait(), collecting() as better, hearing() as doubts:
+            with one_wait(), collecting() as better, collecting_doubts() as doubts:
                 result = self.answer(
                     checked(
                         self.name,

@@ -21,7 +21,7 @@ from ipfsmem.ring import operations
 from ipfsmem.sync.anchors import build_ring_root
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.report import Notices
-from ipfsmem.vault.opening import codec_for
+from ipfsmem.vault.unlocking import codec_for
 from ipfsmem.wallet.root_keys import RootKeys
 
 

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipfsmem.config import NamespaceConfig, settings
-from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.creation import note_finished_in_database
 from ipfsmem.device.database_file import DATABASE, left_copies
-from ipfsmem.device.identity import Device
 from ipfsmem.device.replica import Environment, Replica, require_config
-from ipfsmem.errors import ConfigError
-from ipfsmem.vault.unlocking import open_device
+from ipfsmem.vault.unlocking import codec_for, open_device
 
 
 def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Replica:
@@ -63,14 +59,3 @@ def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Re
         replica.lost += ("the authors are unknown: only texts that this device signed are treated as yours",)
     replica.read_only = f"the readable part of {folder}"
     return replica
-
-
-def codec_for(config: NamespaceConfig, device: Device, world: Environment) -> Codec:
-    """Return the codec of a mode."""
-    if not config.mode.sealed:
-        return PlainCodec()
-    if config.vault is None:
-        raise ConfigError("an encrypted vault without a vault id: its ipfsmem.json was changed by hand")
-    return SealedCodec(
-        bytes.fromhex(config.vault.tag), device.row_key, world.random, compress=settings().compresses
-    )

@@ -19,9 +19,8 @@ from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
 from ipfsmem.mode import Mode
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
-from ipfsmem.wallet.message import check_vault, key_request, sign_once, sign_twice
+from ipfsmem.wallet.message import WalletSigner, check_vault, key_request, sign_once, sign_twice
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
-from ipfsmem.wallet.signers import WalletSigner
 
 #: Passphrase of this device's keys: False means none, the disk is trusted; None means not stated.
 DevicePassphrase = str | Literal[False] | None

@@ -76,7 +76,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.files.folder import PlainFolder
 from ipfsmem.ring.keyring import Ring
-from ipfsmem.vault.opening import codec_for
+from ipfsmem.vault.unlocking import codec_for
 from ipfsmem.wording import count
 
 T = TypeVar("T")

@@ -10,6 +10,8 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
+from ipfsmem.config import NamespaceConfig, settings
+from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.identity import Device, load_device, passphrase_protected
 from ipfsmem.device.replica import Environment, require_config
 from ipfsmem.device.unlocked import (
@@ -22,7 +24,7 @@ from ipfsmem.device.unlocked import (
     hold,
     require_place,
 )
-from ipfsmem.errors import PassphraseError, UsageError
+from ipfsmem.errors import ConfigError, PassphraseError, UsageError
 from ipfsmem.locations import BACKGROUND_LOCK, VECTORS_LOCK
 
 #: Default and maximum duration in seconds.
@@ -108,3 +110,14 @@ def open_device(folder: Path, passphrase: str | None, world: Environment) -> tup
 def needs_passphrase(folder: Path, world: Environment | None = None) -> bool:
     """Tell whether a vault needs its passphrase now: its keys have one and are not unlocked."""
     return passphrase_protected(folder) and isinstance(held(folder, (world or Environment()).now), NotHeld)
+
+
+def codec_for(config: NamespaceConfig, device: Device, world: Environment) -> Codec:
+    """Return the codec of a mode."""
+    if not config.mode.sealed:
+        return PlainCodec()
+    if config.vault is None:
+        raise ConfigError("an encrypted vault without a vault id: its ipfsmem.json was changed by hand")
+    return SealedCodec(
+        bytes.fromhex(config.vault.tag), device.row_key, world.random, compress=settings().compresses
+    )

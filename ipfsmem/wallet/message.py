@@ -6,13 +6,10 @@ next time is refused. Nothing reveals which vault a wallet owns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ipfsmem.errors import SignerError, UsageError, WrongWalletError
 from ipfsmem.lazy_pattern import lazy_pattern
-
-if TYPE_CHECKING:
-    from ipfsmem.wallet.signers import WalletSigner
 
 MAX_KEY_NUMBER: Final = 2**31 - 1
 #: Order of secp256k1 (SEC 2, section 2.4.1).
@@ -52,6 +49,17 @@ _ACCOUNT_HINT: Final = (
     "Select that account in the wallet and sign again. A contract account signs with its owner's key and cannot be used:"
     " take an ordinary account, or make the vault without a wallet and keep its recovery phrase."
 )
+
+
+class WalletSigner(Protocol):
+    """Signs texts for one account: with a local key, or a wallet behind a loopback page."""
+
+    @property
+    def address(self) -> bytes:
+        """Return the account, 20 bytes."""
+
+    def sign_message(self, text: bytes) -> bytes:
+        """Return the signature of `text` by EIP-191 `personal_sign`: `r | s | v`, 65 bytes."""
 
 
 def check_vault(vault: str) -> None:

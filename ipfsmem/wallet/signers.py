@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -28,17 +28,6 @@ MAX_KEYSTORE_BYTES: Final = 64 * 1024
 _MAX_SCRYPT_BYTES: Final = 1024 * 1024 * 1024
 _MAX_SCRYPT_P: Final = 16
 _MAX_PBKDF2_ROUNDS: Final = 10_000_000
-
-
-class WalletSigner(Protocol):
-    """Signs texts for one account: with a local key, or a wallet behind a loopback page."""
-
-    @property
-    def address(self) -> bytes:
-        """Return the account, 20 bytes."""
-
-    def sign_message(self, text: bytes) -> bytes:
-        """Return the signature of `text` by EIP-191 `personal_sign`: `r | s | v`, 65 bytes."""
 
 
 class RawKeySigner:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.cli.app import group
 from ipfsmem.cli.hint_commands import with_call_options, without_python
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, hints
@@ -124,9 +125,9 @@ def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> No
         "Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         "Install ipfsmem again.",
     ):
-        assert with_call_options(text, GIVEN) == text
+        assert with_call_options(text, GIVEN, group) == text
     assert (
-        with_call_options("move to a new vault: ipfsmem init --vault NEW, then export", GIVEN)
+        with_call_options("move to a new vault: ipfsmem init --vault NEW, then export", GIVEN, group)
         == "move to a new vault: ipfsmem --home '/a home' init --vault NEW, then export"
     )
 
@@ -138,11 +139,11 @@ def test_hints_on_the_command_line_have_no_part_for_python(
     assert "--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.\n" in refused
     assert (
         with_call_options(
-            "ipfsmem member revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).", {}
+            "ipfsmem member revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).", {}, group
         )
         == "ipfsmem member revoke ID --wallet FILE."
     )
-    assert with_call_options("(try --context; in Python: contexts=)", {}) == "(try --context)"
+    assert with_call_options("(try --context; in Python: contexts=)", {}, group) == "(try --context)"
     for one in hints():
         assert "in Python:" not in without_python(one.text), one
 
@@ -153,7 +154,7 @@ def test_every_hint_is_said_for_here_or_for_another_device() -> None:
         if (
             "ipfsmem " in one.text
             and FILLED not in one.text
-            and with_call_options(one.text, GIVEN) == without_python(one.text)
+            and with_call_options(one.text, GIVEN, group) == without_python(one.text)
         ):
             assert re.search(
                 r"([Aa]nother|[Aa]|that) device|ipfsmem (format|open|serve|process|again|config|help|mcp;)",

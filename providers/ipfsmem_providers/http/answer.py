@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import aiohttp
 import msgspec
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
     from yarl import URL
 
-    from ipfsmem_providers.http.client import Http
     from ipfsmem_providers.http.stall_timeout import StallTimeout
 
 T = TypeVar("T")
@@ -29,11 +28,34 @@ ANSWER_MAX: Final = 1024 * 1024
 ERROR_MAX: Final = 64 * 1024
 
 
+class Client(Protocol):
+    """What an answer needs of the client that received it (`client.Http`)."""
+
+    @property
+    def service(self) -> str:
+        """Return the service's name for messages."""
+
+    def redact(self, text: str, /) -> str:
+        """Return a text without secrets."""
+
+    def unavailable(self, message: str, /) -> ProviderError:
+        """Return an error that a later attempt may not have."""
+
+    def failure(self, answer: Answer, what: str = "") -> ProviderError:
+        """Return an answer as an error."""
+
+    def failed(self, error: Exception, url: URL, timeout: StallTimeout | None = None) -> ProviderError:
+        """Return an error of the connection as ours."""
+
+    def count(self, direction: str, size: int) -> None:
+        """Report bytes."""
+
+
 class Answer:
     """A whole answer: status, headers, body, and the URL that gave it."""
 
     def __init__(
-        self, http: Http, status: int, headers: CIMultiDictProxy[str], body: bytes, url: URL
+        self, http: Client, status: int, headers: CIMultiDictProxy[str], body: bytes, url: URL
     ) -> None:
         self._http = http
         self.status = status
@@ -103,7 +125,7 @@ class Stream:
     """An answer whose body is read piece by piece; `Http.stream` makes it."""
 
     def __init__(
-        self, http: Http, response: aiohttp.ClientResponse, timeout: StallTimeout, max_bytes: int
+        self, http: Client, response: aiohttp.ClientResponse, timeout: StallTimeout, max_bytes: int
     ) -> None:
         self._http = http
         self.response = response  #: for Http alone

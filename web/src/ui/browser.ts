@@ -3,7 +3,7 @@
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
 import type { Spec } from '../open.ts'
-import { fromVault } from './local_client.ts'
+import { fromVault } from './local_vault.ts'
 import { placeRows, placesOf, type Typed, typedOf } from './places_form.ts'
 import { qrCode } from './qr.ts'
 import { View } from './view.ts'

@@ -6,7 +6,7 @@ import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { OpenHow } from '../open.ts'
 import { pointerOf, type Whereabouts } from '../pointer.ts'
 import { Refusal } from './client.ts'
-import { fromVault } from './local_client.ts'
+import { fromVault } from './local_vault.ts'
 import { qrCode } from './qr.ts'
 import { sentence } from './view.ts'
 

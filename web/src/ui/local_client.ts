@@ -6,7 +6,7 @@
 
 import { normalTs } from '../core/timeline.ts'
 import { dayHere } from '../device/days.ts'
-import type { Layout, Memory, Reading, Token } from '../memory.ts'
+import type { Layout, Reading, Token } from '../memory.ts'
 import {
   BEST, type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
@@ -16,16 +16,7 @@ import { sentence } from './view.ts'
 import type { Life } from './life.ts'
 import { LocalDreams, LocalGraph, LocalSessions } from './local_life.ts'
 import { LocalUsage } from './local_usage.ts'
-
-type VaultMethod = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
-
-/** The vault, here or in a worker. */
-export type Behind = { readonly [K in VaultMethod]: (...args: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {
-  sync(): ReturnType<Memory['sync']>
-  subscribe(heard: () => void): () => void
-  onStep?(heard: (step: string) => void): () => void
-  readonly device: { readonly id: string; readonly label: string }
-}
+import { type Behind, fromVault } from './local_vault.ts'
 
 export type LocalHow = {
   /** Name of this vault here. */
@@ -39,18 +30,6 @@ export type LocalHow = {
 
 /** Events per page. */
 const PAGE = 200
-const STATUS: Readonly<Record<string, number>> = { usage: 400, 'not found': 404, none: 404, changed: 412, limit: 413, member: 403, locked: 423, copied: 409, provider: 502, storage: 507 }
-
-/** Call the vault, and convert its errors for the views. */
-export async function fromVault<T>(work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof Refusal) throw error
-    const { kind = 'fault', hint = '', message = String(error) } = error as { kind?: string; hint?: string; message?: string }
-    throw new Refusal(kind, message, hint, STATUS[kind] ?? 500)
-  }
-}
 
 const seenOf = (token: Token): string => JSON.stringify(token)
 const tokenOf = (seen: string): Token => JSON.parse(seen) as Token

@@ -2,7 +2,7 @@
 
 import { Refusal } from './client.ts'
 import type { Done, DreamsClient, Dreamt, Entity, Graph, GraphClient, Message, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient } from './life.ts'
-import { fromVault, type Behind } from './local_client.ts'
+import { type Behind, fromVault } from './local_vault.ts'
 
 /** Sessions in a short list, and results of a search. */
 const SHOWN = 10

@@ -1,7 +1,7 @@
 /** Model usage, summed in this browser from the events of its vault as in every other interface. */
 
 import { dayHere } from '../device/days.ts'
-import type { Behind } from './local_client.ts'
+import type { Behind } from './local_vault.ts'
 import type { Budget, By, Total, UsageClient } from './life.ts'
 
 const KIND = 'usage'

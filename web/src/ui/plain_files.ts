@@ -2,7 +2,7 @@
 
 import { zipSync } from 'fflate'
 import { type Bytes, utf8 } from '../core/bytes.ts'
-import type { Behind } from './local_client.ts'
+import type { Behind } from './local_vault.ts'
 
 /** The earliest time in a zip; the real one is private. */
 const EARLIEST = new Date(1980, 0, 1)

@@ -7,7 +7,7 @@ import { html, LitElement, nothing, type TemplateResult } from 'lit'
 import type { RootKeys } from '../core/wallet.ts'
 import type { FoundWallet } from '../wallet/ethereum.ts'
 import { Refusal } from './client.ts'
-import { fromVault } from './local_client.ts'
+import { fromVault } from './local_vault.ts'
 import { sentence } from './view.ts'
 
 export class UnlockForm extends LitElement {

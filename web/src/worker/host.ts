@@ -3,15 +3,9 @@
 import { defaultEnvironment } from '../device/device.ts'
 import type { Memory } from '../memory.ts'
 import { type Opened, type OpenHow, openWithPlaces, requestEntry, type Spec } from '../open.ts'
+import type { Answer, Call, Failure, PageMessage } from './messages.ts'
 import { type Check, checked, Helpers, type Open, openedAs } from './offloading.ts'
 import { warmUp } from './warming.ts'
-
-/** A message from the page, and its answer. */
-export type Call = { readonly id: number; readonly do: string; readonly with: readonly unknown[] }
-type Failure = { kind: string; message: string; hint: string }
-export type Answer = { readonly id: number; readonly answer?: unknown; readonly error?: Failure }
-/** `failed`: data that was shown already could not be stored, and is not shown any more. */
-export type PageMessage = { readonly changed: number } | { readonly step: string } | { readonly failed: Failure }
 
 type Scope = { postMessage(message: Answer | PageMessage): void; onmessage: ((event: MessageEvent<Call>) => void) | null }
 

@@ -3,7 +3,7 @@
 import { MemoryError, type ErrorKind } from '../device/errors.ts'
 import type { Change, Memory } from '../memory.ts'
 import type { OpenHow, requestEntry, Spec } from '../open.ts'
-import type { Answer, Call, PageMessage } from './host.ts'
+import type { Answer, Call, PageMessage } from './messages.ts'
 
 type Methods = 'read' | 'list' | 'recall' | 'why' | 'context' | 'history' | 'past' | 'restore' | 'conflicts' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'timeline' | 'scopes' | 'members' | 'providers' | 'status' | 'index' | 'write' | 'writeText' | 'forget' | 'resolve' | 'approve' | 'promote' | 'note' | 'export' | 'import' | 'exportFiles' | 'importFiles' | 'outbox' | 'pointer' | 'readRequest' | 'admit' | 'close'
 
