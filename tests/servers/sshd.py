@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.interop.counterparts import missing
@@ -26,6 +26,7 @@ class Sshd:
     def __init__(self, folder: Path) -> None:
         self.folder, self.port, self.user = folder, free_port(), getpass.getuser()
         self._server: subprocess.Popen[bytes] | None = None
+        self._has_begun = False
 
     @property
     def origin(self) -> str:
@@ -58,12 +59,23 @@ class Sshd:
             "PermitRootLogin=prohibit-password", f"ListenAddress={HOST}", f"PidFile={folder}/sshd.pid", f"Subsystem=sftp {sftp}",
             "SetEnv=SHLVL=2",  # bash then reads no startup file of this user
         ]  # fmt: skip
-        command = [program, "-D", "-e", "-f", "/dev/null", "-p", str(self.port), *(part for one in options for part in ("-o", one))]  # fmt: skip
-        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        command = [program, "-D", "-e", "-f", "/dev/null", *(part for one in options for part in ("-o", one))]
         ends = time.monotonic() + PATIENCE
+        while not self._answers([*command, "-p", str(self.port)], ends):
+            assert time.monotonic() < ends and not self._has_begun, "sshd does not answer"
+            self.port = free_port()  # another program took the port between the choice and the start
+            ssh_client(folder, self.port)
+        self._has_begun = True
+
+    def _answers(self, command: Sequence[str], ends: float) -> bool:
+        """Start the server, and tell whether it answers; it does not if it ended."""
+        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         while self._ssh("-G", HOST).returncode or self._ssh(HOST, "true").returncode:
-            assert time.monotonic() < ends and self._server.poll() is None, "sshd does not answer"
+            if self._server.poll() is not None:
+                return False
+            assert time.monotonic() < ends, "sshd does not answer"
             time.sleep(0.05)
+        return True
 
     def stop(self) -> None:
         """End the server; sessions that are open stay."""
@@ -73,7 +85,16 @@ class Sshd:
             self._server = None
 
     def _ssh(self, *args: str) -> subprocess.CompletedProcess[bytes]:
-        command = ["ssh", "-F", str(self.config), "-oBatchMode=yes", "-p", str(self.port), *args]
+        command = [
+            "ssh",
+            "-F",
+            str(self.config),
+            "-oBatchMode=yes",
+            "-oConnectTimeout=10",
+            "-p",
+            str(self.port),
+            *args,
+        ]
         return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
 
 
