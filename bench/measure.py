@@ -55,6 +55,8 @@ class Done(msgspec.Struct):
     seconds: float
     rss_mb: float
     output: bytes
+    #: Processor seconds of the process and of those that it waited for; less disturbed by others than `seconds`.
+    cpu: float = 0.0
 
 
 def median(work: Callable[[], object], runs: int, *, warm: bool = True) -> float:
@@ -113,11 +115,11 @@ def process(
             "err": str(err),
         }
         print(json.dumps(asked), file=launcher.stdin, flush=True)
-        seconds, peak, code = json.loads(launcher.stdout.readline())
+        seconds, peak, cpu, code = json.loads(launcher.stdout.readline())
         if code:
             words = err.read_bytes()[-600:].decode(errors="replace")
             raise RuntimeError(f"{' '.join(map(str, command[:4]))} ended with {code}: {words}")
-        return Done(seconds, peak / 1024, out.read_bytes())
+        return Done(seconds, peak / 1024, out.read_bytes(), cpu)
 
 
 def median_process(command: Callable[[int], Sequence[str | Path]], runs: int, **options: object) -> Done:

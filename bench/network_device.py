@@ -96,7 +96,7 @@ class GoPeer:
 def _open(spec: str, settings: dict[str, Any], wire: Wire) -> Provider:
     from ipfsmem.provider.contract import open_provider
 
-    if spec.startswith("bucket:"):  # it does not speak through aiohttp
+    if "bucket_endpoint" in settings:  # it does not speak through aiohttp
         settings = {**settings, "bucket_endpoint": wire.relay(settings["bucket_endpoint"])}
     return GoPeer(spec.removeprefix("go:")) if spec.startswith("go:") else open_provider(spec, settings)
 

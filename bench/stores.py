@@ -1,15 +1,18 @@
-"""What a folder at an SSH or a WebDAV server costs, next to restic at the same SSH server.
+"""What a folder at an SSH or a WebDAV server, a bucket and a git branch cost, next to restic at the same SSH and S3 servers.
 
     python -m bench.stores [--sizes 1000,10000] [--only sftp]
 
 Each step is a whole process. A relay in front of the server counts the bytes of the connections both ways, so they include the
-overhead of SSH and HTTP; the device counts its requests. OpenSSH, Apache and restic are needed; a missing one is reported, and
-its rows are left out. Nothing leaves this machine.
+overhead of SSH and HTTP; the device or the relay counts its requests. OpenSSH, Apache, SeaweedFS, git and restic are needed; a
+missing one is reported, and its rows are left out. `processor` is the time of the process and of the programs that it starts,
+which other work on the machine disturbs less. The last lines compare first publishes with restic's: in a bucket with its own
+there, elsewhere with that at the SSH server. Nothing leaves this machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -19,7 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,9 +34,13 @@ from bench.corpus import changed, corpus, write_folder
 from bench.measure import process
 from bench.wire import Wire
 
+if TYPE_CHECKING:
+    from tests.servers.sshd import Sshd
+
 #: The steps of one device, and of another one that has nothing but the wallet.
 STEPS = ("first publish", "idle", "idle again", "one change", "restore")
 _MODE = "encrypted-ipfs"
+_KEY, _BUCKET = "bench", "bench"
 
 
 class Cost(msgspec.Struct):
@@ -43,6 +50,7 @@ class Cost(msgspec.Struct):
     size: int
     step: str
     seconds: float
+    cpu: float
     sent: int
     received: int
     requests: int | None
@@ -76,9 +84,7 @@ def sftp(work: Path) -> Iterator[Store]:
 
     with sshd(work / "sshd") as server:
         wire = Wire()
-        port = urlsplit(wire.relay(f"http://127.0.0.1:{server.port}")).port
-        known = server.folder / "known_hosts"
-        known.write_text(f"{known.read_text()}[127.0.0.1]:{port} {(server.folder / 'host.pub').read_text()}")
+        port = _relayed(server, wire)
         folder = work / "stored"
         folder.mkdir()
         command = ["ssh", "-F", str(server.config), "-p", str(port), f"{server.user}@127.0.0.1", "-s", "sftp"]
@@ -89,6 +95,50 @@ def sftp(work: Path) -> Iterator[Store]:
             f"sftp:{server.user}@127.0.0.1:{port}/{folder}",
             env={"PATH": f"{server.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"},
             restic=("-o", f"sftp.command={shlex.join(command)}", "-r", f"sftp:x:{work / 'restic'}"),
+        )
+
+
+def _relayed(server: Sshd, wire: Wire) -> int:
+    """Return the port of a relay to an SSH server, which `ssh` knows."""
+    port = urlsplit(wire.relay(f"http://127.0.0.1:{server.port}")).port
+    assert port is not None
+    known = server.folder / "known_hosts"
+    known.write_text(f"{known.read_text()}[127.0.0.1]:{port} {(server.folder / 'host.pub').read_text()}")
+    return port
+
+
+@contextlib.contextmanager
+def git(work: Path) -> Iterator[Store]:
+    """A branch of a repository at an OpenSSH server."""
+    from tests.servers.sshd import sshd
+    from tests.unit.providers.git_lab import Repository
+
+    with sshd(work / "sshd") as server:
+        wire, repository = Wire(), Repository(work)
+        port = _relayed(server, wire)
+        yield Store(
+            "git",
+            repository.path,
+            wire,
+            f"git:ssh://{server.user}@127.0.0.1:{port}{repository.path}",
+            env={"GIT_SSH_COMMAND": f"ssh -F {server.config}"},
+        )
+
+
+@contextlib.contextmanager
+def bucket(work: Path) -> Iterator[Store]:
+    """A bucket of SeaweedFS."""
+    from tests.interop.seaweed import seaweed
+
+    folder = work / "seaweed"
+    folder.mkdir()
+    with seaweed(folder, _KEY, _KEY) as server:
+        asyncio.run(server.make_bucket(_BUCKET))
+        wire = Wire()
+        url = f"{wire.relay(server.url)}/{_BUCKET}"
+        account = {"AWS_ACCESS_KEY_ID": _KEY, "AWS_SECRET_ACCESS_KEY": _KEY}
+        yield Store(
+            "bucket", folder, wire, f"bucket:{url}/memories", env=account, restic=("-r", f"s3:{url}/restic")
         )
 
 
@@ -106,8 +156,13 @@ def webdav(work: Path) -> Iterator[Store]:
 
 STORES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Store]]] = {
     "sftp": sftp,
+    "bucket": bucket,
     "webdav": webdav,
+    "git": git,
 }
+
+#: Most times restic's first publish that ours is to take.
+GOALS = {"sftp": 1.5, "bucket": 1.5, "webdav": 2.5, "git": 2.5}
 
 
 def measure(store: Store, size: int, work: Path) -> Iterator[Cost]:
@@ -116,11 +171,12 @@ def measure(store: Store, size: int, work: Path) -> Iterator[Cost]:
     folder = write_folder(files, work / "memories")
 
     def step(name: str, what: str, home: str) -> Cost:
+        cache = {"git_cache": str(work / f"{home}-cache")} if store.name == "git" else {}
         job = {
             "what": what,
             "home": str(work / home),
             "mode": _MODE,
-            "providers": [[store.spec, store.settings]],
+            "providers": [[store.spec, store.settings | cache]],
             "count": size,
             "folder": str(folder),
         }
@@ -129,8 +185,9 @@ def measure(store: Store, size: int, work: Path) -> Iterator[Cost]:
         done = process(command, env=store.env, cwd=Path(__file__).parents[1])
         counted = json.loads(done.output.splitlines()[-1])
         wire = store.wire
+        requests = counted["requests"] or wire.requests or None
         return Cost(
-            store.name, size, name, done.seconds, wire.sent, wire.received, counted["requests"], done.rss_mb, store.stored()
+            store.name, size, name, done.seconds, done.cpu, wire.sent, wire.received, requests, done.rss_mb, store.stored()
         )  # fmt: skip
 
     step("init", "init", "one")
@@ -151,7 +208,7 @@ def restic(store: Store, size: int, work: Path) -> Iterator[Cost]:
         stored = sum(path.stat().st_size for path in (work / "restic").rglob("*") if path.is_file())
         wire = store.wire
         return Cost(
-            f"restic, {store.name}", size, name, done.seconds, wire.sent, wire.received, None, done.rss_mb, stored
+            f"restic, {store.name}", size, name, done.seconds, done.cpu, wire.sent, wire.received, None, done.rss_mb, stored
         )  # fmt: skip
 
     run("init", "init")
@@ -191,13 +248,29 @@ def run(sizes: list[int], names: list[str], work: Path, say: Callable[[str], Non
 
 def show(costs: list[Cost]) -> Table:
     """Return the table."""
-    table = Table("store", "memories", "step", "time", "sent", "received", "requests", "memory", "stored")
+    table = Table(
+        "store", "memories", "step", "time", "processor", "sent", "received", "requests", "memory", "stored"
+    )
     for cost in costs:
         table.add_row(
-            cost.store, f"{cost.size:,}", cost.step, f"{cost.seconds:.2f} s", f"{cost.sent:,}", f"{cost.received:,}",
+            cost.store, f"{cost.size:,}", cost.step, f"{cost.seconds:.2f} s", f"{cost.cpu:.2f} s", f"{cost.sent:,}", f"{cost.received:,}",
             "" if cost.requests is None else f"{cost.requests:,}", f"{cost.rss_mb:.0f} MB", f"{cost.stored:,}",
         )  # fmt: skip
     return table
+
+
+def compared(costs: list[Cost]) -> Iterator[str]:
+    """Yield a line on each first publish next to restic's."""
+    first = {(cost.store, cost.size): cost for cost in costs if cost.step == "first publish"}
+    for (name, size), ours in first.items():
+        theirs = first.get((f"restic, {name}", size)) or first.get(("restic, sftp", size))
+        if name in GOALS and theirs is not None:
+            times, work = ours.seconds / theirs.seconds, ours.cpu / theirs.cpu
+            verdict = "met" if times <= GOALS[name] else "missed"
+            yield (
+                f"{name}, {size:,}: {times:.2f} times {theirs.store} ({work:.2f} by processor time); "
+                f"goal {GOALS[name]}: {verdict}"
+            )
 
 
 def main() -> None:
@@ -212,11 +285,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ipfsmem-stores-") as work:
         costs = run(
             [int(size) for size in asked.sizes.split(",")],
-            asked.only or sorted(STORES),
+            asked.only or list(STORES),
             Path(work),
             lambda text: print(text, file=sys.stderr, flush=True),
         )
-    Console(width=max(Console().width, 120)).print(show(costs))
+    Console(width=max(Console().width, 130)).print(show(costs))
+    for line in compared(costs):
+        print(line)
     if asked.json:
         asked.json.write_bytes(msgspec.json.format(msgspec.json.encode(costs)))
 
