@@ -431,6 +431,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     tool: str = ""
     title: str = ""
     for_models: str = ""
+    #: Why its tool returns less than the result; "" if it returns all of it.
+    less_for_models: str = ""
     #: Whether it can delete data; whether a repeated call that writes changes nothing more.
     destructive: bool = False
     idempotent: bool = False

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipfsmem.api.bodies import Problem, Right
-from ipfsmem.api.problems import said
+from ipfsmem.api.problems import Problem, said
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.memories.memory_records import SEEN_DIGITS
 from ipfsmem.memory import Memory
+from ipfsmem.operation import Right
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
@@ -100,6 +100,24 @@ def _for(scopes: frozenset[str] | None) -> str:
     named = sorted(scopes or ())
     said = "".join(f" --scope {scope}" for scope in named if scope)
     return f"{said} --everybody" if said and "" in named else said
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """A vault of this server. `locked`: its keys are locked, so nothing can be read; `until`: when they lock, in milliseconds
+    since 1970 UTC."""
+
+    namespace: str
+    locked: bool
+    until: int | None
+
+
+class Namespaces(msgspec.Struct, frozen=True, kw_only=True):
+    """The vaults of this server that the caller can use, and the caller's right and scopes; `scopes` None: all scopes."""
+
+    namespaces: list[Served]
+    right: Right
+    scopes: list[str] | None
+    version: str
 
 
 class Call(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ipfsmem.api.bodies import Body
 from ipfsmem.api.calls import NO_SEEN, Call, Download, Parameter, Refused, Reply
 from ipfsmem.api.routes import MOST, Route, reached
 from ipfsmem.bundle.keys import check_scope
@@ -36,6 +35,10 @@ _FORMATS: Final = {
     "mermaid": ("text/vnd.mermaid", "mmd"),
     "html": ("text/html", "html"),
 }
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of an operation in the body of a request; unknown ones are refused."""
 
 
 def route_of(op: Operation[..., Any]) -> Route:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.api.bodies import Namespaces, Problem
-from ipfsmem.api.calls import KEY_SCHEMA, QUERY, Parameter
+from ipfsmem.api.calls import KEY_SCHEMA, QUERY, Namespaces, Parameter
 from ipfsmem.api.changes import Change
+from ipfsmem.api.problems import Problem
 from ipfsmem.api.routes import Route
 from ipfsmem.memories.memory_records import SEEN_DIGITS
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
+
 from ipfsmem import errors
-from ipfsmem.api.bodies import Problem
 
 CONTENT_TYPE: Final = "application/problem+json"
 #: The most specific class first.
@@ -29,6 +30,19 @@ _STATUS: Final[tuple[tuple[type[errors.IpfsmemError], int], ...]] = (
     (errors.ProviderUnavailable, 503),
     (errors.ProviderError, 502),
 )
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An error, as in RFC 9457. `kind`: its name in docs/reference/errors.md or docs/reference/http.md, `hint`: the next step, `exit_code`: that of
+    the command."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    kind: str
+    hint: str
+    exit_code: int
 
 
 def of_error(error: Exception) -> Problem:

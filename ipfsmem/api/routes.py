@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from ipfsmem.api.bodies import Right
 from ipfsmem.api.calls import QUERY, Call, Caller, Parameter
 from ipfsmem.memory import Memory
+from ipfsmem.operation import Right
 
 #: Maximum bytes of a body, unless a route says another.
 MOST: Final = 4 * 1024 * 1024

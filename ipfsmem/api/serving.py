@@ -26,23 +26,25 @@ from ipfsmem.api import (
     page,
     problems,
 )
-from ipfsmem.api.bodies import CodeBody, Namespaces, Problem, Served, SessionToken
 from ipfsmem.api.calls import (
     NO_PRECONDITION,
     Call,
     Caller,
     Download,
+    Namespaces,
     Refused,
     Reply,
+    Served,
     precondition,
     read_query,
 )
 from ipfsmem.api.changes import as_event, for_caller
 from ipfsmem.api.document import document
+from ipfsmem.api.problems import Problem
 from ipfsmem.api.routes import Route
 from ipfsmem.api.served import ServedMemory, until
 from ipfsmem.api.turns import MOST, TooManyCalls
-from ipfsmem.api.who import Doors, KnownCaller
+from ipfsmem.api.who import CodeBody, Doors, KnownCaller, SessionToken
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat.http import HttpRoute

@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.api.bodies import Right
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.operation import Right
 from ipfsmem.results import Answer
 
 TOKENS_FILE: Final = "tokens.json"

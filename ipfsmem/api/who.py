@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from ipfsmem.api.calls import Caller
 from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.tokens import token_id
@@ -21,6 +23,19 @@ from ipfsmem.loopback import LOCAL_HOSTS, host_of
 CODE_LIFE: Final = 120.0
 CODE_TRIES: Final = 5
 MAX_SESSIONS: Final = 64
+
+
+class CodeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The one-time code of `ipfsmem ui`."""
+
+    code: str
+
+
+class SessionToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A token that is valid until this server ends, and the vault that it opens."""
+
+    token: str
+    namespace: str
 
 
 class KnownCaller(NamedTuple):

@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import clean, moment, table
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.api.bodies import Right
+    from ipfsmem.operation import Right
 
 
 @click.group("token", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -168,6 +168,7 @@ def days(view: View, *, since: Since = None, until: Until = None, tz: Zone = Non
     title="Note an event",
     for_models="Add an event to the timeline: something that happened (a release, a decision taken, a task done), with its time. For "
     "a lasting fact use remember.",
+    less_for_models="The model knows the text that it passed, and each word costs tokens.",
 )
 def add(
     view: View,

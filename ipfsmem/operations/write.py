@@ -32,6 +32,7 @@ MAX_BODY = 900_000
     title="Remember: save a memory",
     for_models="Save or update one memory, kept across conversations and devices. A new key creates one. To replace a text, pass the seen "
     "value of the answer that showed all of it.",
+    less_for_models="The model knows the text that it passed, and each word costs tokens.",
     idempotent=True,
 )
 def write(

@@ -41,9 +41,11 @@ def tool(
 ) -> Definition:
     """Return the tool of an operation. `tell` renders the result, given the arguments; `run` replaces it if the tool needs more
     than one call. `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `returns`: the
-    schema of an answer of another shape. `ask`: arguments of the operation that follow from `further`."""
+    schema of an answer that has less than the result; the declaration has the reason (`less_for_models`). `ask`: arguments of the
+    operation that follow from `further`."""
     declared = op.declared
     parameters = op.parameters("mcp")
+    assert (returns is not None) == bool(declared.less_for_models), op.name
 
     def call(tool_context: ToolContext, args: JSON) -> ToolResult:
         assert tell is not None

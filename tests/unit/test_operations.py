@@ -43,8 +43,6 @@ from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Settings
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
-#: Tools that do not return the whole result: its text would cost tokens, and whoever wrote it knows it.
-WITH_LESS = ("remember", "note")
 each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 
 
@@ -176,7 +174,10 @@ def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., 
     for tool in toolset(memory, [op.declared.tool]) if op.declared.tool else ():
         named = [one.called("mcp") for one in op.parameters("mcp")]
         assert [*tool.parameters["properties"]][: len(named)] == named
-        if tool.name in WITH_LESS:
+        if op.declared.less_for_models:
+            assert op.declared.less_for_models.endswith(".")
+            whole = getattr(op.answer, "__struct_fields__", ())
+            assert not whole or not {*whole} <= tool.returns["properties"].keys()
             return
         fields = [one for one in op.answer.__struct_fields__ if one != "notice"]
         assert [*tool.returns["properties"]][: len(fields) + 1] == ["notice", *fields]

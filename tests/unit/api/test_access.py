@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipfsmem.api.bodies import Right
 from ipfsmem.api.calls import Caller
 from ipfsmem.api.page import PageFiles
 from ipfsmem.api.serving import MAX_LISTENERS, MAX_OF_A_TOKEN, ROUTES
@@ -21,6 +20,7 @@ from ipfsmem.api.turns import MOST
 from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, Doors
 from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.operation import Right
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.cli.test_cli_promote import talk_of
 from tests.support.api_lab import NEW, Client, Lab, a_page, bearer, good, opener, told
