@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Sequence
     from ipfsmem.bundle.program_events import FurtherVault
-    from ipfsmem.content.cid import CID
     from ipfsmem.device.dreams import Proposed
     from ipfsmem.dream.chat import ChatModel
     from ipfsmem.exchange.importing import Taken
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.approve import Approved
     from ipfsmem.operations.audit_log import OperationList
     from ipfsmem.operations.bundles.content import Exported
+    from ipfsmem.operations.bundles.content import VersionExported
     from ipfsmem.operations.check import Examined
     from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.device import ClockBack
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     from ipfsmem.operations.hidden import ChangedKeys
     from ipfsmem.operations.hidden import HiddenTexts
     from ipfsmem.operations.list import MemoryPage
+    from ipfsmem.operations.maintenance import Cleaned
+    from ipfsmem.operations.maintenance import SearchIndexStatus
+    from ipfsmem.operations.maintenance import Vacuumed
     from ipfsmem.operations.members import MemberList
     from ipfsmem.operations.pending import PendingTexts
     from ipfsmem.operations.provider_moves import Followed
@@ -90,6 +93,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.sessions.pop import SessionPopped
     from ipfsmem.operations.sessions.search import SessionHits
     from ipfsmem.operations.sessions.status import SessionStatus
+    from ipfsmem.operations.settings import SettingChanged
     from ipfsmem.operations.settings import SettingList
     from ipfsmem.operations.timeline import EventDays
     from ipfsmem.operations.timeline import EventPage
@@ -103,14 +107,10 @@ if TYPE_CHECKING:
     from ipfsmem.operations.vaults import VaultNames
     from ipfsmem.provider.contract import Provider
     from ipfsmem.published.versions import History
-    from ipfsmem.results import Cleaned
     from ipfsmem.results import Collecting
     from ipfsmem.results import KeysProtected
     from ipfsmem.results import Salvage
-    from ipfsmem.results import SearchIndexStatus
-    from ipfsmem.results import SettingChanged
     from ipfsmem.results import Status
-    from ipfsmem.results import Vacuumed
     from ipfsmem.sessions.messages import Message
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.recovery import NewWords
@@ -1948,8 +1948,8 @@ class BundleMethods:
 
         return export_okf.run(self._view(), {"folder": folder, "partial": partial})
 
-    def export_published(self, out: BinaryIO, root: str | None = None) -> CID:
-        """Write a published version with all its blocks to a CAR file, encrypted as published. Return its CID.
+    def export_published(self, out: BinaryIO, root: str | None = None) -> VersionExported:
+        """Write a published version with all its blocks to a CAR file, encrypted as published.
 
         Args:
             out: The open file that receives it.
@@ -1962,8 +1962,8 @@ class BundleMethods:
 
         return export_published.run(self._view(), {"out": out, "root": root})
 
-    def export_html(self, out: BinaryIO, *, partial: bool = False) -> CID:
-        """Write the version published last to one HTML file, encrypted as published. Return its CID.
+    def export_html(self, out: BinaryIO, *, partial: bool = False) -> VersionExported:
+        """Write the version published last to one HTML file, encrypted as published.
 
         Any browser opens it with the recovery phrase, a wallet or its key file.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.answer import Answer
+from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.methods import (
     MaintenanceMethods,
     MemberMethods,
@@ -16,7 +17,7 @@ from ipfsmem.methods import (
 )
 from ipfsmem.operation import View
 from ipfsmem.operations.gc import each_name
-from ipfsmem.operations.maintenance import cleanup, could_free
+from ipfsmem.operations.maintenance import Cleaned, Vacuumed, cleanup, could_free
 from ipfsmem.parts.maintenance import MemoryMaintenance
 from ipfsmem.parts.members import MemoryMembers
 from ipfsmem.parts.operations import MemoryOperations
@@ -24,7 +25,7 @@ from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import MemoryProviders
 from ipfsmem.parts.syncing import Syncing
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.results import Compacted
+from ipfsmem.results import Collecting
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 
@@ -32,6 +33,29 @@ from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 PARTS: Final = ("versions", "leftovers", "files")
 #: Default minimum age in seconds of leftovers to delete: as many days as versions are kept.
 OLD: Final = KEEP_DAYS * 86_400.0
+
+
+class Compacted(Answer, frozen=True, kw_only=True):
+    """The result of compacting a vault by part, or with `dry_run` the expected one. `versions`, `leftovers`, `files` None: not requested, or
+    failed. `problems`: why parts failed; `hint`: next step for the first."""
+
+    dry_run: bool
+    versions: Collecting | None
+    leftovers: Cleaned | None
+    files: Vacuumed | None
+    problems: dict[str, str]
+    hint: str
+
+    def raise_if_incomplete(self) -> None:
+        """Raise IncompleteError if a part failed, also at a provider."""
+        if self.problems:
+            raise IncompleteError(
+                "not everything was compacted: "
+                + "; ".join(f"{part}: {problem}" for part, problem in self.problems.items()),
+                hint=self.hint,
+            )
+        if self.versions is not None:
+            self.versions.raise_if_incomplete()
 
 
 class Operations(OperationMethods, MemoryOperations):

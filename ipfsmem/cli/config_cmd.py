@@ -14,8 +14,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.operations.settings import list_, set_
 
 if TYPE_CHECKING:
-    from ipfsmem.operations.settings import SettingList
-    from ipfsmem.results import SettingChanged
+    from ipfsmem.operations.settings import SettingChanged, SettingList
 
 Value = str | int | float | bool | None
 

@@ -20,7 +20,6 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.compat.exporting import Form as Program
-    from ipfsmem.content.cid import CID
     from ipfsmem.files.exporting import LeftOut
     from ipfsmem.memory import Memory
     from ipfsmem.operations.bundles.content import Exported
@@ -259,8 +258,8 @@ def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
 
     refuse_inside(context, str(where))
     with context.memory() as memory, new_car(str(where), mode=0o600) as out:
-        cid = memory.bundles.export_published(out, root)
-    _said_version(context, where, cid)
+        done = memory.bundles.export_published(out, root)
+    _said_version(context, where, done.root)
 
 
 def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
@@ -272,8 +271,8 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
     with context.memory() as memory:
         lacks = memory.bundles.unpublished()
         with new_car(str(where), mode=0o600) as out:
-            cid = memory.bundles.export_html(out, partial=True)
-    _said_version(context, where, cid)
+            done = memory.bundles.export_html(out, partial=True)
+    _said_version(context, where, done.root)
     if lacks and not partial:
         raise IncompleteError(
             f"the export is written but incomplete; omitted: {clean(str(lacks))}", hint=lacks.hint
@@ -282,14 +281,14 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
         click.echo(f"omitted: {clean(str(lacks))}", err=True)
 
 
-def _said_version(context: CommandContext, where: Path, cid: CID) -> None:
+def _said_version(context: CommandContext, where: Path, root: str) -> None:
     from ipfsmem.cli.format_cid_cmd import is_stdout
 
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if context.json:
         from ipfsmem.results import FileWritten
 
-        context.emit(FileWritten(path=str(where), root=str(cid), bytes=written))
+        context.emit(FileWritten(path=str(where), root=root, bytes=written))
     else:
         long = f", {size(written)}" if written else ""
-        click.echo(f"{clean(str(where))}: version {cid}{long}", err=is_stdout(str(where)))
+        click.echo(f"{clean(str(where))}: version {root}{long}", err=is_stdout(str(where)))

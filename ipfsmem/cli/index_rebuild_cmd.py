@@ -11,8 +11,7 @@ import click
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.index_status_cmd import in_words
-from ipfsmem.operations.maintenance import reindex
-from ipfsmem.results import SearchIndexStatus
+from ipfsmem.operations.maintenance import SearchIndexStatus, reindex
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory

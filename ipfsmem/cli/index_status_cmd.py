@@ -7,8 +7,7 @@ import click
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.printing import size
-from ipfsmem.operations.maintenance import index_status
-from ipfsmem.results import SearchIndexStatus
+from ipfsmem.operations.maintenance import SearchIndexStatus, index_status
 from ipfsmem.wording import count
 
 

@@ -17,9 +17,11 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ipfsmem.results import Cleaned, Collecting, Compacted, Vacuumed
+    from ipfsmem.operations.maintenance import Cleaned, Vacuumed
+    from ipfsmem.results import Collecting
     from ipfsmem.sync.deletion_holds import Guarded
     from ipfsmem.sync.retention import Verdict
+    from ipfsmem.upkeep import Compacted
 
 #: As `upkeep.PARTS`, repeated so that the help needs no import; a test compares them.
 PARTS = ("versions", "leftovers", "files")

@@ -60,7 +60,7 @@ class ImportContents(msgspec.Struct, frozen=True):
     newest: str = ""
 
 
-class Imported(msgspec.Struct, frozen=True):
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an import, or with `dry_run` its preview, and the content that was `found`. `problems`: what was left out,
     and why; `skipped`: names of other files next to the notes.
 

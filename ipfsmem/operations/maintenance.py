@@ -9,11 +9,51 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
+from ipfsmem.answer import Answer
 from ipfsmem.operation import Cli, Except, View, operation
-from ipfsmem.results import Cleaned, SearchIndexStatus, Vacuumed
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
+
+
+class SearchIndexStatus(Answer, frozen=True, kw_only=True):
+    """The state of the search index on disk."""
+
+    #: Whether the unnamed scope has an index, its number of memories, and how many changed since.
+    kept: bool
+    memories: int
+    behind: int
+    #: Number of memories whose texts are not on this device and cannot be searched.
+    not_fetched: int
+    #: Number of index files, of all scopes and combinations of scopes, and their total size.
+    files: int
+    bytes: int
+    #: Error of an index or of the model; the next recall rebuilds or retries.
+    problem: str
+    #: The embedding model, "" for none; number of texts with and without a vector.
+    model: str = ""
+    vectors: int = 0
+    without_vector: int = 0
+
+
+class Vacuumed(Answer, frozen=True, kw_only=True):
+    """The result of compacting database files: bytes of each file before and after, and in total."""
+
+    before: dict[str, int]
+    after: dict[str, int]
+    freed: int
+
+
+class Cleaned(Answer, frozen=True, kw_only=True):
+    """Leftovers older than `older_than` seconds that were deleted, or with `dry_run` would be: files with their sizes, entries of the
+    audit log, and notices of earlier syncs."""
+
+    dry_run: bool
+    older_than: float
+    files: dict[str, int]
+    bytes: int
+    operations: int
+    notices: int
 
 
 @operation(

@@ -17,16 +17,44 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem import config
+from ipfsmem.answer import Answer
 from ipfsmem.device import config_files
 from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
 from ipfsmem.operation import Items, View, operation
-from ipfsmem.recall.ranking import weigh
-from ipfsmem.results import SettingChanged, SettingsFile, SettingShown
 from ipfsmem.setting_edit import with_value, without_value
 from ipfsmem.setting_list import Described, all_settings, setting
-from ipfsmem.vault.sheet import public_spec
 
 _HIDDEN: Final = "(hidden)"
+
+
+class SettingShown(Answer, frozen=True, kw_only=True):
+    """A setting. `value`, `default` None: unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose;
+    `takes`: accepted values, in words."""
+
+    name: str
+    value: str | int | float | bool | None
+    default: str | int | float | bool | None
+    unit: str
+    source: str
+    about: str
+    takes: str
+
+
+class SettingChanged(Answer, frozen=True, kw_only=True):
+    """A setting as it is now, the file that it was written to, and whether that file changed."""
+
+    file: str
+    changed: bool
+    setting: SettingShown
+
+
+class SettingsFile(Answer, frozen=True, kw_only=True):
+    """A settings file. `by`: what names it; `there`: whether it exists; `counts`: whether it is the one in use."""
+
+    path: str
+    by: str
+    there: bool
+    counts: bool
 
 
 class SettingList(Items[SettingShown], frozen=True, kw_only=True):
@@ -208,6 +236,8 @@ def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, s
 
 def _check(text: str) -> None:
     known = config.read_settings(text)
+    from ipfsmem.recall.ranking import weigh
+
     weigh(known.recall.weights, known.recall.half_life_days)
 
 
@@ -230,6 +260,8 @@ def _shown(
     if one.name == "compress":
         value = known.compresses
     if isinstance(value, str):
+        from ipfsmem.vault.sheet import public_spec
+
         value = public_spec(value, known.providers)
     return SettingShown(
         name=one.name,

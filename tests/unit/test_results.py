@@ -17,8 +17,8 @@ from ipfsmem.operations.sync import Synced
 from ipfsmem.sync.report import Notice, SyncReport
 
 ROOT = Path(__file__).parents[2]
-#: An event has fields of its own.
-WITHOUT_FIXED_FIELDS = ("timeline.add",)
+#: An event has fields of its own, and a file has none.
+WITHOUT_FIXED_FIELDS = ("timeline.add", "bundles.export")
 #: `SyncReport` is not frozen: each step of a command adds its notices.
 ANSWERS = sorted(
     (

@@ -34,6 +34,12 @@ class Exported(Answer, frozen=True, kw_only=True):
     root: str | None = None
 
 
+class VersionExported(Answer, frozen=True, kw_only=True):
+    """A published version that was exported: its root CID."""
+
+    root: str
+
+
 class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
     """Data on this device that no published version has. `new`: written since the last sync."""
 

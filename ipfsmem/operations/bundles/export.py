@@ -12,10 +12,9 @@ from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.operation import Files, Http, View, operation
 
 if TYPE_CHECKING:
-    from ipfsmem.content.cid import CID
-    from ipfsmem.operations.bundles.content import Exported
+    from ipfsmem.operations.bundles.content import Exported, VersionExported
 
-LATE = {"CID": "ipfsmem.content.cid", "Exported": "ipfsmem.operations.bundles.content"}
+LATE = dict.fromkeys(("Exported", "VersionExported"), "ipfsmem.operations.bundles.content")
 
 Partial = Annotated[bool, Meta(description="Accept an export without some texts.")]
 Out = Annotated[BinaryIO, Meta(description="The open file that receives it.")]
@@ -174,8 +173,9 @@ def export_published(
     root: Annotated[
         str | None, Meta(description="CID of the version; without it, the version published last.")
     ] = None,
-) -> CID:
-    """Write a published version with all its blocks to a CAR file, encrypted as published. Return its CID."""
+) -> VersionExported:
+    """Write a published version with all its blocks to a CAR file, encrypted as published."""
+    from ipfsmem.operations.bundles.content import VersionExported
     from ipfsmem.parts.versions import published_root
     from ipfsmem.published.history import export_car
 
@@ -183,7 +183,7 @@ def export_published(
     cid = published_root(replica, root)
     with replica.reading():
         export_car(replica, cid, out)
-    return cid
+    return VersionExported(root=str(cid))
 
 
 @operation(
@@ -199,13 +199,13 @@ def export_published(
     audit="export",
     command="",
 )
-def export_html(view: View, out: Out, *, partial: Partial = False) -> CID:
-    """Write the version published last to one HTML file, encrypted as published. Return its CID.
+def export_html(view: View, out: Out, *, partial: Partial = False) -> VersionExported:
+    """Write the version published last to one HTML file, encrypted as published.
 
     Any browser opens it with the recovery phrase, a wallet or its key file.
     """
     from ipfsmem.files.rescue_page import read_shell, write_rescue_page
-    from ipfsmem.operations.bundles.content import unpublished
+    from ipfsmem.operations.bundles.content import VersionExported, unpublished
     from ipfsmem.parts.versions import published_root
     from ipfsmem.published.history import export_car
 
@@ -229,4 +229,4 @@ def export_html(view: View, out: Out, *, partial: Partial = False) -> CID:
             key_number=vault.key_number,
             saved=replica.world.today().isoformat(),
         )
-    return cid
+    return VersionExported(root=str(cid))
