@@ -1869,7 +1869,7 @@ class BundleMethods:
         have all scopes, or the named one. Pending texts stay pending where the export is imported.
 
         Args:
-            format: blob: one scope as JSON (memory/0.1). zip, car: all scopes, with conflict copies.
+            format: Kind of file: JSON of one scope (memory/0.1), or zip or CAR of all scopes with conflict copies.
             partial: Accept an export without some texts.
 
         Raises:
@@ -1953,7 +1953,7 @@ class BundleMethods:
 
         Args:
             out: The open file that receives it.
-            root: CID of the version; without it, the version published last.
+            root: The version; without it, the version published last.
 
         Raises:
             NotFoundError: nothing was published, or a block is not on this device.

@@ -48,7 +48,9 @@ def export(
     *,
     format: Annotated[
         Literal["blob", "zip", "car"],
-        Meta(description="blob: one scope as JSON (memory/0.1). zip, car: all scopes, with conflict copies."),
+        Meta(
+            description="Kind of file: JSON of one scope (memory/0.1), or zip or CAR of all scopes with conflict copies."
+        ),
         Http(default="zip"),
     ] = "blob",
     partial: Partial = False,
@@ -171,7 +173,7 @@ def export_published(
     view: View,
     out: Out,
     root: Annotated[
-        str | None, Meta(description="CID of the version; without it, the version published last.")
+        str | None, Meta(description="The version; without it, the version published last.")
     ] = None,
 ) -> VersionExported:
     """Write a published version with all its blocks to a CAR file, encrypted as published."""
