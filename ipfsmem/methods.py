@@ -1948,6 +1948,22 @@ class BundleMethods:
 
         return export_okf.run(self._view(), {"folder": folder, "partial": partial})
 
+    def export_for(self, program: Literal['initrunner', 'initrunner-typed', 'infraware']) -> bytes:
+        """Return your own memories of one scope, the named one or else the default scope, oldest first, as JSON.
+
+        Pending texts, conflict copies and events are omitted.
+
+        Args:
+            program: The program whose import reads it.
+
+        Raises:
+            NotFoundError: there is no such scope.
+            UsageError: an argument is out of bounds; allowed: `program` initrunner, initrunner-typed or infraware.
+        """
+        from ipfsmem.operations.bundles.export import export_for
+
+        return export_for.run(self._view(), {"program": program})
+
     def export_published(self, out: BinaryIO, root: str | None = None) -> VersionExported:
         """Write a published version with all its blocks to a CAR file, encrypted as published.
 

@@ -19,7 +19,7 @@ from ipfsmem.errors import IncompleteError, StorageError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.compat.exporting import Form as Program
+    from ipfsmem.exchange.program_forms import Form as Program
     from ipfsmem.files.exporting import LeftOut
     from ipfsmem.memory import Memory
     from ipfsmem.operations.bundles.content import Exported
@@ -178,10 +178,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
         return made.left_out
     left = memory.bundles.left_out()
     if form in _PROGRAMS:
-        from ipfsmem.compat.exporting import exported
-
-        memory.operations.add("export", form)
-        blob = exported(memory, cast("Program", form))
+        blob = memory.bundles.export_for(cast("Program", form))
     else:
         blob = memory.bundles.export(partial=True)
     if to is not None:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.exchange.program_forms import age
 from ipfsmem.exchange.records import made_key, name_of
 from ipfsmem.memories.memory_records import MemoryRecord
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 #: Maximum keys that are tried for one text.
 _TRIES: Final = 100
 
@@ -71,29 +70,10 @@ def own_readings(memory: Memory, scope: str) -> list[MemoryRecord]:
             reading = memory.scope(item.scope).read(item.key, counts=False)
             if reading is not None:
                 found.append(reading)
-    return sorted(found, key=_age, reverse=True)
+    return sorted(found, key=age, reverse=True)
 
 
 def own_in(there: Memory) -> list[MemoryRecord]:
     """Return the own memories of one scope, newest first."""
     found = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
-    return sorted((one for one in found if one is not None), key=_age, reverse=True)
-
-
-def _age(reading: MemoryRecord) -> tuple[datetime, str, str]:
-    """Return what orders memories by age: those of one millisecond by the clock of writes."""
-    return created_at(reading), reading.hlc, reading.key
-
-
-def created_at(reading: MemoryRecord) -> datetime:
-    """Return when a memory was first written: the instant in its header; for a date alone the clock of its last write, if that is
-    on this day."""
-    written = datetime.fromtimestamp(hlc_ms(reading.hlc) / 1000, UTC) if reading.hlc else None
-    said = reading.readable.created
-    try:
-        created = datetime.fromisoformat(said)
-    except ValueError:
-        return written or _EPOCH
-    if len(said) <= len("2026-01-01") and written is not None and written.date() == created.date():
-        return written
-    return created.replace(tzinfo=UTC) if created.tzinfo is None else created.astimezone(UTC)
+    return sorted((one for one in found if one is not None), key=age, reverse=True)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.compat import initrunner_texts as texts
-from ipfsmem.compat.entries import created_at, own_readings, write_entry
+from ipfsmem.compat.entries import own_readings, write_entry
 from ipfsmem.compat.initrunner_texts import AnswerEntry, Form
 from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.exchange.program_forms import INITRUNNER as PROGRAM
+from ipfsmem.exchange.program_forms import TYPES, category_of, created_at, type_of
+from ipfsmem.exchange.program_forms import category as category_form
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.query_words import MAX_HITS
 from ipfsmem.recall.recipe import WEIGHTS
@@ -22,30 +24,12 @@ from ipfsmem.tools.schema import JSON, answer, arguments, text
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.tools.tool_context import ToolContext
 
-PROGRAM: Final = "initrunner"
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 GENERAL: Final = "general"
-#: Its memory types, each with our type of memory.
-TYPES: Final = {"semantic": "reference", "episodic": "episode", "procedural": "procedure"}
-_THEIRS: Final = {"episode": "episodic", "event": "episodic", "procedure": "procedural"}
 #: The sum of the weights, to scale to InitRunner's maximum score of 1.
 _MOST: Final = sum(weight for weight in WEIGHTS.values() if weight > 0)
 _MAX_TEXT: Final = 900_000
 _RESULT: Final = answer(result={"type": "string"})
-
-
-def type_of(file: MemoryFile) -> str:
-    """Return the memory type of an entry: as imported, else by the type of the memory."""
-    program, _, came_as = file.source.partition(":")
-    if program == PROGRAM and came_as in TYPES:
-        return came_as
-    return _THEIRS.get(file.type, "semantic")
-
-
-def category_of(reading: MemoryRecord) -> str:
-    """Return the category of an entry in InitRunner's form; of a memory without one its type."""
-    file = reading.readable
-    return texts.category(file.fields.get("category") or file.type)
 
 
 def tools(form: Form) -> tuple[Definition, ...]:
@@ -150,7 +134,7 @@ def _answer(said: str) -> ToolResult:
 
 
 def _written(tool_context: ToolContext, args: JSON, kind: str, label: str) -> ToolResult:
-    category = texts.category(args.get("category", GENERAL))
+    category = category_form(args.get("category", GENERAL))
     written = write_entry(
         tool_context.there(args),
         PROGRAM,
@@ -203,7 +187,7 @@ def _listed(tool_context: ToolContext, args: JSON, form: Form) -> str:
     if not readings:
         return texts.NOTHING_STORED
     category, kind = args.get("category"), args.get("memory_type")
-    wanted = None if category is None else texts.category(category)
+    wanted = None if category is None else category_form(category)
     found = [
         one
         for one in readings

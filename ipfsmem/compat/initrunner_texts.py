@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
 from ipfsmem.bundle.fence import QUOTE, clean_text
+from ipfsmem.exchange.program_forms import category, time
 
 Form = Literal["initrunner", "initrunner-typed"]
 NOTHING_STORED: Final = "No memories stored yet."
@@ -19,7 +20,6 @@ NOTHING_FOUND: Final = "No relevant memories found."
 NOTHING_LISTED: Final = "No memories found."
 _BETWEEN: Final = "\n\n---\n\n"
 _imitates = re.compile(r"^(?=\s*(?:-{3,}\s*$|\[(?:Category|Type): ))", re.MULTILINE)
-_other = re.compile(r"[^a-z0-9]+")
 
 
 class AnswerEntry(NamedTuple):
@@ -30,11 +30,6 @@ class AnswerEntry(NamedTuple):
     type: str
     at: datetime
     score: float = 0.0
-
-
-def category(text: str) -> str:
-    """Return a category in InitRunner's form: `User Prefs!` is `user_prefs`; `general` if no character of a-z, 0-9 is left."""
-    return _other.sub("_", text.lower()).strip("_") or "general"
 
 
 def recalled(form: Form, found: Iterable[AnswerEntry]) -> str:
@@ -55,11 +50,6 @@ def listed(form: Form, found: Iterable[AnswerEntry]) -> str:
         body = " ".join(_body(one.body).split())
         lines.append(f"[{typed}{category(one.category)}] ({time(one.at)}) {body}")
     return "\n".join(lines) or NOTHING_LISTED
-
-
-def time(at: datetime) -> str:
-    """Return a time in InitRunner's form: UTC as `+00:00`; microseconds only if there are any."""
-    return at.astimezone(UTC).isoformat()
 
 
 def _body(text: str) -> str:

@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.keys import is_scope
 from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, name_of, value_file
-from ipfsmem.compat.entries import created_at, instant, own_in, write_entry
+from ipfsmem.compat.entries import instant, own_in, write_entry
 from ipfsmem.compat.http import HttpAnswer, HttpCall, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.graph.entity import TAG as ENTITY
@@ -23,8 +23,9 @@ from ipfsmem.memories.values import is_past
 from ipfsmem.tools.graph import matches
 
 if TYPE_CHECKING:
+    from ipfsmem.exchange.program_forms import created_at
     from ipfsmem.memories.memory_records import MemoryRecord
-    from ipfsmem.memory import Memory
+from ipfsmem.memory import Memory
 
 PROGRAM: Final = "librefang"
 #: Hours after which a memory of a session expires; default and maximum hits and entries.

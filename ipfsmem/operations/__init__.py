@@ -110,6 +110,7 @@ INDEX: Final[Mapping[str, str]] = {
     "bundles.export_car": "bundles.export",
     "bundles.export_folder": "bundles.export",
     "bundles.export_okf": "bundles.export",
+    "bundles.export_for": "bundles.export",
     "bundles.export_published": "bundles.export",
     "bundles.export_html": "bundles.export",
     "bundles.import": "bundles.imports",

@@ -18,7 +18,7 @@ from ipfsmem.sync.report import Notice, SyncReport
 
 ROOT = Path(__file__).parents[2]
 #: An event has fields of its own, and a file has none.
-WITHOUT_FIXED_FIELDS = ("timeline.add", "bundles.export")
+WITHOUT_FIXED_FIELDS = ("timeline.add", "bundles.export", "bundles.export_for")
 #: `SyncReport` is not frozen: each step of a command adds its notices.
 ANSWERS = sorted(
     (

@@ -67,8 +67,7 @@ def memories_of(view: View) -> MemoryStore:
 
 def everything_in(view: View) -> Everything:
     """Return all data of one scope. Raises NotFoundError for a named scope that does not exist."""
-    if view.named is not None:
-        _refuse_missing_scope(view, view.named)
+    refuse_missing_scope(view)
     view.opened.ingest_edits()
     return everything(memories_of(view))
 
@@ -118,9 +117,9 @@ def _sessions_here(view: View, scope: str | None) -> tuple[str, ...]:
     return tuple(place_of(one, session) for one, session in found)
 
 
-def _refuse_missing_scope(view: View, scope: str) -> None:
-    """Raise NotFoundError for a scope that does not exist or is forgotten."""
-    if not scope:
+def refuse_missing_scope(view: View) -> None:
+    """Raise NotFoundError if the named scope does not exist or is forgotten."""
+    if not (scope := view.named):
         return
     found = view.opened.scopes.get(scope)
     if found is None or found.forgotten:

@@ -162,6 +162,35 @@ def export_okf(view: View, folder: Folder, *, partial: Partial = False) -> Expor
 
 
 @operation(
+    summary="Export one scope in another program's format",
+    right="read",
+    about="part",
+    raises=(_NO_SCOPE,),
+    audit="export",
+    command="",
+)
+def export_for(
+    view: View,
+    program: Annotated[
+        Literal["initrunner", "initrunner-typed", "infraware"],
+        Meta(description="The program whose import reads it."),
+    ],
+) -> bytes:
+    """Return your own memories of one scope, the named one or else the default scope, oldest first, as JSON.
+
+    Pending texts, conflict copies and events are omitted.
+    """
+    from ipfsmem.exchange.program_forms import in_form
+    from ipfsmem.operations.bundles.content import refuse_missing_scope
+    from ipfsmem.operations.list import list_
+    from ipfsmem.operations.read import read
+
+    refuse_missing_scope(view)
+    found = (read.work(view, one.key, counts=False) for one in list_.work(view) if one.own and one.fetched)
+    return in_form([one for one in found if one is not None], program)
+
+
+@operation(
     summary="Export a published version, encrypted",
     right="read",
     about="memory",

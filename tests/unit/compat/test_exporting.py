@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ipfsmem.compat.exporting import exported
 from ipfsmem.compat.programs import program_tools
 from ipfsmem.memory import Memory
 
@@ -35,8 +34,8 @@ def test_initrunner_export_equals_the_imported_file(tmp_path: Path) -> None:
     (tmp_path / "memories.json").write_text(json.dumps(INITRUNNER))
     with Memory.load("alex", "none") as memory:
         memory.bundles.import_from("initrunner", tmp_path / "memories.json")
-        assert json.loads(exported(memory, "initrunner")) == INITRUNNER
-        typed = json.loads(exported(memory, "initrunner-typed"))
+        assert json.loads(memory.bundles.export_for("initrunner")) == INITRUNNER
+        typed = json.loads(memory.bundles.export_for("initrunner-typed"))
         assert [one["memory_type"] for one in typed] == ["semantic", "semantic"]
         (tool,) = (one for one in program_tools(memory, "initrunner") if one.name == "list_memories")
         assert tool.call().text == (
@@ -49,14 +48,14 @@ def test_infraware_export_equals_the_imported_file(tmp_path: Path) -> None:
     (tmp_path / "memory.json").write_text(json.dumps(INFRAWARE))
     with Memory.load("alex", "none") as memory:
         memory.bundles.import_from("infraware", tmp_path / "memory.json")
-        assert json.loads(exported(memory, "infraware")) == INFRAWARE
+        assert json.loads(memory.bundles.export_for("infraware")) == INFRAWARE
 
 
 def test_infraware_gets_no_category_that_it_cannot_load() -> None:
     with Memory.load("alex", "none") as memory:
         memory.write("role", "Works on\nfirmware.", type="user")
         memory.write("odd", "Odd.", type="reference", fields={"category": "from the future"})
-        found = json.loads(exported(memory, "infraware"))
+        found = json.loads(memory.bundles.export_for("infraware"))
         assert {(one["fact"], one["category"]) for one in found} == {
             ("Works on firmware.", "personal_fact"),
             ("Odd.", "convention"),
@@ -68,5 +67,5 @@ def test_an_export_of_a_scope_has_that_scope_alone() -> None:
     with Memory.load("alex", "none") as memory:
         memory.write("a", "Everybody's.")
         memory.scope("work").write("b", "Work's.")
-        found = json.loads(exported(memory.scope("work"), "initrunner"))
+        found = json.loads(memory.scope("work").bundles.export_for("initrunner"))
         assert [one["content"] for one in found] == ["Work's."]

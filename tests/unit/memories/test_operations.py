@@ -148,6 +148,16 @@ def test_export_of_a_published_version_is_recorded(memory: Memory, export: str) 
     assert told(memory, operation="export") == [f"python export / {refused.value.kind}"]
 
 
+def test_export_for_a_program_is_recorded_also_if_it_fails(memory: Memory) -> None:
+    memory.scope("work").write("plan", "Sail.")
+    assert b"Sail." in memory.scope("work").bundles.export_for("initrunner")
+    with pytest.raises(NotFoundError):
+        memory.scope("play").bundles.export_for("initrunner")
+    with pytest.raises(UsageError, match="program must be"):
+        memory.bundles.export_for("notion")  # type: ignore[arg-type]
+    assert told(memory, operation="export") == ["python export work/", "python export play/ NotFoundError"]
+
+
 def test_only_the_newest_stay_and_none_where_the_settings_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
