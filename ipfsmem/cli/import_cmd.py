@@ -44,7 +44,7 @@ def _ask(context: CommandContext, asked: Asked) -> None:
 
     if asked["program"] is not None and (asked["prune"] or asked["same"]):
         raise UsageError("--prune and --from-backup are for exports of ipfsmem, and exclude --from")
-    asked["maps"] = _mapped(asked.pop("mapped"))
+    asked["maps"] = _mapped(asked["maps"])
     asked["whole"] = asked["same"] and not asked["partial"]
     asked["source"] = expanded(asked["path"])
     if asked["path"] == "-":
@@ -93,7 +93,7 @@ command = operation_command(
             help="Exit with 0 although texts were omitted; they are still named.",
         ),
         click.Option(
-            ["--map", "mapped"],
+            ["--map", "maps"],
             multiple=True,
             metavar="THEIRS=OURS",
             help="Import the scope THEIRS into the scope OURS; an empty name is the default scope. Repeatable.",
