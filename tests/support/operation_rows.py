@@ -42,7 +42,7 @@ class Op(NamedTuple):
 
 FACES: Final = ("python", "cli", "http", "tool")
 #: Keys and names in each scope of the memory that `tests.support.operation_world` makes.
-KEY, OTHERS, AWAY, FACT, CHAT = "tone", "hint", "away", "fact_e2f077a705af4e99", "chat"
+KEY, OTHERS, AWAY, FACT, CHAT, IMPORTED = "tone", "hint", "away", "fact_e2f077a705af4e99", "chat", "talk"
 #: An export of one memory.
 BLOB: Final = '{"version": "memory/0.1", "files": {"brought.md": "Brought in.\\n"}, "timeline": []}'
 
@@ -86,6 +86,7 @@ ROWS: Final = (
     Op("session export", {"session": CHAT, "format": "json"}, "session export", "sessions_export", "", "sessions.export"),
     Op("session compact", {"session": CHAT}, "session compact", "sessions_compact", "", "sessions.compact", "session compact"),
     Op("session pop", {"session": CHAT}, "", "", "", "sessions.pop", "session pop"),
+    Op("session approve", {"session": IMPORTED}, "", "sessions_approve", "", "sessions.approve", "promote"),
     Op("session status", {}, "session status", "sessions_status", "", "sessions.status"),
     # facts and values
     Op("fact list", {}, "fact list", "facts_list", "list_facts", "facts.list"),
@@ -198,9 +199,6 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "forgets all memories of a scope, each by `forget`": ("scope clear",),
 }  # fmt: skip
-ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
-    "needs a session that an import brought": ("sessions_approve",),
-}
 #: Arguments that name nothing that exists, by parameter: an operation fails with one of them.
 NOT_THERE: Final[Given] = {
     "entityNames": ["Nobody"], "key": "nothing-here", "session": "nobody", "entity": "Nobody", "begin": "Nobody", "source": "Nobody", "token": "nobody",

@@ -27,6 +27,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.parts.audit import acting_as
 from ipfsmem.tools import toolset
 from ipfsmem.vault.opening import open_replica
+from tests.cli.test_cli_promote import talk_of
 from tests.support import prepared
 from tests.support.api_lab import Client, Lab
 from tests.support.cli_lab import Cli
@@ -86,6 +87,8 @@ def fill(memory: Memory, mark: str) -> None:
         {"role": "assistant", "content": "Aft."},
     ]
     memory.sessions.add(CHAT, items)
+    with tempfile.TemporaryDirectory() as folder:
+        memory.bundles.import_from("initrunner", talk_of(Path(folder) / "agent.db", f"Said there, {mark}."))
     memory.note("said", text=f"It was said: {mark}.")
     memory.usage.add(provider="openai", model=f"m-{mark}", agent="a", input_tokens=3)
 
@@ -235,7 +238,8 @@ async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Pat
         headers = {"If-None-Match": "*"} if route.new else {}
         if not route.new or op.http == "facts_edit":
             async with client.get(
-                url.replace("/promote", "").replace("/resolve", "").split("?")[0] + _scope(query)
+                url.replace("/promote", "").replace("/resolve", "").replace("/approve", "").split("?")[0]
+                + _scope(query)
             ) as got:
                 if "ETag" in got.headers:
                     headers = {"If-Match": got.headers["ETag"]}

@@ -100,5 +100,5 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
 
 def test_every_route_that_names_a_scope_is_asked_for_another() -> None:
     about_scope = {route.name for route in ROUTE_OF.values() if route.about in ("scope", "part", "caller")}
-    without = {"sessions_approve", "scopes_list"}  # asked in test_access
+    without = {"scopes_list"}  # asked in test_access
     assert about_scope - {op.http for op in HTTP if [*asked(op, MINE, [])]} == without
