@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.errors import UsageError
 from ipfsmem.files.pack import pack_tree
 from ipfsmem.memory import Memory
 from ipfsmem.vault.owner import Unlock
@@ -58,7 +59,7 @@ def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Pa
     with Refused("ipfs or encrypted-ipfs."):
         asyncio.run(Memory.recover("other", provider=str(stick), unlock=WALLET, mode="local", home=tmp_path))
     (tmp_path / "note.md").write_text("x\n")
-    with Refused("merge or replace."):
+    with pytest.raises(UsageError, match=r"import_: strategy must be merge or replace \(got 'both'\)"):
         local.bundles.import_(tmp_path / "note.md", strategy="both")  # type: ignore[arg-type]
     for strategy in ("merge", "replace"):
         local.bundles.import_(tmp_path / "note.md", strategy=strategy)  # type: ignore[arg-type]
