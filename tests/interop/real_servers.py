@@ -131,12 +131,18 @@ class Servers:
             yield made(self, kind, server, number, folder, stack)
 
     def running(self, name: str, start: Callable[[Path, ExitStack], Any]) -> Any:
-        """What `start` returned for this name the first time; it is called with a folder."""
+        """What `start` returned for this name the first time; it is called with a folder. Where its program is missing, each test
+        that asks is skipped (or fails)."""
         if name not in self._running:
             folder = self._folder / name
             folder.mkdir()
-            self._running[name] = start(folder, self._stack)
-        return self._running[name]
+            try:
+                self._running[name] = start(folder, self._stack)
+            except (pytest.skip.Exception, pytest.fail.Exception) as missing:
+                self._running[name] = missing
+        if isinstance(found := self._running[name], (pytest.skip.Exception, pytest.fail.Exception)):
+            raise found
+        return found
 
 
 def _relayed(url: str, stack: ExitStack) -> tuple[str, Faults]:
