@@ -96,11 +96,15 @@ class AccessCounts:
         table, today = self._table(), self._today()
         known = self._before
         if known is None or known[0] != today or known[1] is not table:
-            found = (
+            earlier_uses = (
                 (place, use if use.day != today else Use(use.times_before, use.day_before))
                 for place, use in table.items()
             )
-            known = (today, table, {place: _known_day(use, today) for place, use in found if use.times})
+            known = (
+                today,
+                table,
+                {place: _known_day(use, today) for place, use in earlier_uses if use.times},
+            )
             self._before = known
         return known[2]
 

@@ -142,8 +142,8 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
 
     `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
     """
-    found = read_in_two(path, 0, limit, within=within)
-    return None if found is None else found[1]
+    parts = read_in_two(path, 0, limit, within=within)
+    return None if parts is None else parts[1]
 
 
 def read_in_two(

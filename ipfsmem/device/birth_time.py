@@ -24,11 +24,11 @@ def birth_time(path: Path) -> int:
     """Return when the file at a path was created, in nanoseconds since 1970; 0 if unknown. Links are not followed."""
     if sys.platform != "linux":
         try:
-            found = path.lstat()
+            status = path.lstat()
         except OSError:
             return 0
-        seconds: float = getattr(found, "st_birthtime", 0.0)
-        return getattr(found, "st_birthtime_ns", int(seconds * 1_000_000_000))
+        seconds: float = getattr(status, "st_birthtime", 0.0)
+        return getattr(status, "st_birthtime_ns", int(seconds * 1_000_000_000))
     statx = _statx()
     if statx is None:
         return 0
@@ -49,7 +49,7 @@ def _statx() -> Callable[..., int] | None:
     import ctypes  # only needed with connected projects, and slower to load than most of a hook's modules
 
     try:
-        found: Callable[..., int] = ctypes.CDLL(None).statx
+        function: Callable[..., int] = ctypes.CDLL(None).statx
     except (OSError, AttributeError):
         return None
-    return found
+    return function

@@ -48,9 +48,9 @@ def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
 
 def first_failing(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
     """Return the first item for which `test` is false, None if absent. `test` runs in threads as in `parallel_map`."""
-    found = _in_threads(lambda chunk: _first_failure(test, chunk), items)
-    with contextlib.closing(found):
-        return next((item for item in found if item is not None), None)
+    failures = _in_threads(lambda chunk: _first_failure(test, chunk), items)
+    with contextlib.closing(failures):
+        return next((item for item in failures if item is not None), None)
 
 
 def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -58,9 +58,9 @@ def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     signatures are made and checked on all cores."""
     if len(items) <= _FEW:
         return [work(item) for item in items]
-    found = _in_threads(lambda chunk: [work(item) for item in chunk], items)
-    with contextlib.closing(found):
-        return [made for part in found for made in part]
+    chunks = _in_threads(lambda chunk: [work(item) for item in chunk], items)
+    with contextlib.closing(chunks):
+        return [made for part in chunks for made in part]
 
 
 def _in_threads(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Generator[R, None, None]:

@@ -25,10 +25,10 @@ class Caches:
 
     def of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
         """Return the cache of a class. `make` makes the first one; None: the class, without arguments."""
-        found: T | None = self._held.get(kind)
-        if found is None:
-            found = self._held[kind] = kind() if make is None else make()
-        return found
+        cached: T | None = self._held.get(kind)
+        if cached is None:
+            cached = self._held[kind] = kind() if make is None else make()
+        return cached
 
     def find(self, kind: type[T]) -> T | None:
         """Return the cache of a class if there is one."""

@@ -40,11 +40,11 @@ def remove_old(replica: Replica, before: int, *, dry_run: bool) -> Old:
         files[path.name] = size
     operations = forget_operations(replica, before, dry_run=dry_run)
     with replica.reading():
-        told = reports.count_before(replica.db.connection, before)
-    if told and not dry_run:
+        report_count = reports.count_before(replica.db.connection, before)
+    if report_count and not dry_run:
         with replica.transaction():
             reports.delete_before(replica.db.connection, before)
-    return Old(files, operations, told)
+    return Old(files, operations, report_count)
 
 
 def _files(replica: Replica, before: int) -> Iterator[tuple[Path, int]]:
@@ -54,6 +54,6 @@ def _files(replica: Replica, before: int) -> Iterator[tuple[Path, int]]:
     known = [path for path, _ in images(replica)]
     for path in sorted([*known, *(one for one in folder.iterdir() if _LEFT.fullmatch(one.name))]):
         with contextlib.suppress(OSError):
-            found = path.lstat()
-            if found.st_mtime_ns // 1_000_000 < before:
-                yield path, found.st_size
+            status = path.lstat()
+            if status.st_mtime_ns // 1_000_000 < before:
+                yield path, status.st_size

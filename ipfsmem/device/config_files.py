@@ -65,19 +65,19 @@ def read(path: Path) -> ConfigFileState:
     return ConfigFileState(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
 
 
-def check_writable(found: ConfigFileState) -> None:
+def check_writable(state: ConfigFileState) -> None:
     """Raise StorageError if the file or its folder is read-only, or the file has other hard links."""
-    if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
+    if state.data is not None and (not state.mode & 0o222 or not os.access(state.real, os.W_OK)):
         raise StorageError(
-            f"{found.path} is read-only",
+            f"{state.path} is read-only",
             hint="It is probably managed by another program (a dotfile manager): add the settings there (those of a program: ipfsmem connect PROGRAM --print).",
         )
-    if found.names > 1:
+    if state.names > 1:
         raise StorageError(
-            f"{found.path} has {found.names} hard links, and a write would change only this one",
+            f"{state.path} has {state.names} hard links, and a write would change only this one",
             hint="Remove the other links, or add the settings by hand (those of a program: ipfsmem connect PROGRAM --print).",
         )
-    folder = found.real.parent
+    folder = state.real.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
@@ -94,16 +94,16 @@ class Ready(NamedTuple):
 
 
 @contextlib.contextmanager
-def prepared(found: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
+def prepared(state: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
     """Write `data` (None: nothing) to a temporary file next to the file, for `put`. At exit an unused one is deleted."""
-    with storage_errors(found.path, "write"):
-        found.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = open_directory(str(found.real.parent))
+    with storage_errors(state.path, "write"):
+        state.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = open_directory(str(state.real.parent))
     try:
-        with storage_errors(found.path, "write"):
-            new = "" if data is None else _written(folder, found, data)
+        with storage_errors(state.path, "write"):
+            new = "" if data is None else _written(folder, state, data)
         try:
-            yield Ready(found, data, folder, new)
+            yield Ready(state, data, folder, new)
         finally:
             with contextlib.suppress(OSError):
                 if data is not None and _same(folder, new, data):
@@ -122,71 +122,71 @@ def put(ready: Ready) -> None:
         ready.folder.sync()
 
 
-def replace(found: ConfigFileState, data: bytes | None) -> None:
+def replace(state: ConfigFileState, data: bytes | None) -> None:
     """Replace the file by `data`, None: remove it. Raises ChangedError if it is no longer the one that was read."""
-    with prepared(found, data) as ready:
+    with prepared(state, data) as ready:
         put(ready)
 
 
-def _replace(folder: Directory, found: ConfigFileState, new: str, data: bytes) -> None:
-    name = found.real.name
+def _replace(folder: Directory, state: ConfigFileState, new: str, data: bytes) -> None:
+    name = state.real.name
     try:
-        if found.data is None:
+        if state.data is None:
             free = folder.rename_new(new, folder, name)
             if free is None:
                 folder.link(new, folder, name)  # FileExistsError if the name is taken
                 folder.unlink(new)
             elif not free:
-                raise _changed(found)
+                raise _changed(state)
             return
-        if not _same(folder, name, found.data):
-            raise _changed(found)
+        if not _same(folder, name, state.data):
+            raise _changed(state)
         if not folder.exchange(new, folder, name):
             folder.replace(new, folder, name)
             return
-        if not _same(folder, new, found.data):  # written between the check and the exchange
+        if not _same(folder, new, state.data):  # written between the check and the exchange
             folder.exchange(new, folder, name)
             if not _same(folder, new, data):  # written again before the exchange back: the newer text stays
                 folder.exchange(new, folder, name)
                 raise ChangedError(
-                    f"{found.path} was written concurrently twice; it has the newer text, and {new} has the one before",
+                    f"{state.path} was written concurrently twice; it has the newer text, and {new} has the one before",
                     hint=AGAIN,
                 )
-            raise _changed(found)
+            raise _changed(state)
         folder.unlink(new)
     except (FileExistsError, FileNotFoundError):
-        raise _changed(found) from None
+        raise _changed(state) from None
 
 
-def _remove(folder: Directory, found: ConfigFileState) -> None:
-    name = found.real.name
+def _remove(folder: Directory, state: ConfigFileState) -> None:
+    name = state.real.name
     aside = Path(new_name(name)).name
     try:
         folder.replace(name, folder, aside)
     except FileNotFoundError:
         return  # it is gone already
-    if found.data is not None and _same(folder, aside, found.data):
+    if state.data is not None and _same(folder, aside, state.data):
         folder.unlink(aside)
         return
     if folder.rename_new(aside, folder, name) is not True:
-        raise StorageError(f"{found.path} was written concurrently; its earlier text is in {aside}")
-    raise _changed(found)
+        raise StorageError(f"{state.path} was written concurrently; its earlier text is in {aside}")
+    raise _changed(state)
 
 
-def _written(folder: Directory, found: ConfigFileState, data: bytes) -> str:
+def _written(folder: Directory, state: ConfigFileState, data: bytes) -> str:
     """Write a temporary file with the permissions and owner of the file that it will replace. Return its name."""
-    name = Path(new_name(found.real.name)).name
+    name = Path(new_name(state.real.name)).name
     fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
-            if found.data is not None and os.name != "nt":
+            if state.data is not None and os.name != "nt":
                 with contextlib.suppress(OSError):
-                    known = folder.lstat(found.real.name)
+                    known = folder.lstat(state.real.name)
                     if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
                         os.fchown(file.fileno(), known.st_uid, known.st_gid)
-                os.fchmod(file.fileno(), found.mode)
+                os.fchmod(file.fileno(), state.mode)
             flush_to_disk(file.fileno())
     except BaseException:  # leave no settings, complete or partial, in an unknown file
         with contextlib.suppress(OSError):
@@ -200,5 +200,5 @@ def _same(folder: Directory, name: str, data: bytes) -> bool:
         return file.read(len(data) + 1) == data
 
 
-def _changed(found: ConfigFileState) -> ChangedError:
-    return ChangedError(f"{found.path} was written concurrently, and is unchanged", hint=AGAIN)
+def _changed(state: ConfigFileState) -> ChangedError:
+    return ChangedError(f"{state.path} was written concurrently, and is unchanged", hint=AGAIN)

@@ -58,7 +58,7 @@ def find(path: Path) -> FileId | None:
 def held_open(path: Path) -> list[FileId]:
     """Return the files that this process has open under this path, also removed ones; empty where the system does not tell (only
     Linux does). Opens no descriptor."""
-    real, found = f"{os.path.realpath(path.parent)}/{path.name}", []
+    real, open_files = f"{os.path.realpath(path.parent)}/{path.name}", []
     try:
         numbers = os.listdir("/proc/self/fd")  # noqa: PTH208 - a Path for each number costs more than the look
     except OSError:
@@ -67,17 +67,17 @@ def held_open(path: Path) -> list[FileId]:
         descriptor = f"/proc/self/fd/{number}"
         try:
             if os.readlink(descriptor).removesuffix(" (deleted)") == real:  # noqa: PTH115
-                found.append(file_id(os.stat(descriptor)))  # noqa: PTH116
+                open_files.append(file_id(os.stat(descriptor)))  # noqa: PTH116
         except OSError:
             continue  # closed meanwhile
-    return found
+    return open_files
 
 
 def find_or_make(path: Path) -> FileId:
     """Return the file at `path`, created with mode 0600 if it is missing. Raises OSError and StorageError."""
     with _lock:  # nobody in this process opens the new file before its only descriptor is closed
-        if (found := find(path)) is not None:
-            return found
+        if (file := find(path)) is not None:
+            return file
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         try:
             fd = os.open(path, flags, 0o600)
@@ -85,10 +85,10 @@ def find_or_make(path: Path) -> FileId:
             pass
         else:
             os.close(fd)
-    found = find(path)
-    if found is None:
+    file = find(path)
+    if file is None:
         raise FileNotFoundError(f"{path} was removed meanwhile")
-    return found
+    return file
 
 
 def left_copy(folder: Path) -> Path:

@@ -99,18 +99,18 @@ def keep_proposal(replica: Replica, proposed: Proposed) -> None:
 
 def let_go_of_proposal(replica: Replica, scope: str) -> None:
     """Delete the proposal of a scope (inside a transaction)."""
-    names = [name for name, kept in _proposals(replica) if kept.scope == scope]
+    names = [name for name, proposal in _proposals(replica) if proposal.scope == scope]
     meta.forget(replica.db.connection, [*names, _place(replica, scope)])
 
 
 def kept_proposal(replica: Replica, scope: str) -> Proposed | None:
     """Return the open proposal of a scope, if any."""
-    return next((kept for _, kept in _proposals(replica) if kept.scope == scope), None)
+    return next((proposal for _, proposal in _proposals(replica) if proposal.scope == scope), None)
 
 
 def kept_proposals(replica: Replica) -> list[Proposed]:
     """Return the open proposal of each scope."""
-    return [kept for _, kept in _proposals(replica)]
+    return [proposal for _, proposal in _proposals(replica)]
 
 
 def _proposals(replica: Replica) -> Iterator[tuple[str, Proposed]]:
@@ -151,12 +151,12 @@ def note_dream(replica: Replica, dreamt: Dreamt) -> None:
         dreamt.by,
         [_DoneRow(one.name, encode_entry(one.gone), one.body, one.together) for one in dreamt.done],
     )
-    kept, of = list[_DreamtRow](), Counter[str]()
+    rows, of = list[_DreamtRow](), Counter[str]()
     for one in [row, *_rows(replica.store)]:
         of[one.scope] += 1
         if of[one.scope] <= KEPT:
-            kept.append(one)
-    _keep(replica, kept)
+            rows.append(one)
+    _keep(replica, rows)
 
 
 def forget_dream(replica: Replica, id: str) -> None:
@@ -180,12 +180,12 @@ def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> No
 
 def spoken_of(replica: Replica) -> dict[str, set[str]]:
     """Return by scope the keys of the memories that proposals and undo data are based on."""
-    found: dict[str, set[str]] = {}
+    keys_by_scope: dict[str, set[str]] = {}
     for one in kept_proposals(replica):
-        found.setdefault(one.scope, set()).update(one.seen)
+        keys_by_scope.setdefault(one.scope, set()).update(one.seen)
     for row in _rows(replica.store):
-        found.setdefault(row.scope, set()).update(key for one in row.done for key in one.together)
-    return found
+        keys_by_scope.setdefault(row.scope, set()).update(key for one in row.done for key in one.together)
+    return keys_by_scope
 
 
 def blocks_for_dreams(store: StateStore) -> set[bytes]:

@@ -70,13 +70,13 @@ def read(name: str) -> bytes | None:
 
     try:
         key = _keyctl(_SEARCH, _USER_KEYRING, b"user", name.encode(), 0)
-        held = ctypes.create_string_buffer(_MOST)
-        size = _keyctl(_READ, key, held, _MOST)
+        buffer = ctypes.create_string_buffer(_MOST)
+        size = _keyctl(_READ, key, buffer, _MOST)
     except OSError as error:
         if error.errno in _GONE:
             return None
         raise
-    return held.raw[: min(size, _MOST)]
+    return buffer.raw[: min(size, _MOST)]
 
 
 def remove(name: str) -> bool:
@@ -102,13 +102,13 @@ def _call(which: int, *arguments: Any) -> int:
     numbers = _NUMBERS.get(os.uname().machine) if sys.platform == "linux" and sys.maxsize > 1 << 32 else None
     if numbers is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    found = _syscall()(
+    result = _syscall()(
         *(ctypes.c_long(one) if isinstance(one, int) else one for one in (numbers[which], *arguments))
     )
-    if found < 0:
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    return int(found)
+    return int(result)
 
 
 @functools.cache

@@ -125,8 +125,8 @@ def file_lock(path: Path, *, wait: float = WAIT) -> Iterator[None]:
     system has no locks.
     """
 
-    held = False
-    while not held:
+    is_locked = False
+    while not is_locked:
         fd = _open(path)
         try:
             if _is_locked_now(fd, path):
@@ -135,7 +135,7 @@ def file_lock(path: Path, *, wait: float = WAIT) -> Iterator[None]:
                 with waiting(wait) as allowed:
                     for pause in _pauses_until_locked(fd, path, allowed):
                         time.sleep(pause)
-            if held := _is_file_at(fd, path):
+            if is_locked := _is_file_at(fd, path):
                 yield
         finally:
             os.close(fd)
@@ -149,12 +149,12 @@ async def file_lock_async(path: Path, *, wait: float = WAIT) -> AsyncIterator[No
     """
     import asyncio  # 30 ms that a read or a write of one memory does not need
 
-    held = False
-    while not held:
+    is_locked = False
+    while not is_locked:
         with _opened(path) as fd:
             for pause in _pauses_until_locked(fd, path, wait, held_here=_held_by_tasks):
                 await asyncio.sleep(pause)
-            if held := _is_file_at(fd, path):
+            if is_locked := _is_file_at(fd, path):
                 file = _identity(fd)
                 _held_by_tasks.add(file)
                 try:

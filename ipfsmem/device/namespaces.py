@@ -23,9 +23,9 @@ FIRST: Final = "default"
 
 def namespaces(home: Path) -> dict[str, NamespaceConfig]:
     """Return the configuration of each vault under `home` that can be read, by name. StorageError if `home` cannot be listed."""
-    found: dict[str, NamespaceConfig] = {}
+    configs: dict[str, NamespaceConfig] = {}
     if not home.is_dir():
-        return found
+        return configs
     with storage_errors(home, "list"):
         folders = sorted(path for path in home.iterdir() if is_namespace(path.name) and path.is_dir())
     for folder in folders:
@@ -34,15 +34,15 @@ def namespaces(home: Path) -> dict[str, NamespaceConfig]:
         except IpfsmemError:
             continue  # opening that vault reports it
         if config is not None:
-            found[folder.name] = config
-    return found
+            configs[folder.name] = config
+    return configs
 
 
-def vault_label(home: Path, namespace: str, given: str | None) -> str:
-    """Return the label of the vault for a new namespace: `given`; otherwise `default` for the first namespace with a vault on
+def vault_label(home: Path, namespace: str, label: str | None) -> str:
+    """Return the label of the vault for a new namespace: `label`; otherwise `default` for the first namespace with a vault on
     this device, and the namespace's own name for a further one. UsageError if that is not a valid label."""
-    if given is not None:
-        return given
+    if label is not None:
+        return label
     others = [name for name, config in namespaces(home).items() if config.vault and name != namespace]
     if not others:
         return FIRST

@@ -57,10 +57,10 @@ def _decoder() -> msgspec.msgpack.Decoder[Operation]:
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def note_operation(replica: Replica, one: Operation, kept: int) -> None:
-    """Append an operation to the list, of which the newest `kept` stay; 0 records nothing."""
+def note_operation(replica: Replica, one: Operation, limit: int) -> None:
+    """Append an operation to the list, of which the newest `limit` stay; 0 records nothing."""
     path = _path(replica)
-    if path is None or not kept or replica.read_only:
+    if path is None or not limit or replica.read_only:
         return
     words = [
         word.encode(errors="replace")[:_LONGEST].decode(errors="ignore")
@@ -70,17 +70,17 @@ def note_operation(replica: Replica, one: Operation, kept: int) -> None:
     with contextlib.suppress(IpfsmemError, OSError):
         row = replica.codec.seal_row(_padded(_encode(short)))
         size = len(row)
-        if _add(path, row) >= (kept + max(16, kept // 4)) * size:
+        if _add(path, row) >= (limit + max(16, limit // 4)) * size:
             with file_lock(_lock(path), wait=_WAIT):
-                _rewrite(path, size, lambda data: b"".join(_rows(data, size)[-kept:]))
+                _rewrite(path, size, lambda data: b"".join(_rows(data, size)[-limit:]))
 
 
-def operations(replica: Replica, kept: int) -> Iterator[Operation]:
-    """Yield the newest `kept` operations, newest first. A record that does not open is left out. Raises StorageError."""
+def operations(replica: Replica, limit: int) -> Iterator[Operation]:
+    """Yield the newest `limit` operations, newest first. A record that does not open is left out. Raises StorageError."""
     path = _path(replica)
     data = None if path is None else read_file(path, _MOST)
     rows = _rows(data or b"", _size(replica))
-    for row in reversed(rows[-kept:] if kept else []):
+    for row in reversed(rows[-limit:] if limit else []):
         one = _opened(replica, row)
         if one is not None:
             yield one
@@ -96,8 +96,8 @@ def forget_operations(replica: Replica, before: int, *, dry_run: bool = False) -
     size = _size(replica)
 
     def left(data: bytes) -> bytes:
-        found = ((row, _opened(replica, row)) for row in _rows(data, size))
-        return b"".join(row for row, one in found if one is not None and one.at >= before)
+        opened = ((row, _opened(replica, row)) for row in _rows(data, size))
+        return b"".join(row for row, one in opened if one is not None and one.at >= before)
 
     gone = (len(data) - len(left(data))) // size
     if gone and not dry_run:

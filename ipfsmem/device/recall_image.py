@@ -145,12 +145,12 @@ def image_notice(replica: Replica) -> str:
 
 def images(replica: Replica) -> list[tuple[Path, os.stat_result]]:
     """Return the files of stored indexes, without those that another process removes meanwhile."""
-    found = []
+    files = []
     folder = replica.folder
     for path in () if folder is None else (*folder.glob(_EARLIER), *folder.glob(_FILES_OF["words"])):
         with contextlib.suppress(OSError):
-            found.append((path, path.stat()))
-    return found
+            files.append((path, path.stat()))
+    return files
 
 
 def _remove(path: Path) -> None:

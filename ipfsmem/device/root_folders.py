@@ -179,11 +179,11 @@ def objects_folder(db: Database) -> Folder | None:
 
 def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Folder | None:
     run, path = db.connection, "o" + prefix
-    held = objects_held(db, prefix)
-    rows = list(islice(held, MAX_ENTRIES + 1))
+    object_rows = objects_held(db, prefix)
+    rows = list(islice(object_rows, MAX_ENTRIES + 1))
     below = folders.any_below(run, path)
     if len(rows) <= MAX_ENTRIES or len(prefix) >= MAX_DEPTH:
-        rows += held
+        rows += object_rows
         if below:
             folders.forget_below(run, path)
         if not rows:

@@ -48,23 +48,23 @@ def is_ours(folder: Path) -> bool:
     return not _what_is_wrong(folder)
 
 
-def _refuse_foreign(folder: Path, said: str) -> None:
+def _refuse_foreign(folder: Path, place: str) -> None:
     if wrong := _what_is_wrong(folder):
         raise UsageError(
-            f"no runtime directory of yours to keep the key in: {said.format(folder)} {wrong}",
+            f"no runtime directory of yours to keep the key in: {place.format(folder)} {wrong}",
             hint="Log in as the system does it (then it makes one), or give the passphrase in IPFSMEM_PASSPHRASE.",
         )
 
 
 def _what_is_wrong(folder: Path) -> str:
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return "does not exist"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return "is not a directory"
     if sys.platform == "win32":
         return ""  # permissions are inherited from the user's profile
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "belongs to another user"
-    return "may be entered by others" if stat.S_IMODE(found.st_mode) & 0o077 else ""
+    return "may be entered by others" if stat.S_IMODE(status.st_mode) & 0o077 else ""

@@ -69,8 +69,8 @@ def read_card(store: StateStore, scope: str, entry: Entry) -> Card | None:
 
     def fetch(body: str) -> bytes | None:
         # Siblings with the same body may be stored in different locations.
-        found = (store.body(name, value) for value in entry.values() if value.body == body)
-        return next((data for data in found if data is not None), None)
+        bodies = (store.body(name, value) for value in entry.values() if value.body == body)
+        return next((data for data in bodies if data is not None), None)
 
     return view_card(entry, fetch)
 
@@ -80,24 +80,24 @@ def put_card(change: ScopeChange, token: str, card: Card) -> None:
     Raises FormatError for a card that breaks a rule, LimitError if its ids do not fit at all."""
     name = card_entry(token)
     entry = change.entry(name)
-    found: dict[str, Card] = {}
+    cards: dict[str, Card] = {}
     for dot, value in sorted(entry.items()):
         data = change.body(name, value) if value.body is not None else None
         if data is not None:
             with contextlib.suppress(FormatError, LimitError):
-                found[dot] = parse_card(data)
-    new, staying = cards_that_stay(card, found)
+                cards[dot] = parse_card(data)
+    new, staying = cards_that_stay(card, cards)
     change.put(name, write_card(new), tuple(dot for dot in entry if dot not in staying))
 
 
 def known_scopes(store: StateStore) -> dict[str, Entry]:
     """Return every scope that an entry names: token -> the siblings of its card, empty without a card."""
-    found: dict[str, Entry] = {}
+    scopes: dict[str, Entry] = {}
     for name in store.names():
         scope = scope_of(name)
-        if scope and (scope not in found or card_name(name) is not None):
-            found[scope] = store.entry(name) if card_name(name) is not None else {}
-    return dict(sorted(found.items()))
+        if scope and (scope not in scopes or card_name(name) is not None):
+            scopes[scope] = store.entry(name) if card_name(name) is not None else {}
+    return dict(sorted(scopes.items()))
 
 
 def open_scope(change: ScopeChange, scope: str) -> None:

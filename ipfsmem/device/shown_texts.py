@@ -37,8 +37,8 @@ class _ShownSessions(msgspec.Struct, frozen=True):
 def mark_of(replica: Replica, *what: str) -> str:
     """Return the mark of a text that is shown: only with this device's keys can it be matched to the text."""
     key = replica.device.row_key if replica.config.mode.sealed else b""
-    said = msgspec.json.encode(what)
-    return blake2b(said, digest_size=_DIGITS // 2, key=key, person=b"shown text").hexdigest()
+    encoded = msgspec.json.encode(what)
+    return blake2b(encoded, digest_size=_DIGITS // 2, key=key, person=b"shown text").hexdigest()
 
 
 def session_mark(replica: Replica, session: str) -> str:
@@ -89,9 +89,9 @@ def note_shown(folder: Path, session: str, marks: Iterable[str]) -> None:
     with contextlib.suppress(IpfsmemError), file_lock(folder / "shown.lock", wait=0.1):
         sessions = dict(_read(folder).sessions)
         before = sessions.pop(session, "")
-        kept = [before[at : at + _DIGITS] for at in range(0, len(before), _DIGITS)]
-        kept = [*(mark for mark in kept if mark not in new), *new][-MAX_MARKS:]
-        _write(folder, dict([*sessions.items(), (session, "".join(kept))][-MAX_SESSIONS:]))
+        digests = [before[at : at + _DIGITS] for at in range(0, len(before), _DIGITS)]
+        digests = [*(mark for mark in digests if mark not in new), *new][-MAX_MARKS:]
+        _write(folder, dict([*sessions.items(), (session, "".join(digests))][-MAX_SESSIONS:]))
 
 
 def forget_shown(folder: Path, session: str) -> None:

@@ -51,6 +51,6 @@ def boot_id() -> str:
 def _of_sysctl(name: str) -> str:
     import ctypes
 
-    held, size = ctypes.create_string_buffer(128), ctypes.c_size_t(128)
-    failed = ctypes.CDLL(None).sysctlbyname(name.encode(), held, ctypes.byref(size), None, 0)
-    return "" if failed else held.value.decode("ascii", "replace")
+    buffer, size = ctypes.create_string_buffer(128), ctypes.c_size_t(128)
+    failed = ctypes.CDLL(None).sysctlbyname(name.encode(), buffer, ctypes.byref(size), None, 0)
+    return "" if failed else buffer.value.decode("ascii", "replace")

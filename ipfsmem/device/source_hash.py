@@ -15,11 +15,11 @@ import ipfsmem
 @lru_cache(maxsize=16)
 def source_hash(*modules: ModuleType) -> bytes:
     """Return 16 bytes derived from the source of these modules, or from the package's version where sources are not shipped."""
-    found = sha256()
+    hasher = sha256()
     for module in modules:
         try:
             data = bytes(module.__spec__.loader.get_data(module.__file__))  # type: ignore[union-attr]
         except (AttributeError, OSError):
             data = ipfsmem.__version__.encode()
-        found.update(b"%d " % len(data) + data)
-    return found.digest()[:16]
+        hasher.update(b"%d " % len(data) + data)
+    return hasher.digest()[:16]

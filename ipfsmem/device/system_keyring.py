@@ -77,14 +77,14 @@ def _backend() -> Any:
             hint="Install it with: pip install 'ipfsmem[keyring]'. Or pass the passphrase in IPFSMEM_PASSPHRASE.",
         ) from None
     try:
-        found: Any = keyring.get_keyring()
-        each = found.backends if type(found).__module__ == "keyring.backends.chainer" else [found]
+        backend: Any = keyring.get_keyring()
+        each = backend.backends if type(backend).__module__ == "keyring.backends.chainer" else [backend]
         real = [one for one in each if (type(one).__module__, type(one).__qualname__) in _REAL]
     except Exception as error:  # a configured backend that cannot be loaded
         raise UsageError(f"the system's keyring cannot be used: {type(error).__name__}: {error}") from None
     if not real:
         raise UsageError(
-            f"the package keyring found no store of this system that keeps secrets, only {type(found).__module__}",
+            f"the package keyring found no store of this system that keeps secrets, only {type(backend).__module__}",
             hint="Pass the passphrase in IPFSMEM_PASSPHRASE, or start the system's secret store.",
         )
     return real[0]

@@ -47,7 +47,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 def examine(replica: Replica, memories: MemoryStore, protected: bool) -> list[Finding]:
     """Run every check; one that cannot run is itself a finding."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with replica.reading():
         clocks: dict[str, str] = {}
         for check in (
@@ -62,10 +62,10 @@ def examine(replica: Replica, memories: MemoryStore, protected: bool) -> list[Fi
             _reports(replica),
         ):
             try:
-                found += check
+                findings += check
             except IpfsmemError as error:
-                found.append(Finding("error", "unreadable", str(error), error.hint))
-    return list(dict.fromkeys(found))
+                findings.append(Finding("error", "unreadable", str(error), error.hint))
+    return list(dict.fromkeys(findings))
 
 
 def _files(replica: Replica, protected: bool) -> Iterator[Finding]:

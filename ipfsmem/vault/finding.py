@@ -149,21 +149,21 @@ class _VaultSearch:
 
     async def find(self) -> VaultConfig:
         record = await self._names.read(self._anchor)
-        found, lost = None, None
+        config, lost = None, None
         try:
-            found = await self._find_by_names() if record is not None else None
+            config = await self._find_by_names() if record is not None else None
         except ProviderError as error:
             lost = error  # an old record may lead to an unpinned root, and a list may still show a later one
-        if found is None:
-            found = await self._find_by_pin_lists()
-        if found is None and lost is not None:
-            found = await self._find_by_lists_of_main_anchor()
-            if found is None:
+        if config is None:
+            config = await self._find_by_pin_lists()
+        if config is None and lost is not None:
+            config = await self._find_by_lists_of_main_anchor()
+            if config is None:
                 raise lost
-        if found is None and record is None:
-            found = await self._find_by_names()
-        if found is not None:
-            return found
+        if config is None and record is None:
+            config = await self._find_by_names()
+        if config is not None:
+            return config
         if self._other is not None:
             raise other_kind(self._other, self._sealed, f"at {self._where}")
         self._doubts += [notice.text for notice in self._notices.said]
@@ -339,11 +339,11 @@ class _VaultSearch:
         self, roots: list[CID], *, alone: bool = False
     ) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
         """Return the rings found in `roots`, and the errors of unreadable ones. `alone`: ignore the heads."""
-        found: dict[CID, Keyring] = {}
+        keyrings: dict[CID, Keyring] = {}
 
         def use(root: CID, files: RootFiles) -> IpfsmemError | None:
             try:
-                found[root] = parse_keyring(files.keyring)
+                keyrings[root] = parse_keyring(files.keyring)
             except IpfsmemError as error:
                 return error
             return None
@@ -351,18 +351,18 @@ class _VaultSearch:
         failed = await self._fetcher.side_by_side(
             {root: read_root(Reader(), root, ring_alone=alone) for root in roots}, use
         )
-        return found, failed
+        return keyrings, failed
 
 
 def _gaps(providers: Sequence[Provider]) -> list[str]:
     """Return the parts of lists and the records that these providers have and could not read."""
-    found = []
+    texts = []
     for provider in providers:
         gaps = provider.unread() if isinstance(provider, Unreading) else []
-        found += [f"{provider.name} holds {gap}, which cannot be read" for gap in gaps[:_GAPS_SHOWN]]
+        texts += [f"{provider.name} holds {gap}, which cannot be read" for gap in gaps[:_GAPS_SHOWN]]
         if len(gaps) > _GAPS_SHOWN:
-            found.append(f"{provider.name} holds {len(gaps) - _GAPS_SHOWN:,} more that cannot be read")
-    return found
+            texts.append(f"{provider.name} holds {len(gaps) - _GAPS_SHOWN:,} more that cannot be read")
+    return texts
 
 
 def _why_not_certain(providers: Sequence[Provider]) -> list[str]:

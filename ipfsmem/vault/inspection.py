@@ -116,7 +116,7 @@ def _car(path: Path, keys: InspectionKeys) -> Facts:
         reader = read_car(file)
         blocks = dict(reader)
         roots = reader.roots
-    found: Facts = {
+    facts: Facts = {
         "kind": "CAR",
         "roots": [str(root) for root in roots],
         "blocks": len(blocks),
@@ -125,8 +125,8 @@ def _car(path: Path, keys: InspectionKeys) -> Facts:
         "every_block_matches_its_cid": True,
     }
     if roots and roots[0] in blocks:
-        found["root"] = _root(roots[0], blocks, keys)
-    return found
+        facts["root"] = _root(roots[0], blocks, keys)
+    return facts
 
 
 def _root(root: CID, blocks: Mapping[CID, bytes], keys: InspectionKeys) -> Facts:
@@ -136,25 +136,25 @@ def _root(root: CID, blocks: Mapping[CID, bytes], keys: InspectionKeys) -> Facts
     except IpfsmemError:
         return _folder(root, blocks)
     keyring = parse_keyring(files.keyring)
-    found: Facts = {
+    facts: Facts = {
         "kind": "plain memory" if files.plain else "sealed memory" if files.head else "anchor (a ring alone)",
         "cid": str(root),
         "keyring": _ring(keyring, keys),
     }
     if files.head is None:
-        return found
+        return facts
     if not files.plain and not keys.some:
-        found["head"] = {"kind": "sealed object", "bytes": len(files.head), "note": "a key opens it"}
-        return found
+        facts["head"] = {"kind": "sealed object", "bytes": len(files.head), "note": "a key opens it"}
+        return facts
     try:
         opened = open_root(files, keyring.vault, _known_ring(keyring, keys), list(keys.box_secrets))
     except OpenError as error:
-        found["head"] = {"kind": "sealed object", "bytes": len(files.head), "note": str(error)}
-        return found
+        facts["head"] = {"kind": "sealed object", "bytes": len(files.head), "note": str(error)}
+        return facts
     assert opened.head is not None
-    found["commit"] = {**_commit(opened.head.commit), "signature": "holds", "member": "may write"}
-    found["state"] = _state(files, opened.ring, opened.head.commit, blocks)
-    return found
+    facts["commit"] = {**_commit(opened.head.commit), "signature": "holds", "member": "may write"}
+    facts["state"] = _state(files, opened.ring, opened.head.commit, blocks)
+    return facts
 
 
 def _known_ring(keyring: Keyring, keys: InspectionKeys) -> Ring | None:
@@ -197,7 +197,7 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
                 return Sealer(key, ring.vault).open(STATE_NODE, prefix, stored)
         raise OpenError
 
-    found = drive(
+    changed = drive(
         differences(
             files.state,
             ".json" if files.plain else ".ipm",
@@ -208,7 +208,7 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
         from_mapping(blocks),
     )
     memories, segments = [], 0
-    for difference in sorted(found, key=lambda d: d.name):
+    for difference in sorted(changed, key=lambda d: d.name):
         if difference.theirs is None:
             continue
         if segment_name(difference.name) is not None:
@@ -241,7 +241,7 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
 
 
 def _ring(keyring: Keyring, keys: InspectionKeys) -> Facts:
-    found: Facts = {
+    facts: Facts = {
         "kind": "key ring",
         "mode": "plain" if keyring.plain else "sealed",
         "vault": keyring.vault.hex(),
@@ -264,11 +264,11 @@ def _ring(keyring: Keyring, keys: InspectionKeys) -> Facts:
             keys.box_secrets, keys.eks if keyring.vault == keys.vault else ()
         ).unbounded_ring
     except OpenError as error:
-        found["members"] = None
-        found["note"] = str(error) if keys.some else "the members are sealed: give a wallet or a vault"
-        return found
+        facts["members"] = None
+        facts["note"] = str(error) if keys.some else "the members are sealed: give a wallet or a vault"
+        return facts
     view = ring.view
-    found["members"] = [
+    facts["members"] = [
         {
             "id": p.id,
             "role": p.role,
@@ -281,10 +281,10 @@ def _ring(keyring: Keyring, keys: InspectionKeys) -> Facts:
         }
         for p in sorted(view.members.values(), key=lambda p: (p.rank, p.id))
     ]
-    found["revoked"] = sorted(view.revoked)
-    found["statements"] = len(ring.statements)
-    found["seals"] = view.sealing.id if view.sealing else None
-    return found
+    facts["revoked"] = sorted(view.revoked)
+    facts["statements"] = len(ring.statements)
+    facts["seals"] = view.sealing.id if view.sealing else None
+    return facts
 
 
 def _commit(signed: SignedCommit) -> Facts:
@@ -305,7 +305,7 @@ def _commit(signed: SignedCommit) -> Facts:
 
 
 def _sealed(data: bytes, keys: InspectionKeys) -> Facts:
-    found: Facts = {
+    facts: Facts = {
         "kind": "sealed object",
         "format": "IPM1",
         "bytes": len(data),
@@ -313,8 +313,8 @@ def _sealed(data: bytes, keys: InspectionKeys) -> Facts:
         "room_for_bytes": max(0, len(data) - 44),
     }
     if not keys.eks or keys.vault is None:
-        found["note"] = "to open it, name its vault with --vault (in Python: keys_of)"
-        return found
+        facts["note"] = "to open it, name its vault with --vault (in Python: keys_of)"
+        return facts
     sealers = [Sealer(key, keys.vault) for key in reversed(keys.eks)]
     for sealer in sealers:
         for kind, name in _TYPES.items():
@@ -324,14 +324,14 @@ def _sealed(data: bytes, keys: InspectionKeys) -> Facts:
                 except OpenError:
                     continue
                 return {
-                    **found,
+                    **facts,
                     "type": name,
                     "context": ctx,
                     "ek": sealer.epoch_key.id,
                     **_opened(kind, payload, data, sealers),
                 }
-    found["note"] = "no key of this vault opens it in any known context (try --context; in Python: contexts=)"
-    return found
+    facts["note"] = "no key of this vault opens it in any known context (try --context; in Python: contexts=)"
+    return facts
 
 
 def _opened(kind: int, payload: bytes, data: bytes, sealers: list[Sealer]) -> Facts:
@@ -392,7 +392,7 @@ def _node(data: bytes) -> Facts:
 def _name(data: bytes, file_name: str) -> Facts:
     record = parse_record(data)
     name = file_name.split(".")[0]
-    found: Facts = {
+    facts: Facts = {
         "kind": "name record",
         "value": record.value,
         "sequence": record.sequence,
@@ -403,12 +403,12 @@ def _name(data: bytes, file_name: str) -> Facts:
     try:
         public_of_ipns_name(name)
     except FormatError:
-        return {**found, "signature": "not checked: the file's name is not the record's"}
+        return {**facts, "signature": "not checked: the file's name is not the record's"}
     try:
         verify_record(name, data)
     except (SignatureError, FormatError) as error:
-        return {**found, "name": name, "signature": f"invalid: {error}"}
-    return {**found, "name": name, "signature": "holds"}
+        return {**facts, "name": name, "signature": f"invalid: {error}"}
+    return {**facts, "name": name, "signature": "holds"}
 
 
 def _provider_folder(folder: Path, keys: InspectionKeys) -> Facts:
@@ -418,11 +418,11 @@ def _provider_folder(folder: Path, keys: InspectionKeys) -> Facts:
             f"{folder} is a folder, but not a provider's folder",
             hint="Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         )
-    found: Facts = {"kind": "provider's folder", "packs": [], "roots": [], "names": []}
+    facts: Facts = {"kind": "provider's folder", "packs": [], "roots": [], "names": []}
     blocks: dict[CID, bytes] = {}
     for name, size in _files(packs, ".car"):
-        found["packs"].append({"file": name, "bytes": size})
-        if sum(pack["bytes"] for pack in found["packs"]) <= MAX_FOLDER:
+        facts["packs"].append({"file": name, "bytes": size})
+        if sum(pack["bytes"] for pack in facts["packs"]) <= MAX_FOLDER:
             with packs.open_file(name, buffered=True) as file:
                 blocks.update(read_car(file))
     pinned: dict[str, dict[str, Any]] = {}
@@ -433,13 +433,13 @@ def _provider_folder(folder: Path, keys: InspectionKeys) -> Facts:
             continue
         pinned.setdefault(pin.cid, {"cid": pin.cid, "pinned": _ns(pin.created * 10**6), "name": pin.name})
     for cid, pin_facts in sorted(pinned.items(), key=lambda item: str(item[1]["pinned"])):
-        found["roots"].append({**pin_facts, **_brief(cid, blocks, keys)})
+        facts["roots"].append({**pin_facts, **_brief(cid, blocks, keys)})
     for name, _ in _files(names, ".ipns-record"):
         try:
-            found["names"].append(_name(names.read(name, MAX_SMALL) or b"", name))
+            facts["names"].append(_name(names.read(name, MAX_SMALL) or b"", name))
         except FormatError as error:
-            found["names"].append({"kind": "not a record", "file": name, "note": str(error)})
-    return found
+            facts["names"].append({"kind": "not a record", "file": name, "note": str(error)})
+    return facts
 
 
 def _brief(text: str, blocks: Mapping[CID, bytes], keys: InspectionKeys) -> Facts:

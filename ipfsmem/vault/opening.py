@@ -50,10 +50,10 @@ def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Re
     codec = codec_for(config, device, world)
     from ipfsmem.vault.rescue import rescue  # only a damaged vault needs it
 
-    found = rescue(folder / DATABASE, device, codec, sealed=config.mode.sealed)
-    replica = Replica(None, config, device, codec, world, db=found.db)
+    rescued = rescue(folder / DATABASE, device, codec, sealed=config.mode.sealed)
+    replica = Replica(None, config, device, codec, world, db=rescued.db)
     replica.lock_watch = watch
-    replica.lost = found.lost
+    replica.lost = rescued.lost
     if config.vault is not None and replica.ring is None:
         replica.own_without_ring = frozenset({device.id, replica.device.id, replica.enrolled().id})
         replica.lost += ("the authors are unknown: only texts that this device signed are treated as yours",)

@@ -94,10 +94,10 @@ def parse_source(text: str) -> Source:
     gateway URLs of both forms; any other http(s) URL is a folder on a web server, or the manifest.json in it.
     """
     source = text.strip()
-    if found := _gateway_url(source):
-        return _content(found[2], found[3], found[4] or "", found[1])
-    if found := _host_url(source):
-        return _content(found[3], found[2], found[5] or "", f"{found[1]}://{found[4]}")
+    if match := _gateway_url(source):
+        return _content(match[2], match[3], match[4] or "", match[1])
+    if match := _host_url(source):
+        return _content(match[3], match[2], match[5] or "", f"{match[1]}://{match[4]}")
     if source.startswith(("http://", "https://")):
         try:
             parts = urlsplit(source)
@@ -257,21 +257,21 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
 async def _record(name: str, providers: Sequence[Provider]) -> IpnsRecord:
     best: IpnsRecord | None = None
     failures: list[ProviderError] = []
-    asked = [provider for provider in providers if provider.capabilities.names]
-    for provider in asked:
+    channels = [provider for provider in providers if provider.capabilities.names]
+    for provider in channels:
         try:
             encoded = await provider.get_name(name)
-            found = verify_record(name, encoded) if encoded is not None else None
+            record = verify_record(name, encoded) if encoded is not None else None
         except ProviderError as error:
             failures.append(error)
             continue
         except (FormatError, SealError):
             continue  # a provider can only withhold
-        if found is not None and (best is None or record_order(found) > record_order(best)):
-            best = found
+        if record is not None and (best is None or record_order(record) > record_order(best)):
+            best = record
     if best is not None:
         return best
-    if failures and len(failures) == len(asked):
+    if failures and len(failures) == len(channels):
         raise failures[0]
     raise NotFoundError(
         f"no provider knows the name {name}",
@@ -284,10 +284,10 @@ async def _record(name: str, providers: Sequence[Provider]) -> IpnsRecord:
 
 def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Blob, dict[str, Blob]]]:
     """Read a bundle, and the other scopes of a root of ours."""
-    found = yield from reader.resolve(root, path)
-    if not found.is_dir:
-        return read_blob((yield from reader.read_file(found.cid))), {}
-    folder = found.cid
+    entry = yield from reader.resolve(root, path)
+    if not entry.is_dir:
+        return read_blob((yield from reader.read_file(entry.cid))), {}
+    folder = entry.cid
     names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
     if "keyring.json" in names and "memory" not in names:
         raise FormatError(

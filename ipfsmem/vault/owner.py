@@ -119,23 +119,23 @@ class Unlock(msgspec.Struct, frozen=True):
 OwnerKey = Unlock | RootKeys | WalletSigner
 
 
-def owner_key(given: OwnerKey) -> Unlock | RootKeys:
+def owner_key(key: OwnerKey) -> Unlock | RootKeys:
     """Normalise an owner key; a plain wallet becomes an Unlock without a vault. Raises UsageError for anything else."""
-    if isinstance(given, Unlock):
-        _check_signer(given.signer)
-        return given
-    if isinstance(given, RootKeys):
-        return given
-    _check_signer(given)
-    return Unlock(given)
+    if isinstance(key, Unlock):
+        _check_signer(key.signer)
+        return key
+    if isinstance(key, RootKeys):
+        return key
+    _check_signer(key)
+    return Unlock(key)
 
 
-def _check_signer(given: object) -> None:
-    if not isinstance(getattr(given, "address", None), bytes) or not callable(
-        getattr(given, "sign_message", None)
+def _check_signer(signer: object) -> None:
+    if not isinstance(getattr(signer, "address", None), bytes) or not callable(
+        getattr(signer, "sign_message", None)
     ):
         raise UsageError(
-            f"{type(given).__name__} cannot unlock a vault",
+            f"{type(signer).__name__} cannot unlock a vault",
             hint="In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock "
             "around one, or RootKeys.",
         )

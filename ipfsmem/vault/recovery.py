@@ -130,9 +130,9 @@ async def why_words_may_fail(
             return notice.text
     scratch = scratch_replica(world)
     try:
-        found = await find_vault(words, providers, scratch, sealed=sealed)
+        config = await find_vault(words, providers, scratch, sealed=sealed)
     except IpfsmemError as error:
         return f"a search with only the new recovery phrase did not find the vault: {error}"
     finally:
         scratch.close()
-    return "" if found.tag == vault else f"the new recovery phrase leads to vault {found.tag}"
+    return "" if config.tag == vault else f"the new recovery phrase leads to vault {config.tag}"

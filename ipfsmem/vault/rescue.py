@@ -110,8 +110,8 @@ def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued
             held_texts.note_others(target.connection, _until_damage(source, held_texts.others, lost))
             written_over = _until_damage(source, lambda db: iter(authors.everyone(db).items()), lost)
             authors.put(target.connection, ((mark, " ".join(by)) for mark, by in written_over))
-            kept = list(_kept(source, codec, lost))
-            for mark, row, _ in kept:
+            rescued_rows = list(_kept(source, codec, lost))
+            for mark, row, _ in rescued_rows:
                 held_texts.keep(target.connection, mark, row)
             entries = _entries(source, codec, eks, values, lost)
             if lost and not entries:
@@ -121,11 +121,13 @@ def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued
             if schema.version(source) >= schema.SESSIONS_HERE:
                 here = len(set(_until_damage(source, sessions_here.marks, lost)))
                 lost += [f"{count(here, 'session')} kept on this device only"] if here else []
-            held = [*entries.values(), *(entry for _, _, entry in kept)]
-            digests = {bytes.fromhex(loc.sha) for entry in held for loc in locations(entry)}
-            found = ((digest, data) for digest in digests if (data := _block(source, digest)) is not None)
+            all_entries = [*entries.values(), *(entry for _, _, entry in rescued_rows)]
+            digests = {bytes.fromhex(loc.sha) for entry in all_entries for loc in locations(entry)}
+            object_blocks = (
+                (digest, data) for digest in digests if (data := _block(source, digest)) is not None
+            )
             # A missing text is reported when it is read.
-            StateStore(target, codec).apply(entries, StateHeader({}, {}), found)
+            StateStore(target, codec).apply(entries, StateHeader({}, {}), object_blocks)
     except BaseException:
         target.close()
         raise
@@ -154,19 +156,21 @@ def _until_damage(db: Connection, rows: Callable[[Connection], Iterator[T]], los
 def _check_file(source: Connection, lost: list[str]) -> None:
     """Report a fault that SQLite finds: then rows may be hidden even in tables without a proof of completeness."""
     try:
-        found = verdict(source)
+        outcome = verdict(source)
     except StorageError as error:
-        found = str(error)
-    if found != "ok":
-        lost.append(f"rows may be missing ({found})")
+        outcome = str(error)
+    if outcome != "ok":
+        lost.append(f"rows may be missing ({outcome})")
 
 
 def _values(source: Connection, lost: list[str]) -> dict[str, bytes]:
-    found: dict[str, bytes | None] = {}
+    values: dict[str, bytes | None] = {}
     for name, value in _until_damage(source, meta.everything, lost):
-        found[name] = found.get(name) if value is None else value
-    lost += [f"the value {name!r}, which does not have its checksum" for name in found if found[name] is None]
-    return {name: value for name, value in found.items() if value is not None}
+        values[name] = values.get(name) if value is None else value
+    lost += [
+        f"the value {name!r}, which does not have its checksum" for name in values if values[name] is None
+    ]
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _use_ring(
@@ -340,13 +344,13 @@ def _merge(replica: Replica, path: Path) -> str:
     back = [*merging.back, *([count(merging.events, "event")] if merging.events else [])]
     if not back and not lost:
         return ""
-    told = (
+    message = (
         f"the log of {replica.db.path} was removed while a program had it open; "
         f"from a copy of that log came back: {', '.join(back[:5]) or 'nothing'}"
     )
     if len(back) > 5:
-        told += f" and {len(back) - 5} more"
-    return told + (f". Lost: {'; '.join(dict.fromkeys(lost))}" if lost else "")
+        message += f" and {len(back) - 5} more"
+    return message + (f". Lost: {'; '.join(dict.fromkeys(lost))}" if lost else "")
 
 
 def _read(replica: Replica, path: Path) -> Replica:
@@ -356,8 +360,8 @@ def _read(replica: Replica, path: Path) -> Replica:
         with contextlib.closing(open_to_be_read(path)) as source:
             source.commit()
             source.backup(db.connection)
-        if (found := db.verdict()) != "ok":
-            raise StorageError(found)
+        if (outcome := db.verdict()) != "ok":
+            raise StorageError(outcome)
         copy = _in_memory(replica, db)
         for _ in copy.store.texts():
             pass
@@ -370,8 +374,8 @@ def _read(replica: Replica, path: Path) -> Replica:
 def _rescue(replica: Replica, path: Path) -> tuple[Replica, tuple[str, ...]]:
     """Read what is readable of a copy that others wrote to while it was made; also return what is not."""
     device, config = replica.first_device, replica.config
-    found = rescue(path, device, codec_for(config, device, replica.world), sealed=config.mode.sealed)
-    return _in_memory(replica, found.db), found.lost
+    rescued = rescue(path, device, codec_for(config, device, replica.world), sealed=config.mode.sealed)
+    return _in_memory(replica, rescued.db), rescued.lost
 
 
 def _in_memory(replica: Replica, db: Database) -> Replica:
@@ -416,8 +420,8 @@ class _Merging:
                 self._one(change, name, store.entry(name), copy.entry(name))
             elif segment.dev in (self._replica.device.id, self._copy.device.id):
                 self._segment(change, name, lines.setdefault(segment.scope, []))
-        for scope, found in lines.items():
-            self._events(change, scope, found)
+        for scope, scope_lines in lines.items():
+            self._events(change, scope, scope_lines)
         change.commit()
 
     def _segment(self, change: Writing, name: str, lines: list[bytes]) -> None:
@@ -511,8 +515,8 @@ class _Merging:
         db, there = self._replica.db.connection, self._copy.db.connection
         for mark in list(sessions_here.marks(there)):
             ours, theirs = list(sessions_here.rows(db, mark)), list(sessions_here.rows(there, mark))
-            held = {row for _, row in ours}
-            new = [row for _, row in theirs if row not in held]
+            own_rows = {row for _, row in ours}
+            new = [row for _, row in theirs if row not in own_rows]
             first = ours[-1][0] + 1 if ours else 1
             sessions_here.add(db, mark, enumerate(new, first))
             if new:
@@ -554,24 +558,24 @@ def _common_count(replica: Replica, copy: Replica) -> int:
     Later texts may appear twice, or reappear after a delete; none is lost.
     """
     mine = replica.device.id
-    found = 0
+    greatest = 0
     ours, theirs = replica.store.frame.seen.get(mine), copy.store.frame.seen.get(mine)
     if ours is not None and theirs is not None and (ours.n, ours.r) == (theirs.n, theirs.r):
-        found = ours.n
+        greatest = ours.n
     for name, entry in replica.store.entries():
         for dot, value in entry.items():
-            if dot[:16] == mine and int(dot[17:]) > found:
+            if dot[:16] == mine and int(dot[17:]) > greatest:
                 other = copy.store.entry(name).get(dot)
                 if other is not None and same_identity(value, other):
-                    found = int(dot[17:])
+                    greatest = int(dot[17:])
     state = replica.db.get_meta(meta.STATE)
     if state == copy.db.get_meta(meta.STATE):
         frame = StateHeader({}, {}) if state is None else read_frame(replica.codec, state)
         both = zip(journal.rows(replica.db.connection), journal.rows(copy.db.connection), strict=False)
         for (_, row), _ in takewhile(lambda pair: pair[0] == pair[1], both):
             _, frame = read_row(replica.codec, row)
-        found = max(found, frame.ctx.get(mine, 0))
-    return found
+        greatest = max(greatest, frame.ctx.get(mine, 0))
+    return greatest
 
 
 def _counted(replica: Replica) -> int:

@@ -89,8 +89,8 @@ def lock_lost_devices() -> list[Path]:
 
 def unlocked_until(folder: Path, world: Environment | None = None) -> int | None:
     """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when locked."""
-    found = held(folder, (world or Environment()).now)
-    return found.until if isinstance(found, UnlockedKeys) else None
+    keys = held(folder, (world or Environment()).now)
+    return keys.until if isinstance(keys, UnlockedKeys) else None
 
 
 def open_device(folder: Path, passphrase: str | None, world: Environment) -> tuple[Device, LockWatch | None]:
@@ -99,11 +99,11 @@ def open_device(folder: Path, passphrase: str | None, world: Environment) -> tup
     Raises PassphraseError, FormatError, StorageError.
     """
     if passphrase is None and passphrase_protected(folder):
-        found = held(folder, world.now)
-        if isinstance(found, UnlockedKeys):
-            return found.device, found.watch
-        if found.why:
-            raise PassphraseError(f"a passphrase is needed; {found.why}")
+        keys = held(folder, world.now)
+        if isinstance(keys, UnlockedKeys):
+            return keys.device, keys.watch
+        if keys.why:
+            raise PassphraseError(f"a passphrase is needed; {keys.why}")
     return load_device(folder, passphrase), None
 
 

@@ -20,8 +20,8 @@ from ipfsmem.vault.opening import open_replica
 
 def further_vaults(replica: Replica) -> list[FurtherVault]:
     """Return the further vaults whose names this vault keeps, sorted."""
-    found = {read_vault(event) for event in Timeline(replica).events()}
-    return sorted(vault for vault in found if vault is not None)
+    listed = {read_vault(event) for event in Timeline(replica).events()}
+    return sorted(vault for vault in listed if vault is not None)
 
 
 def keep_name(replica: Replica, vault: FurtherVault) -> bool:

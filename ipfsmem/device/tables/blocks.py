@@ -54,8 +54,8 @@ def put(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> list[tuple[byt
     """Add blocks that have no row (inside a transaction). Returns those that cannot be read back with these bytes: their row was
     damaged before, or SQLite put it where it does not find it, as happens in a damaged file."""
     add(db, blocks)
-    found = dict(get_many(db, [digest for digest, _ in blocks]))
-    return [(digest, data) for digest, data in blocks if found.get(digest) != data]
+    stored = dict(get_many(db, [digest for digest, _ in blocks]))
+    return [(digest, data) for digest, data in blocks if stored.get(digest) != data]
 
 
 def add(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> None:

@@ -35,14 +35,14 @@ def rows(db: Connection) -> Iterator[NodeRow]:
 
 def get_many(db: Connection, prefixes: Iterable[str]) -> list[NodeRow]:
     """Return the nodes at those of these prefixes that have one. StorageError for a damaged row."""
-    found = [
+    node_rows = [
         NodeRow(*row)
         for row in db.rows_where(f"SELECT {_COLUMNS} FROM nodes WHERE prefix IN ({{}})", prefixes)  # noqa: S608
     ]
-    for row in found:
+    for row in node_rows:
         if not isinstance(row.file, bytes) or len(row.file) != 32 or not isinstance(row.size, int):
             raise damaged(db.path, f"the row of the node {row.prefix or 'top'} has a value of the wrong type")
-    return found
+    return node_rows
 
 
 def prefixes(db: Connection) -> set[str]:
@@ -68,10 +68,10 @@ def count(db: Connection) -> int:
 def put(db: Connection, rows: Iterable[NodeRow]) -> NodeRow | None:
     """Set these nodes (inside a transaction). Returns None, or in a damaged file the first that cannot be read back: then the
     transaction must fail."""
-    kept = [msgspec.structs.astuple(row) for row in rows]
-    db.executemany(f"INSERT OR REPLACE INTO nodes ({_COLUMNS}) VALUES (?,?,?,?)", kept)  # noqa: S608
+    values = [msgspec.structs.astuple(row) for row in rows]
+    db.executemany(f"INSERT OR REPLACE INTO nodes ({_COLUMNS}) VALUES (?,?,?,?)", values)  # noqa: S608
     find = db.own_cursor()
-    for prefix, digest, file, size in kept:
+    for prefix, digest, file, size in values:
         found = find.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
         if found != (file, digest):
             return NodeRow(prefix, digest, file, size)
