@@ -11,6 +11,8 @@ from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 _SECRET: Final = re.compile(r"(?<=//)[^/\s@]*@")
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
 _LINE_MAX: Final = 200
+#: Last lines that do not give the reason.
+_SUMMARIES: Final = ("could not read from remote", "failed to push some refs")
 _ACCESS: Final = (
     "Check that the account may read and write this repository. For https, store a token with `git credential approve` or "
     "set GIT_TOKEN; for ssh, load the key into the agent."
@@ -19,6 +21,7 @@ OTHER_HINT: Final = (
     "Name another branch, which is created: git:ADDRESS#branch. A private repository of its own is best."
 )
 OLD_HINT: Final = "Install git 2.32 or newer."
+_RULES: Final = "the host's rules forbid pushes to this branch"
 RULES_HINT: Final = "Exempt the branch from the rules, or name another one: git:ADDRESS#branch."
 #: Phrases of a message in lower case, whether the failure is permanent, our message, and the next step.
 _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
@@ -52,6 +55,7 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
         "the data of the host needs more memory than git may use",
         "Free memory on this device. If there is enough, check who else writes to this repository.",
     ),
+    (("protected branch",), True, _RULES, RULES_HINT),  # also where "not allowed to push" precedes it
     (
         ("marked as read only", "deploy key", "is read-only", "read only", "not allowed to push", "write access to repository not granted"),
         True,
@@ -71,9 +75,9 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], bool, str, str], ...]] = (
         "Sync again in a while.",
     ),
     (
-        ("protected branch", "gh006", "gh013", "pre-receive hook declined", "hook declined", "push declined"),
+        ("gh006", "gh013", "pre-receive hook declined", "hook declined", "push declined"),
         True,
-        "the host's rules forbid pushes to this branch",
+        _RULES,
         RULES_HINT,
     ),
     (
@@ -172,7 +176,9 @@ def last_line(stderr: str) -> str:
     """Return the line of a message that says most: printable, short, and without credentials."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", stderr) if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
-    telling = [line for line in said if "could not read from remote" not in line.lower()] or said or lines
+    telling = (
+        [line for line in said if not any(words in line.lower() for words in _SUMMARIES)] or said or lines
+    )
     text = telling[-1] if telling else "no message"
     for word in ("Permission denied", "Host key verification failed", "Connection refused", "timed out"):
         text = next((line for line in lines if word in line), text)
