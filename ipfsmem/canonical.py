@@ -68,7 +68,7 @@ def check_depth(data: bytes, what: str, most: int | None = None) -> None:
 
 
 def json_structure(data: bytes) -> bytes:
-    """The brackets and commas of a JSON text outside of its strings: how many values it has can be told without decoding them."""
+    """The brackets and commas of a JSON text outside of its strings: they give the number of its values without decoding them."""
     return _STRINGS.sub(b"", data).translate(None, _NO_STRUCTURE)
 
 
@@ -77,7 +77,7 @@ def read_json(data: bytes | str) -> Any: ...
 @overload
 def read_json(data: bytes | str, type: type[T]) -> T: ...
 def read_json(data: bytes | str, type: Any = Any) -> Any:
-    """`msgspec.json.decode` for JSON that strangers wrote. Text that is nested too deep or is no Unicode raises DecodeError
+    """`msgspec.json.decode` for untrusted JSON. Text that is nested too deep or is not Unicode raises DecodeError
     like any other fault, whatever Python's recursion limit is."""
     try:
         check_depth(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data), "JSON")

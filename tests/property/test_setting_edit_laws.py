@@ -81,9 +81,7 @@ def test_one_value_differs_and_nothing_else(text: str, given_: tuple[list[str], 
 
 @settings(max_examples=cases(100, 4000), deadline=None)
 @given(st.text(max_size=60), chosen())
-def test_whatever_a_file_is_it_is_changed_rightly_or_refused(
-    text: str, given_: tuple[list[str], Any]
-) -> None:
+def test_any_file_is_changed_correctly_or_refused(text: str, given_: tuple[list[str], Any]) -> None:
     way, value = given_
     try:
         after = with_value(text, way, value)

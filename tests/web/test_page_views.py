@@ -1,5 +1,5 @@
 """Every view of the page in every state, for everybody: axe-core finds nothing serious, light or dark, wide or as narrow as a phone; the
-keyboard alone is enough; ten thousand memories are a list like any other; and texts that mean harm do none.
+keyboard alone is enough; a list of ten thousand memories works; and hostile texts do no harm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
-def test_nobody_is_kept_out_of_any_view_or_state(tmp_path: Path) -> None:
+def test_every_view_and_state_is_accessible(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write(
             "tone",

@@ -1,4 +1,4 @@
-"""Python and the browser client share one memory over a peer: what each writes the other has, and all end on one root."""
+"""Python and the browser client share one vault over a peer: each receives what the other writes, and all end on one root."""
 
 from __future__ import annotations
 

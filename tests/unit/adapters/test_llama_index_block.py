@@ -1,4 +1,4 @@
-"""A memory as a memory block of LlamaIndex: what the model is given, what is cut, and where messages go that fall out."""
+"""A vault as a memory block of LlamaIndex: the text that the model gets, its limits, and messages that leave the buffer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def chat(package: ModuleType, block: Any, *texts: str, **how: Any) -> list[tuple
     return asyncio.run(use())
 
 
-def test_the_model_is_given_what_matches_what_was_said_last(package: ModuleType, memory: Memory) -> None:
+def test_model_gets_matches_of_the_last_message(package: ModuleType, memory: Memory) -> None:
     memory.write("tea", "likes green tea", name="Tea")
     memory.write("car", "drives a red car", name="Car")
     given = chat(package, memory_block(memory), "hello", "hi", "which tea do I like?")

@@ -1,4 +1,4 @@
-"""Edits of working copies while a memory is kept in sync: seen at once with the extra `watch`, by looking now and then without."""
+"""Edits of linked folders while a vault is synced: seen at once with the extra `watch`, by regular scans without it."""
 
 from __future__ import annotations
 

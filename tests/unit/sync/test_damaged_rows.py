@@ -1,4 +1,4 @@
-"""Rows of `state.db` that have no checksum and that a disk changed: a sync goes on, and puts them right."""
+"""Rows of `state.db` without a checksum that a disk changed: a sync continues, and repairs them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def published(lab: Lab) -> tuple[Memory, Memory]:
     ],
     ids=["heads", "heads that are no text", "placed", "answered"],
 )
-def test_a_root_that_is_none_any_more_ends_no_sync(lab: Lab, sql: str) -> None:
+def test_damaged_root_does_not_stop_a_sync(lab: Lab, sql: str) -> None:
     """Each sync, `gc` and `status` ended with "is not a CID", for good."""
     a, b = two(lab)
     texts = all_texts(a)

@@ -1,4 +1,4 @@
-"""A provider whose answers come late: what many devices published is asked for side by side."""
+"""A provider that answers late: the versions of many devices are requested concurrently."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def _rounds(folder: Path, others: int, monkeypatch: pytest.MonkeyPatch) -> tuple
         lab.close()
 
 
-def test_a_pull_takes_no_more_rounds_with_more_devices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_of_a_pull_do_not_grow_with_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few, names = _rounds(tmp_path / "few", 2, monkeypatch)
     many, more = _rounds(tmp_path / "many", 8, monkeypatch)
     assert more == names + 6

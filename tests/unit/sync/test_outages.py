@@ -1,5 +1,5 @@
-"""An outage is no answer (format section 7): what a provider that goes down keeps from being read is not thereby gone, and is
-never passed over in silence. A fetch is cut off at every call and after every block, for each kind of provider."""
+"""An outage is not an answer (format section 7): data that a provider cannot serve is not treated as deleted, and the report
+names it. A fetch is cut off at every call and after every block, for each kind of provider."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class _Portal(SimProvider):
 
 
 @pytest.mark.parametrize("calls", range(8))
-def test_nothing_found_where_a_list_cannot_be_read_is_no_empty_memory(tmp_path: Path, calls: int) -> None:
+def test_unreadable_list_does_not_restore_an_empty_vault(tmp_path: Path, calls: int) -> None:
     """It ended with "Restored: 0 memories" and 0."""
     world = World(tmp_path, "lists")
     portal = _Portal(world.now, capabilities=FULL)
