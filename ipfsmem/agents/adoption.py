@@ -169,14 +169,14 @@ def left_beside(claude: ClaudeHome, plans: Sequence[AdoptionPlan]) -> list[tuple
     with the scope of the project. A person links them: a scope may have several folders."""
     scopes = {plan.project.folder: plan.choice.scope for plan in plans}
     adopted = {plan.folder for plan in plans}
-    found: list[tuple[Path, str]] = []
+    adoptable: list[tuple[Path, str]] = []
     for folder in known_projects(claude):
         place = claude.folder / "projects" / project_name(str(folder)) / "memory"
         with contextlib.suppress(IpfsmemError, OSError, ValueError):
             scope = scopes.get(project_at(folder).folder)
             if scope is not None and place not in adopted and memory_files(place):
-                found.append((place, scope))
-    return found
+                adoptable.append((place, scope))
+    return adoptable
 
 
 def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
@@ -198,18 +198,18 @@ def carry_out(memory: Memory, plan: AdoptionPlan) -> ProjectFolder:
         memory.folders.examine(folder, scope=plan.choice.scope)
         if before is not None and before.adopted.get(PROGRAM, folder) != folder:
             before = _release(memory, before)
-        kept = bind(memory, plan.project, plan.choice, adopted={PROGRAM: folder})
+        bound = bind(memory, plan.project, plan.choice, adopted={PROGRAM: folder})
         try:
             _attach(memory, folder, plan.choice.scope)
         except BaseException:
-            undo_bind(memory, kept, before)
+            undo_bind(memory, bound, before)
             raise
     except BaseException:
         for above in made:
             with contextlib.suppress(OSError):
                 above.rmdir()
         raise
-    return kept
+    return bound
 
 
 def _attach(memory: Memory, folder: str, scope: str) -> None:
@@ -269,12 +269,12 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
 def _take_block_out(index: Path) -> None:
     """Remove our lines from a MEMORY.md that is no longer updated. Raises ChangedError if another process keeps writing it."""
     for left in reversed(range(_TRIES)):
-        found = config_files.read(index)
-        text = split_index_file(found.data or b"").text
-        if found.data is None or text == found.data:
+        index_state = config_files.read(index)
+        text = split_index_file(index_state.data or b"").text
+        if index_state.data is None or text == index_state.data:
             return
         try:
-            config_files.replace(found, text or None)
+            config_files.replace(index_state, text or None)
             return
         except ChangedError:
             if not left:
@@ -283,10 +283,10 @@ def _take_block_out(index: Path) -> None:
 
 def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
     """Return the row of a connected project, even if its folder is gone. Raises NotFoundError."""
-    given = os.path.realpath(expanded(folder))
-    row = next((one for one in connected_folders(memory.replica) if one.path == given), None)
-    if row is None and Path(given).is_dir():
-        _, row = find_connected(memory, given)
+    real_path = os.path.realpath(expanded(folder))
+    row = next((one for one in connected_folders(memory.replica) if one.path == real_path), None)
+    if row is None and Path(real_path).is_dir():
+        _, row = find_connected(memory, real_path)
     if row is None:
         raise NotFoundError(f"{folder} is not connected", hint="List the connected folders: ipfsmem status")
     return row

@@ -93,10 +93,10 @@ def _inline_additions(text: str, body: str, table: tuple[str, ...]) -> Iterator[
         return
     value = _value(table_in(body, table))
     opening = re.compile(rf"(?m)^[ \t]*{_any_key(table[0])}[ \t]*=[ \t]*\{{")
-    for found in opening.finditer(text):
-        for brace in _braces(text, found.end()):
+    for match in opening.finditer(text):
+        for brace in _braces(text, match.end()):
             at = len(text[:brace].rstrip())
-            is_empty = at == found.end()
+            is_empty = at == match.end()
             written = f"{' ' if is_empty else ', '}{_key(table[1])} = {value}"
             written += " " if is_empty and at == brace else ""
             yield text[:at] + written + text[at:], written
@@ -110,11 +110,11 @@ def _inline_removals(text: str, block: Block) -> Iterator[str]:
         return
     name = _any_key(block.table[1])
     for comma, behind in (("[ \t]*,[ \t]*", ""), ("[ \t]*", "[ \t]*,"), ("[ \t]*", "")):
-        for found in re.finditer(rf"{comma}{name}[ \t]*=[ \t]*\{{", text):
-            for brace in _braces(text, found.end()):
+        for match in re.finditer(rf"{comma}{name}[ \t]*=[ \t]*\{{", text):
+            for brace in _braces(text, match.end()):
                 end = re.compile(behind).match(text, brace + 1)
                 if end is not None:
-                    yield text[: found.start()] + text[end.end() :]
+                    yield text[: match.start()] + text[end.end() :]
 
 
 def _any_key(name: str) -> str:
@@ -124,7 +124,7 @@ def _any_key(name: str) -> str:
 
 def _braces(text: str, start: int) -> Iterator[int]:
     """Yield possible ends of the inline table that begins before `start`: any closing brace, also one in a string."""
-    return (found.start() for found in islice(re.compile("}").finditer(text, start), _BRACES))
+    return (match.start() for match in islice(re.compile("}").finditer(text, start), _BRACES))
 
 
 def _says(edited: str, expected: dict[str, Any], body: str) -> bool:
@@ -145,12 +145,12 @@ def marks(program: str) -> tuple[str, str]:
 
 def table_in(text: str, table: tuple[str, ...]) -> Any:
     """Return a table of a TOML text, None if it is missing. Raises FormatError for invalid TOML."""
-    found: Any = _toml(text)
+    value: Any = _toml(text)
     for step in table:
-        if not isinstance(found, dict) or step not in found:
+        if not isinstance(value, dict) or step not in value:
             return None
-        found = found[step]
-    return found if table else None
+        value = value[step]
+    return value if table else None
 
 
 def whole(block: Block) -> str:
@@ -200,12 +200,12 @@ def _tables_of(block: Block) -> tuple[tuple[str, ...], ...]:
 def _header(line: str) -> tuple[str, ...]:
     """Return the names of the table whose header a line is; empty for another line."""
     try:
-        found: Any = _toml(line) if _table.match(line) else {}
+        value: Any = _toml(line) if _table.match(line) else {}
     except FormatError:
         return ()
     path: tuple[str, ...] = ()
-    while isinstance(found, dict) and found:
-        ((key, found),) = found.items()
+    while isinstance(value, dict) and value:
+        ((key, value),) = value.items()
         path += (key,)
     return path
 
@@ -215,20 +215,20 @@ def _without_tables(text: str, block: Block) -> str:
     to the next."""
     tables = _tables_of(block)
     first, last = marks(block.program)
-    kept: list[str] = []
+    remaining: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if _table.match(line):
             header = _header(line)
             inside = any(header[: len(path)] == path for path in tables)
-        if line.strip() == first and block.lead and kept and not kept[-1].strip():
-            kept.pop()  # the empty line that we wrote before the mark
+        if line.strip() == first and block.lead and remaining and not remaining[-1].strip():
+            remaining.pop()  # the empty line that we wrote before the mark
         if not (inside and line.strip() and not line.lstrip().startswith("#")) and line.strip() not in (
             first,
             last,
         ):
-            kept.append(line)
-    return "".join(kept)
+            remaining.append(line)
+    return "".join(remaining)
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -273,12 +273,12 @@ def _take(target: dict[str, Any], less: Mapping[str, Any]) -> None:
 def _compare(edited: str, expected: dict[str, Any], body: Mapping[str, Any]) -> None:
     """Raise FormatError unless a text has the expected values."""
     try:
-        said = _toml(edited)
+        parsed = _toml(edited)
     except FormatError as error:
         raise FormatError(f"with the entry it could not be read any more: {error}") from None
-    for one in (said, expected):
+    for one in (parsed, expected):
         _drop_empty(one, body)
-    if repr(said) != repr(expected):  # as text: NaN is not equal to itself
+    if repr(parsed) != repr(expected):  # as text: NaN is not equal to itself
         raise FormatError("the edit would change more than one entry")
 
 

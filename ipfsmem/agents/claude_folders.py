@@ -91,26 +91,26 @@ def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
         return MemoryPlace(projects / name / "memory")
     begin = name[:MAX_NAME] + "-"
     with storage_errors(projects, "look into"):
-        found = sorted(one for one in _folders(projects) if one.name.startswith(begin))
-    if len(found) != 1:
+        folders = sorted(one for one in _folders(projects) if one.name.startswith(begin))
+    if len(folders) != 1:
         raise UsageError(
             f"the Claude Code folder of {project.folder} is unknown: its path is too long",
             hint="Run Claude Code there once. Or link its memory folder: ipfsmem folder attach DIR --scope NAME",
         )
-    return MemoryPlace(found[0] / "memory")
+    return MemoryPlace(folders[0] / "memory")
 
 
 def known_projects(claude: ClaudeHome) -> list[Path]:
     """Return the existing folders in which Claude Code was used, sorted by path."""
-    found: set[str] = set()
+    paths: set[str] = set()
     with_state = _object(claude.state, _MAX_STATE).get("projects")
     if isinstance(with_state, dict):
-        found |= {path for path in with_state if isinstance(path, str)}
+        paths |= {path for path in with_state if isinstance(path, str)}
     for folder in _folders(claude.folder / "projects"):
         with contextlib.suppress(OSError, ValueError):  # a broken entry does not affect the others
             if (folder / "memory").is_dir() and (path := _written_in(folder)):
-                found.add(path)
-    return sorted(path for path in map(Path, found) if _may_be_there(path))
+                paths.add(path)
+    return sorted(path for path in map(Path, paths) if _may_be_there(path))
 
 
 def _may_be_there(path: Path) -> bool:
@@ -142,10 +142,10 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
     own = project.folder / ".claude"
     shared = own / "settings.json"
     for file in (*_MANAGED, own / "settings.local.json", shared, claude.folder / "settings.json"):
-        said = _object(file, _MAX_SETTINGS).get(_SETTING)
-        if not isinstance(said, str) or not said.strip():
+        setting = _object(file, _MAX_SETTINGS).get(_SETTING)
+        if not isinstance(setting, str) or not setting.strip():
             continue
-        path = expanded(said)
+        path = expanded(setting)
         if not path.is_absolute():
             continue  # as the program does
         if file == shared:
@@ -169,10 +169,10 @@ def _object(file: Path, limit: int) -> dict[str, object]:
     if data is None:
         return {}
     try:
-        said = read_json(data.removeprefix(b"\xef\xbb\xbf"))
+        parsed = read_json(data.removeprefix(b"\xef\xbb\xbf"))
     except msgspec.DecodeError:
-        said = _as_people_write(file, data)
-    return said if isinstance(said, dict) else {}
+        parsed = _as_people_write(file, data)
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _as_people_write(file: Path, data: bytes) -> object:
@@ -209,8 +209,8 @@ def _written_in(folder: Path) -> str:
 
 
 def _begins_at(path: str) -> str:
-    found = find_repository(Path(os.path.realpath(path)))
-    return "" if found is None else project_name(str(found.root))
+    repository = find_repository(Path(os.path.realpath(path)))
+    return "" if repository is None else project_name(str(repository.root))
 
 
 def _said_in(transcript: Path) -> str:
@@ -221,9 +221,13 @@ def _said_in(transcript: Path) -> str:
         return ""
     for line in lines:
         try:
-            said = read_json(line)
+            parsed = read_json(line)
         except msgspec.DecodeError:
             continue
-        if isinstance(said, dict) and isinstance(path := said.get("cwd"), str) and Path(path).is_absolute():
+        if (
+            isinstance(parsed, dict)
+            and isinstance(path := parsed.get("cwd"), str)
+            and Path(path).is_absolute()
+        ):
             return path
     return ""

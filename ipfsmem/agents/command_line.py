@@ -67,10 +67,10 @@ def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the words that start this ipfsmem. Raises ConfigError for a program in a cache."""
     name = "ipfsmem.exe" if os.name == "nt" else "ipfsmem"
     called = Path(sys.argv[0])
-    beside = Path(sys.executable).with_name(name)
+    sibling = Path(sys.executable).with_name(name)
     on_path = shutil.which("ipfsmem", path=environment.get("PATH"))
     tried = [called] if called.name.lower() in ("ipfsmem", "ipfsmem.exe") else []
-    tried.append(beside)
+    tried.append(sibling)
     if on_path and Path(on_path).is_absolute():  # a PATH with "." in it depends on the working directory
         tried.append(Path(on_path))
     cached = False
@@ -101,12 +101,12 @@ def check_words(words: tuple[str, ...]) -> None:
     """Raise ConfigError unless the command prints the version."""
     try:
         done = subprocess.run([*words, "--version"], capture_output=True, timeout=_PATIENCE, check=False)
-        told = done.stdout.decode("utf-8", "replace").strip()
+        output = done.stdout.decode("utf-8", "replace").strip()
     except (OSError, subprocess.TimeoutExpired) as error:
-        told, done = str(error), None
-    if done is None or done.returncode or not told.startswith("ipfsmem "):
+        output, done = str(error), None
+    if done is None or done.returncode or not output.startswith("ipfsmem "):
         raise ConfigError(
-            f"{_line(words)} --version has an unexpected answer: {told[:200] or 'it prints nothing'}",
+            f"{_line(words)} --version has an unexpected answer: {output[:200] or 'it prints nothing'}",
             hint="Reinstall it, then try again.",
         )
 

@@ -192,8 +192,8 @@ def plan_connect(
     since = now if remembered is None else remembered.since
     replaced = () if remembered is None else (*remembered.files, *remembered.replaced)
     connection = ProgramConnection(program=program.name, since=since, files=tuple(written), replaced=replaced)
-    kept = [(one.edit.found.path, data) for one in planned for data in one.kept]
-    kept += [(edit.found.path, data) for edit, gone in taken_out for data in gone]
+    saved = [(one.edit.found.path, data) for one in planned for data in one.kept]
+    saved += [(edit.found.path, data) for edit, gone in taken_out for data in gone]
     return ConnectionPlan(
         program=program,
         home=home,
@@ -203,8 +203,8 @@ def plan_connect(
         copies={
             one.written.before: one.base for one in planned if one.base is not None and one.written.before
         },
-        kept=tuple(data for _, data in kept),
-        notes=(*_where_kept(home, program, kept), *program.notes),
+        kept=tuple(data for _, data in saved),
+        notes=(*_where_kept(home, program, saved), *program.notes),
     )
 
 
@@ -223,16 +223,16 @@ def _planned(
     home: Path, program: Program, file: ConfigFile, earlier: tuple[FileWritten, ...], replace: bool
 ) -> _Planned:
     """Return the change that adds our entries to one file. `earlier`: our earlier entries, which are replaced."""
-    found = config_files.read(file.path)
+    state = config_files.read(file.path)
     gone: list[bytes] = []
     with _about(file.path, program.name):
-        if earlier and found.data is not None and edits.stands(found.data, earlier[0].done, file.wanted):
-            return _Planned(_Edit(found, found.data), earlier[0], None, gone)
-        base, wanted = found.data, file.wanted
+        if earlier and state.data is not None and edits.stands(state.data, earlier[0].done, file.wanted):
+            return _Planned(_Edit(state, state.data), earlier[0], None, gone)
+        base, wanted = state.data, file.wanted
         if earlier:
-            base, gone = _undone(home, program, found, earlier, wanted, replace)
-            if found.data is not None:
-                wanted = edits.with_additions_of_program(found.data, wanted)
+            base, gone = _undone(home, program, state, earlier, wanted, replace)
+            if state.data is not None:
+                wanted = edits.with_additions_of_program(state.data, wanted)
         cleared = _cleared(base, file, program, replace or any(one.others_gave_way for one in earlier))
         data, done = edits.apply(cleared, wanted, program.name, file.seed)
         others_gave_way = cleared != base
@@ -240,16 +240,16 @@ def _planned(
             there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
             base = edits.undo(base, there)
     ours = (*edits.written(done, file.seed), *(word for one in earlier for word in edits.written(one.done)))
-    edit = _Edit(found, data, ours=frozenset(ours))
+    edit = _Edit(state, data, ours=frozenset(ours))
     if edit.changes:
-        config_files.check_writable(found)
+        config_files.check_writable(state)
     written = FileWritten(
         path=str(file.path),
         sha256=sha256(data).hexdigest(),
         done=done,
         before=None if base is None else sha256(base).hexdigest(),
         seed=file.seed,
-        folders=earlier[0].folders if earlier else _missing_folders(found),
+        folders=earlier[0].folders if earlier else _missing_folders(state),
         others_gave_way=others_gave_way,
     )
     return _Planned(edit, written, base, gone)
@@ -264,12 +264,12 @@ def _taken_out(
     wanted: tuple[Wanted, ...] = (),
 ) -> tuple[_Edit, list[bytes]]:
     """Return the removal of our earlier entries (`earlier`) from one file, and others' changes of them."""
-    found = config_files.read(path)
-    with _about(found.path, program.name):
-        data, gone = _undone(home, program, found, earlier, wanted, replace) if earlier else (found.data, [])
+    state = config_files.read(path)
+    with _about(state.path, program.name):
+        data, gone = _undone(home, program, state, earlier, wanted, replace) if earlier else (state.data, [])
     ours = (word for one in earlier for word in edits.written(one.done, one.seed))
     folders = earlier[0].folders if earlier else ()
-    return _Edit(found, data, folders, frozenset(ours)), gone
+    return _Edit(state, data, folders, frozenset(ours)), gone
 
 
 def plan_disconnect(
@@ -282,7 +282,7 @@ def plan_disconnect(
     """
     remembered = connections.known(home, program.name)
     made: list[_Edit] = []
-    kept: list[tuple[Path, bytes]] = []
+    saved: list[tuple[Path, bytes]] = []
     files = program.files(around, Launch(("ipfsmem",)))
     wanted = {str(file.path): file.wanted for file in files}
     for file in reversed(() if remembered is None else remembered.files):
@@ -291,17 +291,17 @@ def plan_disconnect(
         edit, gone = _taken_out(
             home, program, path, remembered.of_file(path), replace, wanted.get(file.path, ())
         )
-        kept += [(path, each) for each in gone]
+        saved += [(path, each) for each in gone]
         made.append(edit)
     for known in files:  # written from another home, or moved with the settings
         if str(known.path) in {str(edit.found.path) for edit in made}:
             continue
-        found = config_files.read(known.path)
+        state = config_files.read(known.path)
         with _about(known.path, program.name):
-            data = _cleared(found.data, known, program, replace)
-        if found.data is not None and data != found.data:
-            kept.append((found.path, found.data))
-        made.append(_Edit(found, data))
+            data = _cleared(state.data, known, program, replace)
+        if state.data is not None and data != state.data:
+            saved.append((state.path, state.data))
+        made.append(_Edit(state, data))
     for edit in made:
         if edit.changes:
             config_files.check_writable(edit.found)
@@ -311,18 +311,18 @@ def plan_disconnect(
         remembered=remembered,
         edits=tuple(made),
         connection=None,
-        kept=tuple(data for _, data in kept),
-        notes=_where_kept(home, program, kept),
+        kept=tuple(data for _, data in saved),
+        notes=_where_kept(home, program, saved),
     )
 
 
 def snippets(around: Surroundings, program: Program, launch: Launch) -> tuple[Snippet, ...]:
     """Return the additions to each file, for a person who makes them manually."""
-    found = []
+    results = []
     for file in program.files(around, launch):
         data, _ = edits.apply(None, file.wanted, program.name, file.seed)
-        found.append(Snippet(path=str(file.path), text=data.decode()))
-    return tuple(found)
+        results.append(Snippet(path=str(file.path), text=data.decode()))
+    return tuple(results)
 
 
 def states(home: Path, around: Surroundings) -> tuple[ProgramState, ...]:
@@ -388,7 +388,7 @@ def _refuse_what_reads_otherwise(program: Program, launch: Launch, *, quoted: bo
 def _undone(
     home: Path,
     program: Program,
-    found: ConfigFileState,
+    state: ConfigFileState,
     written: tuple[FileWritten, ...],
     wanted: tuple[Wanted, ...],
     replace: bool,
@@ -398,7 +398,7 @@ def _undone(
     An unchanged file gets its earlier bytes back. Others' changes that the result lacks are kept. Raises ChangedError for an
     edited entry of ours, unless `replace`.
     """
-    data = found.data
+    data = state.data
     digest = None if data is None else sha256(data).hexdigest()
     for file in written:
         if digest == file.sha256:
@@ -411,13 +411,13 @@ def _undone(
                     raise
     if digest in {file.before for file in written}:
         return data, []  # it was never written, or was restored
-    kept: list[bytes] = []
+    saved: list[bytes] = []
     for file in written:
         if file.others_gave_way and file.before is not None:
             with contextlib.suppress(StorageError):
-                kept.append(connections.before(home, program.name, file.before))
+                saved.append(connections.before(home, program.name, file.before))
     if data is None:
-        return None, kept
+        return None, saved
     file = next((one for one in written if not [*edits.changed_since(data, one.done)]), written[0])
     edited = [*edits.changed_since(data, file.done)]
     left = edits.undo(data, file.done)
@@ -427,27 +427,27 @@ def _undone(
     edited += [one.name for one in still if not one.same]
     if edited and not replace:
         raise ChangedError(
-            f"{', '.join(dict.fromkeys(edited))} in {found.path} was edited since it was written",
+            f"{', '.join(dict.fromkeys(edited))} in {state.path} was edited since it was written",
             hint="Remove it with the edit: --replace. Preview the change: --dry-run.",
         )
     if edited:
-        kept.append(data)
+        saved.append(data)
     left = edits.undo(left, tuple(one.done for one in still), edited=True)
     if edits.is_empty(left, file.seed):
         if file.before is None:
-            return None, kept
+            return None, saved
         with contextlib.suppress(StorageError):
             before = connections.before(home, program.name, file.before)
             if not before.removeprefix(b"\xef\xbb\xbf").strip():  # its initial content was ours
-                return before, kept
-    return left, kept
+                return before, saved
+    return left, saved
 
 
-def _where_kept(home: Path, program: Program, kept: list[tuple[Path, bytes]]) -> tuple[str, ...]:
+def _where_kept(home: Path, program: Program, saved: list[tuple[Path, bytes]]) -> tuple[str, ...]:
     return tuple(
         f"{path} with the edits in place of our entries is saved in "
         f"{connections.kept_for_good(home, program.name, data)}; delete it when you no longer need it."
-        for path, data in kept
+        for path, data in saved
     )
 
 
@@ -476,9 +476,9 @@ def _about(path: Path, program: str) -> Iterator[None]:
         ) from None
 
 
-def _missing_folders(found: ConfigFileState) -> tuple[str, ...]:
+def _missing_folders(state: ConfigFileState) -> tuple[str, ...]:
     missing: list[str] = []
-    folder = found.real.parent
+    folder = state.real.parent
     while not folder.exists() and folder != folder.parent:
         missing.insert(0, str(folder))
         folder = folder.parent

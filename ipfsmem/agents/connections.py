@@ -69,15 +69,15 @@ def known(home: Path, program: str) -> ProgramConnection | None:
     if data is None:
         return None
     try:
-        found = read_json(data, type=ProgramConnection)
+        connection = read_json(data, type=ProgramConnection)
     except msgspec.DecodeError as error:
         raise FormatError(
             f"{path} cannot be read: {error}",
             hint=f"Move it away. Then remove our entries: ipfsmem disconnect {program} --replace",
         ) from None
-    if found.v != _VERSION:
-        raise FormatError(f"{path} is of another version of ipfsmem ({found.v})")
-    return found
+    if connection.v != _VERSION:
+        raise FormatError(f"{path} is of another version of ipfsmem ({connection.v})")
+    return connection
 
 
 def keep(home: Path, connection: ProgramConnection, before: dict[str, bytes]) -> None:
@@ -147,8 +147,8 @@ def _copy(home: Path, program: str, digest: str) -> Path:
     return folder(home) / f"{program}.{digest[:32]}.before"
 
 
-def _drop_copies(home: Path, program: str, kept: set[str | None]) -> None:
-    names = {_copy(home, program, digest).name for digest in kept if digest}
+def _drop_copies(home: Path, program: str, digests: set[str | None]) -> None:
+    names = {_copy(home, program, digest).name for digest in digests if digest}
     for path in folder(home).glob(f"{program}.*.before"):
         if path.name not in names:
             with storage_errors(path, "remove"):

@@ -142,8 +142,8 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
             if value is not msgspec.UNSET and value != one.entry.value:
                 yield _name(one)
         elif one.block is not None:
-            held = _own_part(text, one.block)
-            if held is not None and held != _own_part(one.block.body, one.block):
+            own_part = _own_part(text, one.block)
+            if own_part is not None and own_part != _own_part(one.block.body, one.block):
                 yield _name(one)
         elif one.inserted is not None:
             value = yaml_edits.find(text, one.inserted.entry)
@@ -155,41 +155,41 @@ def stands(data: bytes, done: Sequence[Done], wanted: Sequence[Wanted]) -> bool:
     """Tell whether exactly the wanted entries were added, and the file has each once and unchanged. Raises FormatError."""
     if sorted(map(repr, wanted_again(done))) != sorted(map(repr, wanted)):
         return False
-    found = [*standing(data, wanted, "")]
-    return len(found) == len(wanted) and all(one.same for one in found)
+    standings = [*standing(data, wanted, "")]
+    return len(standings) == len(wanted) and all(one.same for one in standings)
 
 
 def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
     """Return the wanted entries of these additions."""
-    found: list[Wanted] = []
+    entries: list[Wanted] = []
     for one in done:
         if one.entry is not None:
-            found.append(ConfigEntry(path=one.entry.path, value=one.entry.value, mark=one.mark))
+            entries.append(ConfigEntry(path=one.entry.path, value=one.entry.value, mark=one.mark))
         elif one.block is not None:
             block = one.block
-            found.append(Table(table=block.table, body=block.body, program_keys=block.program_keys))
+            entries.append(Table(table=block.table, body=block.body, program_keys=block.program_keys))
         elif one.inserted is not None:
-            found.append(one.inserted.entry)
-    return tuple(found)
+            entries.append(one.inserted.entry)
+    return tuple(entries)
 
 
 def with_additions_of_program(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wanted, ...]:
     """Return the wanted entries with the keys that the program added to our tables since. Raises FormatError."""
     _, text = _text(data)
-    found: list[Wanted] = []
+    entries: list[Wanted] = []
     for one in wanted:
         if isinstance(one, YamlEntry):
-            found.append(_with_additions(text, one))
+            entries.append(_with_additions(text, one))
             continue
-        held = block_edits.table_in(text, one.table) if isinstance(one, Table) else None
-        if isinstance(one, Table) and isinstance(held, dict):
-            theirs = {key: held[key] for key in one.program_keys if key in held}
+        table = block_edits.table_in(text, one.table) if isinstance(one, Table) else None
+        if isinstance(one, Table) and isinstance(table, dict):
+            theirs = {key: table[key] for key in one.program_keys if key in table}
             if theirs:
                 body = f"{one.body}\n{block_edits.lines_of(one.table, theirs)}"
-                found.append(msgspec.structs.replace(one, body=body))
+                entries.append(msgspec.structs.replace(one, body=body))
                 continue
-        found.append(one)
-    return tuple(found)
+        entries.append(one)
+    return tuple(entries)
 
 
 def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
@@ -306,15 +306,15 @@ def _without_marked(text: str, entry: Added, mark: str, edited: bool) -> str:
 
 def _own_part(text: str, block: Table | Block) -> Any:
     """Return a table without the keys that the program writes."""
-    held = block_edits.table_in(text, block.table)
-    if not isinstance(held, dict):
-        return held
-    return {key: value for key, value in held.items() if key not in block.program_keys}
+    table = block_edits.table_in(text, block.table)
+    if not isinstance(table, dict):
+        return table
+    return {key: value for key, value in table.items() if key not in block.program_keys}
 
 
 def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing]:
-    held = _own_part(text, wanted)
-    if held is not None:
+    own_part = _own_part(text, wanted)
+    if own_part is not None:
         block = Block(
             body=wanted.body,
             lead="",
@@ -322,7 +322,7 @@ def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing
             table=wanted.table,
             program_keys=wanted.program_keys,
         )
-        yield Standing(wanted, Done(block=block), held == _own_part(wanted.body, wanted))
+        yield Standing(wanted, Done(block=block), own_part == _own_part(wanted.body, wanted))
 
 
 def _is_same(value: Any, wanted: YamlEntry) -> bool:
@@ -342,8 +342,8 @@ def _standing_yaml(text: str, wanted: YamlEntry) -> Iterator[Standing]:
 
 
 def _with_additions(text: str, wanted: YamlEntry) -> YamlEntry:
-    held = yaml_edits.find(text, wanted)
-    if not isinstance(held, dict):
+    table = yaml_edits.find(text, wanted)
+    if not isinstance(table, dict):
         return wanted
-    theirs = {key: held[key] for key in wanted.program_keys if key in held}
+    theirs = {key: table[key] for key in wanted.program_keys if key in table}
     return msgspec.structs.replace(wanted, value={**wanted.value, **theirs})

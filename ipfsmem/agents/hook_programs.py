@@ -67,31 +67,31 @@ class HookInput(NamedTuple):
 
 def read_said(data: bytes, environment: Mapping[str, str]) -> HookInput:
     """Parse the hook input of a program from standard input or its environment. Invalid input only sets `unreadable`."""
-    given: Any = {}
+    fields: Any = {}
     unreadable = ""
     if data.strip():
         try:
-            given = _read(data)
+            fields = _read(data)
         except ValueError as error:
             too_long = f"it is longer than {MAX_INPUT >> 20} MiB"
             unreadable = too_long if len(data) >= MAX_INPUT else str(error)
-        if not isinstance(given, dict):
-            given, unreadable = {}, "it is not a JSON object"
-    roots = given.get("workspace_roots")
-    named = [given.get("cwd"), *(roots[:1] if isinstance(roots, list) else [])]
+        if not isinstance(fields, dict):
+            fields, unreadable = {}, "it is not a JSON object"
+    roots = fields.get("workspace_roots")
+    named = [fields.get("cwd"), *(roots[:1] if isinstance(roots, list) else [])]
     named += [
         environment.get(name) for name in ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
     ]
     folder = next((one for one in named if isinstance(one, str) and _is_path(one)), "")
-    ids = (given.get(name) for name in ("session_id", "sessionId", "conversation_id"))
+    ids = (fields.get(name) for name in ("session_id", "sessionId", "conversation_id"))
     session = next((str(one) for one in ids if _is_id(one)), "")
-    prompt, transcript = given.get("prompt"), given.get("transcript_path")
+    prompt, transcript = fields.get("prompt"), fields.get("transcript_path")
     return HookInput(
         folder=folder,
         session_id=session,
         prompt=without_given(prompt) if isinstance(prompt, str) else "",
-        resumed=given.get("source") == "resume",
-        may_compact=given.get("hook_event_name") == "PreCompress" and given.get("trigger") == "auto",
+        resumed=fields.get("source") == "resume",
+        may_compact=fields.get("hook_event_name") == "PreCompress" and fields.get("trigger") == "auto",
         transcript=transcript if isinstance(transcript, str) and _is_path(transcript) else "",
         unreadable=unreadable,
     )
@@ -133,21 +133,21 @@ def _read(data: bytes) -> Any:
 
         encoding = detect_encoding(data)
     text = data.decode(encoding, "replace")
-    found = _read_with_msgspec(text) if "msgspec" in sys.modules else None
-    if found is None:
+    parsed = _read_with_msgspec(text) if "msgspec" in sys.modules else None
+    if parsed is None:
         from json import JSONDecoder
 
         try:
-            found, _ = JSONDecoder(strict=False, parse_int=_number).raw_decode(text.lstrip())
+            parsed, _ = JSONDecoder(strict=False, parse_int=_number).raw_decode(text.lstrip())
         except RecursionError:
-            found = _read_deep(text)
-    if not isinstance(found, dict):
-        return found
+            parsed = _read_deep(text)
+    if not isinstance(parsed, dict):
+        return parsed
     return {
         name: value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if isinstance(value, str) and not value.isascii()
         else value
-        for name, value in found.items()
+        for name, value in parsed.items()
     }
 
 
@@ -196,15 +196,15 @@ def shows_lines(program: str) -> bool:
 
 def answer(program: str, event: str, *, context: str = "", line: str = "") -> bytes:
     """Return the output for a program: a text for the model, a line for the person; empty if it accepts neither."""
-    said: dict[str, Any] = {}
+    reply: dict[str, Any] = {}
     if context and program == _CURSOR and event == "session-start":
-        said["additional_context"] = context
+        reply["additional_context"] = context
     elif context and (name := _NAMES.get(program, {}).get(event)):
-        said["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": context}
+        reply["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": context}
     if line and event == "session-start" and shows_lines(program):
-        said["systemMessage"] = line
-    if not said:
+        reply["systemMessage"] = line
+    if not reply:
         return b""
     from ipfsmem.canonical import write_json  # not for a hook without output
 
-    return write_json(said) + b"\n"
+    return write_json(reply) + b"\n"

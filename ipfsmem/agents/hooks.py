@@ -71,47 +71,49 @@ class Hook:
         #: The agent's working folder; empty until the input was read.
         self.folder = ""
 
-    def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
+    def run(self, data: bytes, environment: Mapping[str, str]) -> bytes:
         """Handle the event, and return the output. Raises IpfsmemError on failure, which is recorded by then."""
         with storage_errors(self._place, "look into"):
             there = (self._place / "ipfsmem.json").exists()
         if not there:
             return b""  # no vault of that name on this device
-        said = read_said(given, environment)
-        self.unreadable = said.unreadable
-        if self._event == "pre-compact" and said.may_compact and not self._was_compacted(said):
+        hook_input = read_said(data, environment)
+        self.unreadable = hook_input.unreadable
+        if self._event == "pre-compact" and hook_input.may_compact and not self._was_compacted(hook_input):
             return b""
-        folder = self.folder = said.folder or _working_directory()
+        folder = self.folder = hook_input.folder or _working_directory()
         printed = b""
         try:
             if self._event == "session-start":
-                printed = self._begin(said, folder)
+                printed = self._begin(hook_input, folder)
             elif self._event == "prompt":
                 with contextlib.suppress(PassphraseError):  # reported at the start of the session
-                    texts = (self._after_a_pull(said, folder), self._fitting(said, folder))
+                    texts = (self._after_a_pull(hook_input, folder), self._fitting(hook_input, folder))
                     printed = answer(self._program, self._event, context="\n".join(filter(None, texts)))
-            elif self._event == "pre-compact" and said.session:
+            elif self._event == "pre-compact" and hook_input.session:
                 from ipfsmem.device.shown_texts import forget_shown
 
-                forget_shown(self._place, said.session)
+                forget_shown(self._place, hook_input.session)
         finally:
             if self._event != "prompt":
                 self._start(folder)
         return printed
 
-    def _was_compacted(self, said: HookInput) -> bool:
+    def _was_compacted(self, hook_input: HookInput) -> bool:
         """Tell whether a conversation may have been compacted since the last time: only after enough growth."""
         try:
-            grown = Path(said.transcript).stat().st_size // _COMPACTED_FROM if said.transcript else 0
+            grown = (
+                Path(hook_input.transcript).stat().st_size // _COMPACTED_FROM if hook_input.transcript else 0
+            )
         except OSError:
             grown = 0
-        if not grown or not said.session:
+        if not grown or not hook_input.session:
             return False
         from ipfsmem.device.shown_texts import note_shown, shown_to
 
         at = f"{grown:012x}"
-        known = shown_to(self._place, f"compacted {said.session}")
-        note_shown(self._place, f"compacted {said.session}", (at,))
+        known = shown_to(self._place, f"compacted {hook_input.session}")
+        note_shown(self._place, f"compacted {hook_input.session}", (at,))
         return at not in known
 
     def note_printed(self) -> None:
@@ -128,75 +130,75 @@ class Hook:
 
             note_hook(self._place, failed=self._now(), failure=type(error).__name__)
 
-    def _begin(self, said: HookInput, folder: str) -> bytes:
+    def _begin(self, hook_input: HookInput, folder: str) -> bytes:
         from ipfsmem.device.agent_notes import note_hook
         from ipfsmem.device.shown_texts import forget_shown
 
         at, context, lines = self._now(), "", list[str]()
         # Nothing was given so far: if this hook is killed now, the next prompt gives the memories.
-        note_hook(self._place, session=said.session, at=-1)
-        if said.session and not said.resumed:
-            forget_shown(self._place, said.session)  # started, cleared or compacted
+        note_hook(self._place, session=hook_input.session, at=-1)
+        if hook_input.session and not hook_input.resumed:
+            forget_shown(self._place, hook_input.session)  # started, cleared or compacted
         try:
-            found = self._look(folder)
+            start_text = self._look(folder)
         except PassphraseError:
             note_hook(self._place, locked=at)
             lines = [f"it is locked, so no memories are included: ipfsmem unlock{self._named}"]
         else:
             note_hook(self._place, locked=0, failed=0, failure="")
             self._once_printed.append(
-                lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
+                lambda: note_hook(self._place, session=hook_input.session, at=at, given=start_text.mark)
             )
-            context, lines = found.text, [*found.lines]
+            context, lines = start_text.text, [*start_text.lines]
         lines += self._not_synced(at)
         line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
         return answer(self._program, self._event, context=context, line=line)
 
-    def _after_a_pull(self, said: HookInput, folder: str) -> str:
+    def _after_a_pull(self, hook_input: HookInput, folder: str) -> str:
         """Return the text after a pull with changes since this session was last given a text, if it differs from that. Opens no
         vault without such a pull."""
         from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 
         at, notes = self._now(), hook_notes(self._place)
-        given = notes.sessions.get(said.session)
-        if not said.session or not takes_context(self._program, self._event):
+        given = notes.sessions.get(hook_input.session)
+        if not hook_input.session or not takes_context(self._program, self._event):
             return ""
         if given is None and self._program in WITHOUT_START:
             given = -1
         if given is None:
-            note_hook(self._place, session=said.session, at=at)
+            note_hook(self._place, session=hook_input.session, at=at)
             return ""
         brought = max(background_notes(self._place).brought, syncing_notes(self._place).brought)
         if brought <= given <= at:  # a later `given` is from a clock that was set back
             return ""
-        found = self._look(folder)
+        start_text = self._look(folder)
         self._once_printed.append(
-            lambda: note_hook(self._place, session=said.session, at=at, given=found.mark)
+            lambda: note_hook(self._place, session=hook_input.session, at=at, given=start_text.mark)
         )
-        return "" if found.mark == notes.given.get(said.session) else found.text
+        return "" if start_text.mark == notes.given.get(hook_input.session) else start_text.text
 
-    def _fitting(self, said: HookInput, folder: str) -> str:
+    def _fitting(self, hook_input: HookInput, folder: str) -> str:
         """Return memories for the prompt that this session was not given yet. Opens no vault if the program sends no prompt."""
-        if not (said.session and said.prompt and takes_context(self._program, self._event)):
+        if not (hook_input.session and hook_input.prompt and takes_context(self._program, self._event)):
             return ""
         from ipfsmem.agents.session_text import prompt_text  # and with it the vault
         from ipfsmem.device.shown_texts import note_shown, shown_to
 
-        shown = shown_to(self._place, said.session)
-        found = prompt_text(
+        shown = shown_to(self._place, hook_input.session)
+        fitting = prompt_text(
             self._namespace,
             self._home,
             folder,
             self._program,
-            said.prompt,
+            hook_input.prompt,
             shown,
-            said.session,
+            hook_input.session,
             self._passphrase,
         )
-        self._once_printed.append(lambda: note_shown(self._place, said.session, found.marks))
-        if not found.ready:
+        self._once_printed.append(lambda: note_shown(self._place, hook_input.session, fitting.marks))
+        if not fitting.ready:
             self._start(folder)  # builds the index
-        return found.text
+        return fitting.text
 
     def _look(self, folder: str) -> SessionText:
         """Return the texts for the model and for the person. Raises PassphraseError while the keys are locked."""

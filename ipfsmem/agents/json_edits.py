@@ -88,10 +88,10 @@ def remove(text: str, added: Added) -> str:
     root = read(text)
     if root is None:
         return text
-    found = _way(root, added)
-    if found is None:
+    path_nodes = _way(root, added)
+    if path_nodes is None:
         return text
-    left = _without(text, root, added, found)
+    left = _without(text, root, added, path_nodes)
     node = _at(left, added.path[: added.null]) if added.null >= 0 else None
     if node is None or node.parts or any(comments(left, node.start + 1, node.end - 1)):
         return left
@@ -125,36 +125,36 @@ def _at(text: str, path: tuple[str, ...]) -> JsonNode | None:
     return node if node is not None and node.kind else None
 
 
-def _without(text: str, root: JsonNode, added: Added, found: list[tuple[JsonNode, int]]) -> str:
+def _without(text: str, root: JsonNode, added: Added, path_nodes: list[tuple[JsonNode, int]]) -> str:
     """Return the text without the entry at a path."""
-    depth = _stays(text, found, added.there)
+    depth = _stays(text, path_nodes, added.there)
     if depth < 0:
         return _without_root(text, root, added)
-    node, at = found[depth]
+    node, at = path_nodes[depth]
     if depth != added.there:
-        return _take_out(text, root, found[: depth + 1], None, "")
+        return _take_out(text, root, path_nodes[: depth + 1], None, "")
     lead, tail = (_with_ends_of(text, one) for one in (added.lead, added.tail))
     if added.first and len(node.parts) > 1:
         tail = ""  # others' entries follow the line end that we wrote
     elif added.first and (
-        _holds_only_this(text, found[depth]) and text[node.start + 1 : node.parts[at].start] != lead
+        _holds_only_this(text, path_nodes[depth]) and text[node.start + 1 : node.parts[at].start] != lead
     ):  # the layout changed since: none of the space is ours
         return text[: node.start + 1] + text[node.end - 1 :]
-    return _take_out(text, root, found[: depth + 1], lead, tail)
+    return _take_out(text, root, path_nodes[: depth + 1], lead, tail)
 
 
 def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
     """Return the text without the member or item at a path of names and positions, and without containers after step `there`
     that become empty. Raises FormatError."""
     root = read(text)
-    node, found = root, []
+    node, path_nodes = root, []
     for step in way:
         assert node is not None
         at = step if isinstance(step, int) else [part.key for part in node.parts].index(step)
-        found.append((node, at))
+        path_nodes.append((node, at))
         node = node.parts[at].value
     assert root is not None
-    return _take_out(text, root, found[: _stays(text, found, there) + 1], None, "")
+    return _take_out(text, root, path_nodes[: _stays(text, path_nodes, there) + 1], None, "")
 
 
 def _stays(text: str, way: list[tuple[JsonNode, int]], there: int) -> int:
@@ -195,10 +195,10 @@ def _expect(node: JsonNode, step: str, so_far: tuple[str, ...]) -> None:
 
 
 def _member(node: JsonNode, key: str) -> Part | None:
-    found = [part for part in node.parts if part.key == key]
-    if len(found) > 1:
+    members = [part for part in node.parts if part.key == key]
+    if len(members) > 1:
         raise FormatError(f"{key!r} is there twice")
-    return found[0] if found else None
+    return members[0] if members else None
 
 
 def _way(root: JsonNode, added: Added) -> list[tuple[JsonNode, int]] | None:
@@ -270,9 +270,9 @@ def newline(text: str) -> str:
 def _indent_at(text: str, at: int) -> str:
     """Return the indentation of the line at a position."""
     begin = text.rfind("\n", 0, at) + 1
-    found = re.compile(r"[ \t]*").match(text, begin)
-    assert found is not None
-    return found[0][: at - begin]
+    match = re.compile(r"[ \t]*").match(text, begin)
+    assert match is not None
+    return match[0][: at - begin]
 
 
 def _unit(text: str, root: JsonNode) -> str:
