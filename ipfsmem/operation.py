@@ -302,13 +302,11 @@ class Parameter:
         #: Its possible values, for a parameter with a fixed set of values; else empty.
         self.words = typing.get_args(self.type) if typing.get_origin(self.type) is Literal else ()
         inside = typing.get_args(self.type)
+        #: Whether it is a list of values.
+        self.is_list = typing.get_origin(self.type) in (Iterable, list, tuple)
         #: The parameter that each item of a list is checked as.
         self.item = Parameter(name, inside[0]) if self.is_list else None
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a list of values."""
-        return typing.get_origin(self.type) in (Iterable, list, tuple)
+        self._is_sized = bool(self.item or self.shortest or self.longest is not None)
 
     @property
     def required(self) -> bool:
@@ -383,9 +381,9 @@ class Parameter:
             # Python refuses to print a number of thousands of digits.
             got = f" (got {value})" if abs(value) < 10**20 else ""
             return f"must be {self.allowed}{got}"
-        if self.is_stored and isinstance(value, str) and _has_half_a_character(value):
+        if self.is_stored and isinstance(value, str) and not value.isascii() and _has_half_a_character(value):
             return "holds half a character (a lone surrogate)"
-        return self._wrong_size(value) if isinstance(value, Sized) else ""
+        return self._wrong_size(value) if self._is_sized and isinstance(value, Sized) else ""
 
     def _wrong_size(self, value: Sized) -> str:
         size, unit = len(value), "characters" if isinstance(value, str) else "items"
@@ -588,7 +586,7 @@ class Operation(Generic[P, R]):
         for name, value in asked.items():
             if value is self._defaults.get(name, REQUIRED):
                 continue  # a default is valid, and most arguments are defaults: no type is evaluated for them
-            parameter = self.parameter(name)
+            parameter = self._parameters.get(name) or self.parameter(name)
             if parameter.is_list and isinstance(value, Iterable) and not isinstance(value, Sized):
                 most = None if parameter.longest is None else parameter.longest + 1
                 # An iterator can be read only once, and may never end.
@@ -636,8 +634,6 @@ class Operation(Generic[P, R]):
 
 
 def _has_half_a_character(text: str) -> bool:
-    if text.isascii():
-        return False
     try:
         text.encode()
     except UnicodeEncodeError:

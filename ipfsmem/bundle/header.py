@@ -110,7 +110,7 @@ def is_bare_value(name: str, value: str) -> bool:
         return True
     if name == "confidence" and _is_number(value):
         return True
-    return not _has_other_type(value)
+    return _OTHER_TYPE.fullmatch(value.replace("_", "")) is None  # as `_has_other_type`
 
 
 def _has_other_type(value: str) -> bool:

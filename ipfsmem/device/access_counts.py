@@ -136,13 +136,14 @@ class AccessCounts:
     def untold(self, scope: str, today: date) -> dict[str, int]:
         """Return by key how often memories of a scope were used before today without a report, most used first; empty if a report
         was made today."""
-        self._table()
-        if self._told == today.toordinal():
+        table, day = self._table(), today.toordinal()
+        if self._told == day:
             return {}
-        counts = [
+        now = self._today()
+        counts = [  # at each write, over all that was ever used: without a call for each
             (-use.untold, key)
-            for (there, key), use in self.all()
-            if there == scope and use.untold and use.day < today.toordinal()
+            for (there, key), use in table.items()
+            if use.untold and there == scope and (use.day if use.day <= now else 0) < day
         ]
         return {key: -count for count, key in sorted(counts)[:MOST_NAMED]}
 

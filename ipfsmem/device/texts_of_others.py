@@ -86,8 +86,9 @@ def with_retained_own(replica: Replica, name: str, entry: Entry) -> Entry:
     """Return the entry, with the kept own text under its old dot where others replaced every own one."""
     if not entry:
         return entry
+    here = replica.device.id
     for dot, value in entry.items():
-        if is_own(dot, value.author, replica.is_mine):
+        if (not value.author and dot[:16] == here) or is_own(dot, value.author, replica.is_mine):
             return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
     row = held_texts.kept(replica.db.connection, known)

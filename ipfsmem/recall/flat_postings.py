@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
@@ -53,7 +52,13 @@ class Terms(Mapping[str, int]):
         if self._places is None and self._looked < _ONE_BY_ONE:
             self._looked += 1
             text, begins, size = self.text, self.begins, len(self)
-            place = bisect_left(range(size), term, key=lambda at: text[begins[at] + 1 : begins[at + 1]])
+            place, end = 0, size  # `bisect_left` with a key would call it at each step
+            while place < end:
+                middle = (place + end) // 2
+                if text[begins[middle] + 1 : begins[middle + 1]] < term:
+                    place = middle + 1
+                else:
+                    end = middle
             found = place < size and text[begins[place] + 1 : begins[place + 1]] == term
             return place if found else None
         return self.all().get(term)

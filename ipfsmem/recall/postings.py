@@ -91,7 +91,11 @@ class PostingList(Shares):
 
     def share(self, number: int) -> float:
         """Return the share of an entry."""
-        times = self.times(number)
+        few = self._few  # as `times`, without a call for each term and hit
+        if few is None:
+            times = self.counts[bisect_left(self.numbers, number)] if self._there[number] else 0
+        else:
+            times = few.get(number, 0)
         return bm25(self.worth, times, self._against[number]) if times else 0.0
 
     def times(self, number: int) -> int:
