@@ -134,18 +134,19 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
             found = len(memory.list())
             if found != job["count"]:
                 raise SystemExit(f"{found} memories instead of {job['count']}")
-    elif what == "first":
+    elif what in ("first", "import"):
         chosen = providers()
         with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
             memory.bundles.import_(Path(job["folder"]))
-            asyncio.run(_sync(memory, chosen))
-    elif what in ("idle", "one"):
+            if what == "first":
+                asyncio.run(_sync(memory, chosen))
+    elif what in ("idle", "one", "publish"):
         chosen = providers()
         with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
             if what == "one":
                 path = sorted(Path(job["folder"]).iterdir())[5]
                 memory.write_text(path.stem, path.read_bytes() + b"\nEdited once more.\n")
-            asyncio.run(_sync(memory, chosen, publishes=what == "one"))
+            asyncio.run(_sync(memory, chosen, publishes=what != "idle"))
     elif what == "tree":
         _write_tree(own, Path(job["out"]))
     elif what == "change":
