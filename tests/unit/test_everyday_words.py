@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import click
+import pytest
 
 from ipfsmem.cli.app import SHORT, find_command
 from ipfsmem.device.tables import heads, placed, tracked_files
@@ -141,6 +142,7 @@ def test_the_list_has_the_words_that_were_found() -> None:
 KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 
+@pytest.mark.xdist_group("texts")  # in one worker: to read all texts takes two seconds
 def test_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     words = format_words()
     rows = {table._COLUMNS for table in (heads, placed, tracked_files)}

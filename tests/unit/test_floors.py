@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.statements import statements
+
 PACKAGE = Path(__file__).parents[2] / "ipfsmem"
 PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
 #: The rooms from the ground up. A room imports rooms below its own floor only; those of one floor do not know each other.
@@ -277,7 +279,7 @@ def _public_classes() -> Iterator[tuple[str, float, str]]:
     for top in (PACKAGE, PROVIDERS):
         for path in sorted(top.rglob("*.py")):
             room = path.relative_to(top).parts[0].removesuffix(".py")
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for node in statements(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     yield node.name, FLOOR[room] if top == PACKAGE else len(FLOORS) + 1, str(path)
 

@@ -70,6 +70,7 @@ def page_texts() -> Iterator[tuple[str, str]]:
                 yield path.relative_to(WEB).as_posix(), text
 
 
+@pytest.mark.xdist_group("texts")  # in one worker: to read all texts takes two seconds
 def test_message_has_no_banned_phrase() -> None:
     found = {
         where: said

@@ -42,6 +42,8 @@ from tests.support.extras import need_extra
 MADE = "eea719232ceeb37ec1b6c37519969c1f3272d11e28ffdcdf7abd312853b28746"
 #: Of the questions of a collection, one of so many is asked.
 STEP = effort.every(3)
+#: One worker: what the recipe finds is three seconds' work, which several tests look at.
+pytestmark = pytest.mark.xdist_group("retrieval")
 #: Words that say nothing: that a question shares one with its answer gives nothing away.
 _SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "i", "in", "is", "it", "me", "my", "no", "not", "of", "on", "one", "only", "or", "our", "the", "to", "two", "was", "we", "with", "you"))  # fmt: skip
 _word = re.compile(r"\w+")

@@ -8,6 +8,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+from tests.support.statements import statements
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text("utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", TEXT)))
@@ -18,7 +20,7 @@ def functions(path: Path) -> frozenset[str]:
     """Names of the test functions and test classes of a module."""
     tree = ast.parse(path.read_text("utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds))
+    return frozenset(node.name for node in statements(tree) if isinstance(node, kinds))
 
 
 def test_the_named_tests_exist() -> None:

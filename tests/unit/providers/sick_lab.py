@@ -26,7 +26,7 @@ from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.faults import Faults
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
-from tests.support.effort import THOROUGH
+from tests.support.effort import THOROUGH, each_once
 from tests.unit.providers.bucket_lab import bucket
 from tests.unit.providers.dav_lab import dav
 from tests.unit.providers.git_lab import Repository, git_over_http
@@ -210,3 +210,7 @@ PAIRS: list[tuple[str, Callable[[Any], None]]] = [
     if (THOROUGH and kind != "git-http") or (row + column) % 4 == 0
 ]
 PAIRS += [("sftp", illness) for illness in SSH_ILLNESSES]
+#: Fewer for a test whose cases cost six times as much: in a short run each provider comes up once, and each illness.
+FEW_PAIRS = (
+    PAIRS if THOROUGH else [*each_once(OVER_HTTP, ILLNESSES), *(pair for pair in PAIRS if pair[0] == "sftp")]
+)

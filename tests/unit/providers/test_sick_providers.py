@@ -33,7 +33,7 @@ from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.faults import Faults
 from tests.support.patience import PATIENCE
-from tests.unit.providers.sick_lab import BOUND, LIMITS, PAIRS, Bench, bench, late
+from tests.unit.providers.sick_lab import BOUND, FEW_PAIRS, LIMITS, PAIRS, Bench, bench, late
 
 TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
 SEED = b"\x07" * 32
@@ -44,9 +44,12 @@ UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x23"))
 
 #: Starts a server with the client's files in a folder.
 Start = Callable[[Path], AbstractContextManager[Bench]]
-PARAMETERS = pytest.mark.parametrize(
-    ("kind", "illness"), PAIRS, ids=[f"{kind}-{ill.__name__}" for kind, ill in PAIRS]
-)
+
+
+def of_pairs(pairs: list[Any]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        ("kind", "illness"), pairs, ids=[f"{kind}-{ill.__name__}" for kind, ill in pairs]
+    )
 
 
 async def _all(blocks: AsyncIterator[Block]) -> list[Block]:
@@ -59,7 +62,7 @@ def _right(blocks: Iterable[Block]) -> bool:
     return True
 
 
-@PARAMETERS
+@of_pairs(PAIRS)
 def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
     kind: str, illness: Callable[[Faults], None], tmp_path: Path
 ) -> None:
@@ -116,7 +119,7 @@ def _memory(home: Path, providers: list[Provider], **more: Any) -> Memory:
     )
 
 
-@PARAMETERS
+@of_pairs(FEW_PAIRS)
 def test_another_provider_beside_a_sick_one_is_served_fully(
     kind: str, illness: Callable[[Faults], None], tmp_path: Path
 ) -> None:

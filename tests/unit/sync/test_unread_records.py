@@ -28,6 +28,7 @@ from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
 from tests.support.device_lab import load
+from tests.support.effort import each_once
 
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 TOKEN = "a token of these tests"
@@ -112,8 +113,7 @@ def as_a_folder(stick: Path) -> Iterator[Provider]:
 WAYS = [as_a_folder, over_http]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("way", "damage"), each_once(WAYS, DAMAGES))
 def test_sync_past_a_damaged_record_reads_the_rest_and_ends_with_45(
     damage: Callable[[Path], None],
     way: Callable[[Path], contextlib.AbstractContextManager[Provider]],
