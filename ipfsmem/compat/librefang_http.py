@@ -18,14 +18,14 @@ from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, name_of, value_
 from ipfsmem.compat.entries import instant, own_in, write_entry
 from ipfsmem.compat.http import HttpAnswer, HttpCall, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.exchange.program_forms import created_at
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.values import is_past
 from ipfsmem.tools.graph import matches
 
 if TYPE_CHECKING:
-    from ipfsmem.exchange.program_forms import created_at
     from ipfsmem.memories.memory_records import MemoryRecord
-from ipfsmem.memory import Memory
+    from ipfsmem.memory import Memory
 
 PROGRAM: Final = "librefang"
 #: Hours after which a memory of a session expires; default and maximum hits and entries.

@@ -129,7 +129,7 @@ def import_files(
     UsageError, FormatError, NotFoundError.
     """
     if strategy not in ("merge", "replace"):
-        raise UsageError(f"unknown import strategy {strategy!r}", hint="merge or replace.")
+        raise UsageError(f"strategy is merge or replace, not {strategy!r}")
     if prune and strategy != "replace":
         raise UsageError("prune requires the strategy replace")
     problems = [problem for part in parts.values() for problem in part.blob.problems]

@@ -74,7 +74,8 @@ def test_address_in_use_is_shown_and_removed_without_its_secret(
     assert all(one.code != 70 and SECRET not in one.out + one.err for one in said)
     assert shown in said[0].out and shown in said[1].out and shown in said[3].out
     assert SECRET not in log.read_text() and log.stat().st_mode & 0o077 == 0
-    assert shown not in sealed.ok("provider", "remove", shown).out
+    removed = sealed.ok("provider", "remove", shown).out
+    assert f"Removed: {shown}." in removed and shown not in removed.partition("Providers:")[2]
 
 
 @pytest.mark.parametrize(

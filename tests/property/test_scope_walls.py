@@ -257,7 +257,6 @@ class Walls:
             "timeline": Timeline(memory.replica, scope).events(),
             "conflicts": part.conflicts(),
             "history": [part.history(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
-            "left out": part.bundles.left_out(),
         }
         one = memory.scopes.get(scope) if scope else None
         if not scope or (one is not None and not one.forgotten):
@@ -268,6 +267,7 @@ class Walls:
                 file.flush()
                 found["export"] = read_zip(Path(file.name))
             found["blob"] = part.bundles.export(partial=True)
+            found["left out"] = part.bundles.left_out()
         return found
 
     def look_at_the_root(self) -> None:
