@@ -11,8 +11,9 @@ import contextlib
 import functools
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from io import BytesIO
 from typing import Any, Final
 
 import msgspec
@@ -43,7 +44,7 @@ from ipfsmem.api.document import document
 from ipfsmem.api.problems import Problem
 from ipfsmem.api.routes import Route
 from ipfsmem.api.served import ServedMemory, until
-from ipfsmem.api.turns import MOST, TooManyCalls
+from ipfsmem.api.turns import MOST, TooManyCalls, Turns
 from ipfsmem.api.who import CodeBody, Doors, KnownCaller, SessionToken
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json, write_json
@@ -58,6 +59,8 @@ from ipfsmem.parts.vault_handle import reading_only
 
 #: Maximum seconds for the body of a request, and between two keep-alive comments in a stream of changes.
 BODY_TIME: Final = 30.0
+#: Maximum bytes of a body that is read before the right of its token is checked.
+_SMALL_BODY: Final = 64 * 1024
 ALIVE_EVERY: Final = 15.0
 #: Seconds between two checks whether the token of a stream of changes was revoked.
 LOOK_EVERY: Final = 0.5
@@ -104,6 +107,8 @@ class Api:
         self._metrics = metrics.Metrics()
         #: Number of open streams, by the hash of a stored token.
         self._streams = Counter[str]()
+        #: The turns of large bodies, by the hash of a stored token, so that each token has one in memory.
+        self._bodies = defaultdict[str, Turns](Turns)
 
     def app(self) -> web.Application:
         """Return the application. It drops the keys of a vault soon after a user locks it."""
@@ -234,53 +239,80 @@ class Api:
             seen = precondition(match, none, new=route.new)
             if seen is None:
                 raise Refused(NO_PRECONDITION)
-        body = None if route.body is None else await _body(request, route)
-        values = {**query, **path}
 
-        better: list[str] = []
-        doubts: list[str] = []
+        def admit(whole: Memory) -> None:
+            route.admit(self._caller(known, served, whole), whole, named, stack)
 
-        def work(whole: Memory) -> Any:
-            caller = self._caller(known, served, whole)
-            route.admit(caller, whole, named, stack)
-            for one in (scope, *stack):
-                if one and not route.writes:
-                    found = whole.scopes.get(one)
-                    if found is None or (found.forgotten and bool(stack)):
-                        raise NotFoundError(f"there is no scope {one}")
-            is_named = scope or (route.about == "part" and named is not None)
-            memory = whole.scope(scope) if is_named else whole
-            remembered = functools.partial(served.remembered, whole)
-            call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
-            with (
-                acting_as("http", known.by),
-                reading_only(caller.scopes),
-                collecting() as said,
-                collecting_doubts() as heard,
-            ):
-                try:
-                    made = route.work(call)
-                    better.extend(said)
-                    doubts.extend(heard)
-                    return made
-                finally:
-                    if route.right != "read" and not route.beside:
-                        served.may_have_changed()
+        has_body = route.body is not None
+        async with self._turn_of_body(request, known, served, admit if has_body else None):
+            body = None if route.body is None else await _body(request, route)
+            values = {**query, **path}
 
-        if route.name == "sync":
-            await served.on(
-                lambda whole: route.admit(self._caller(known, served, whole), whole, None, ()), known.digest
+            better: list[str] = []
+            doubts: list[str] = []
+
+            def work(whole: Memory) -> Any:
+                caller = self._caller(known, served, whole)
+                route.admit(caller, whole, named, stack)
+                for one in (scope, *stack):
+                    if one and not route.writes:
+                        found = whole.scopes.get(one)
+                        if found is None or (found.forgotten and bool(stack)):
+                            raise NotFoundError(f"there is no scope {one}")
+                is_named = scope or (route.about == "part" and named is not None)
+                memory = whole.scope(scope) if is_named else whole
+                remembered = functools.partial(served.remembered, whole)
+                call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
+                with (
+                    acting_as("http", known.by),
+                    reading_only(caller.scopes),
+                    collecting() as said,
+                    collecting_doubts() as heard,
+                ):
+                    try:
+                        made = route.work(call)
+                        better.extend(said)
+                        doubts.extend(heard)
+                        return made
+                    finally:
+                        if route.right != "read" and not route.beside:
+                            served.may_have_changed()
+
+            if route.name == "sync":
+                await served.on(
+                    lambda whole: route.admit(self._caller(known, served, whole), whole, None, ()),
+                    known.digest,
+                )
+                with acting_as("http", known.by):
+                    return _json(synced(await served.sync()))
+            try:
+                made = await (served.beside(work) if route.beside else served.on(work, known.digest))
+            finally:
+                if route.right != "read":  # a call that failed halfway may have written too
+                    served.wrote()
+            answer = _answer(made)
+            # A file is the operation's result, byte for byte.
+            return (
+                answer if isinstance(made, Download) else _with_notes(answer, better=better, outdated=doubts)
             )
-            with acting_as("http", known.by):
-                return _json(synced(await served.sync()))
-        try:
-            made = await (served.beside(work) if route.beside else served.on(work, known.digest))
-        finally:
-            if route.right != "read":  # a call that failed halfway may have written too
-                served.wrote()
-        answer = _answer(made)
-        # A file is the operation's result, byte for byte.
-        return answer if isinstance(made, Download) else _with_notes(answer, better=better, outdated=doubts)
+
+    @contextlib.asynccontextmanager
+    async def _turn_of_body(
+        self,
+        request: web.Request,
+        known: KnownCaller,
+        served: ServedMemory,
+        admit: Callable[[Memory], None] | None,
+    ) -> AsyncIterator[None]:
+        """Check the token of a request with a large body before that is read, and wait until the token's other large bodies are
+        worked on, which no call of another token waits for. `admit` None: the body is not read. Raises Refused, TooManyCalls."""
+        size = request.content_length
+        if admit is None or not request.body_exists or (size is not None and size <= _SMALL_BODY):
+            yield
+            return
+        await served.on(admit, known.digest)
+        async with self._bodies[known.digest].of(known.digest, most=MOST if known.digest else None):
+            yield
 
     async def _program_health(self, _: web.Request) -> web.Response:
         return _json({"status": "ok", "version": __version__})
@@ -298,29 +330,34 @@ class Api:
         served = self._memory(request, None)
         if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
-        try:
-            has_body = request.body_exists and request.method != "GET"
-            body = compat_serving.body_of(await _bytes(request, _MOST_OF_A_PROGRAM)) if has_body else None
-        except UsageError as error:
-            return compat_serving.response(program.problem(error))
+        has_body = request.body_exists and request.method != "GET"
 
-        def work(whole: Memory) -> Any:
-            caller = self._caller(known, served, whole)
-            with acting_as("http", known.by):
-                try:
-                    return compat_serving.worked(
-                        program, route, self._workspace, request, body, caller, whole
-                    )
-                finally:
-                    if route.right != "read":
-                        served.may_have_changed()
+        def admit(whole: Memory) -> None:
+            self._caller(known, served, whole).require(route.right)
 
-        try:
-            made = await served.on(work, known.digest)
-        finally:
-            if route.right != "read":
-                served.wrote()
-        return compat_serving.response(made)
+        async with self._turn_of_body(request, known, served, admit if has_body else None):
+            try:
+                body = compat_serving.body_of(await _bytes(request, _MOST_OF_A_PROGRAM)) if has_body else None
+            except UsageError as error:
+                return compat_serving.response(program.problem(error))
+
+            def work(whole: Memory) -> Any:
+                caller = self._caller(known, served, whole)
+                with acting_as("http", known.by):
+                    try:
+                        return compat_serving.worked(
+                            program, route, self._workspace, request, body, caller, whole
+                        )
+                    finally:
+                        if route.right != "read":
+                            served.may_have_changed()
+
+            try:
+                made = await served.on(work, known.digest)
+            finally:
+                if route.right != "read":
+                    served.wrote()
+            return compat_serving.response(made)
 
     # -- of the server itself --------------------------------------------------------------------------------
 
@@ -464,17 +501,16 @@ async def _bytes(request: web.Request, most: int) -> bytes:
         raise Refused(problems.said(415, "UsageError", "a body is application/json"))
     if (request.content_length or 0) > most:
         raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=request.content_length or 0)
-    parts, size = [], 0
+    received = BytesIO()  # whose value is its buffer: joined parts would be in memory twice
     try:
         async with asyncio.timeout(BODY_TIME):
             async for part in request.content.iter_any():
-                size += len(part)
-                if size > most:
-                    raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=size)
-                parts.append(part)
+                received.write(part)
+                if received.tell() > most:
+                    raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=received.tell())
     except TimeoutError:
         raise Refused(problems.said(408, "UsageError", "the body did not come in time")) from None
-    return b"".join(parts)
+    return received.getvalue()
 
 
 async def _json_body(request: web.Request, form: Any, most: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zipfile
 from collections.abc import AsyncIterator
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from ipfsmem.api.calls import Caller
+from ipfsmem.api.tokens import make_token
 from ipfsmem.memory import Memory
+from ipfsmem.operation import Right
 from ipfsmem.operations.bundles.imports import MAX_UPLOAD
 from tests.support.api_lab import JSON, Client, Lab, asked, bearer, good, told
 
@@ -30,6 +34,12 @@ def listed(home: Path) -> list[tuple[str, str, str, str]]:
     with Memory.load("m", home=home) as memory:
         found = [one for one in memory.operations.list() if one.operation in ("export", "import")]
     return [(one.operation, one.scope, one.face, one.outcome) for one in reversed(found)]
+
+
+def token(home: Path, right: Right, *scopes: str) -> str:
+    with Memory.load("m", home=home) as memory:
+        made = make_token(memory.replica, home / "m", name="agent", right=right, scopes=scopes or None)
+    return made.secret
 
 
 def keys(home: Path, scope: str = "") -> set[str]:
@@ -184,3 +194,67 @@ def test_import_longer_than_the_limit_is_refused_while_received(tmp_path: Path) 
 
     asked(tmp_path, ask)
     assert listed(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "scopes", "kind"),
+    [("read", (), "RightError"), ("admin", ("work",), "ScopeError")],
+    ids=["right", "scope"],
+)
+def test_body_of_a_token_without_the_right_is_not_read(
+    right: Right, scopes: tuple[str, ...], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_scopes(tmp_path)
+    secret, read = token(tmp_path, right, *scopes), []
+
+    async def note(request: web.Request, most: int) -> bytes:
+        read.append(most)
+        return b""
+
+    async def in_parts() -> AsyncIterator[bytes]:
+        yield b" " * 2**20
+
+    monkeypatch.setattr("ipfsmem.api.serving._bytes", note)
+
+    async def ask(client: Client) -> None:
+        for data in (b" " * 2**20, in_parts()):
+            await told(client.post("/v1/import", data=data, headers={**bearer(secret), **JSON}), 403, kind)
+
+    asked(tmp_path, ask)
+    assert read == []
+
+
+def test_a_token_has_one_large_body_in_memory_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_scopes(tmp_path)
+    lab, eager, other = Lab(tmp_path), token(tmp_path, "admin"), token(tmp_path, "admin")
+    large = BLOB.encode() + b" " * 2**20
+    begun: list[str] = []
+
+    async def ask(client: Client) -> None:
+        gate = asyncio.Event()
+
+        async def slow(request: web.Request, most: int) -> bytes:
+            secret = request.headers["Authorization"].removeprefix("Bearer ")
+            begun.append(secret)
+            if secret == eager:
+                await gate.wait()
+            return BLOB.encode()
+
+        monkeypatch.setattr("ipfsmem.api.serving._bytes", slow)
+
+        async def import_(secret: str) -> None:
+            await good(client.post("/v1/import", data=large, headers={**bearer(secret), **JSON}))
+
+        both = [asyncio.ensure_future(import_(eager)) for _ in range(2)]
+        while not any(turns._waiting for turns in lab.api._bodies.values()):
+            await asyncio.sleep(0)
+        await import_(other)
+        await good(client.get("/v1/memories", headers=bearer(eager)))
+        assert begun == [eager, other]
+        gate.set()
+        await asyncio.gather(*both)
+        assert begun == [eager, other, eager]
+
+    lab.run(ask)
