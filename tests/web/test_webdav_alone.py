@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -458,3 +460,41 @@ def test_record_that_was_cut_after_it_was_read_is_written_again(
             device.sync()
         assert time.monotonic() < ends
         time.sleep(0.2)
+
+
+def send_again(device: WebDevice, at: StandIn) -> str:
+    """Note all blocks as lost, and sync until they are sent again. -> the root."""
+    for pack in (at.folder / "packs").glob("*.car"):
+        pack.with_suffix(".lost").write_text("".join(f"{cid}\n" for cid, _ in read_car(pack.read_bytes())))
+    ends = time.monotonic() + PATIENCE
+    while (report := device.sync())["sentBlocks"] == 0:
+        assert time.monotonic() < ends
+        time.sleep(0.2)
+    return str(report["root"])
+
+
+@pytest.mark.parametrize("lost", ["list", "pin"])
+def test_pin_of_a_lost_file_is_made_again(
+    lost: str, at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    device.write("tone", "Be brief.")
+    root = device.sync()["root"]
+    pins = at.folder / "pins"
+    [held] = pins.glob(f"{root}.*.json")
+    name = json.loads(held.read_bytes())["name"]
+    if lost == "list":
+        lines = sorted(path.read_bytes().rstrip(b"\n") + b"\n" for path in pins.glob("*.json"))
+        for path in pins.glob("*.json"):
+            path.unlink()
+        held = pins / f"{hashlib.sha256(b''.join(lines)).hexdigest()}.pins"
+        held.write_bytes(b"".join(lines))
+    assert send_again(device, at) == root  # the file is read, and cached
+    before = held.stat()
+    held.write_bytes(b"\0" * before.st_size)
+    os.utime(held, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert send_again(device, at) == root
+    [single] = pins.glob(f"{root}.*.json")
+    assert json.loads(single.read_bytes())["name"] == name
+    assert root in [str(pin.cid) for pin in asyncio.run(at.mounted().pins(name))]

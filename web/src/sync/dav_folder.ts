@@ -129,19 +129,37 @@ class DavFolder {
   // -- pins and names
 
   async pin(root: string, pinName: string): Promise<void> {
-    if ((await this.pins(pinName)).includes(root)) return
+    if (await this.#isPinned(root, pinName)) return
     await this.files.put(...pinFile({ cid: root, created: this.environment.now(), name: pinName }))
+  }
+
+  /** Whether a file holds a pin now: one that was read before may be lost by now, though it is listed. */
+  async #isPinned(root: string, pinName: string): Promise<boolean> {
+    const { read, unread } = await this.#pinFiles(pinName)
+    for (const [path, data] of read) {
+      if (!new SharedFolder(new Map([[path, data]]), this.environment.now()).pins(pinName).some(pin => pin.cid === root)) continue
+      const there = await this.files.read(path, data.length).catch(unlessAnswered)
+      if (there !== null && isProved(path, there)) return true
+      for (const key of [...this.#small.keys()]) if (key.startsWith(`${path} `)) this.#small.delete(key)
+    }
+    // Something else than a file has the name of the pin.
+    const { others } = await this.files.list('pins')
+    return unread.some(path => others.has(path) && PIN.exec(path)?.[1] === root)
   }
 
   /** The roots under a name, newest first. A list that cannot be read may hold others. */
   async pins(pinName: string): Promise<readonly string[]> {
-    const isWanted = (path: string): boolean => PIN_LIST.test(path) || PIN.exec(path)?.[2] === tagOf(pinName)
-    const { read, unread } = await this.#readListed('pins', isWanted, path => (PIN_LIST.test(path) ? MOST_LIST : MOST_PIN))
+    const { read, unread } = await this.#pinFiles(pinName)
     // The root in the name of a single pin that cannot be read is pinned.
     const single = unread.filter(path => !PIN_LIST.test(path)).map(path => [path, new Uint8Array()] as const)
     const found = new SharedFolder(new Map([...read, ...single]), this.environment.now()).pins(pinName)
     const damaged = [...read].filter(([path, data]) => PIN_LIST.test(path) && !isProved(path, data) && !areLinesPins(data))
     return [...found.map(pin => pin.cid), ...[...unread.filter(path => PIN_LIST.test(path)), ...damaged].map(() => UNREAD)]
+  }
+
+  #pinFiles(pinName: string): Promise<Small> {
+    const isWanted = (path: string): boolean => PIN_LIST.test(path) || PIN.exec(path)?.[2] === tagOf(pinName)
+    return this.#readListed('pins', isWanted, path => (PIN_LIST.test(path) ? MOST_LIST : MOST_PIN))
   }
 
   async record(name: string, say: (text: string) => void): Promise<Bytes | null> {
@@ -404,6 +422,12 @@ function isProved(path: string, data: Bytes): boolean {
   const pin = unlessRefused(() => readPin(data))
   const [, cid, pinTag] = PIN.exec(path) ?? []
   return pin !== null && pin.cid === cid && tagOf(pin.name) === pinTag
+}
+
+/** A file that a provider does not send is not there. */
+function unlessAnswered(error: unknown): null {
+  if (error instanceof ProviderError) return null
+  throw error
 }
 
 /** Whether each line of a list is a pin. */
