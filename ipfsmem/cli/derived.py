@@ -66,10 +66,10 @@ def operation_command(
             raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
         if printed is None:
             _print(op, context, result, asked, show)
-        if end is not None:
-            end(context, result, asked)
         if not alone:
             context.print_where_scope_went()
+        if end is not None:
+            end(context, result, asked)
 
     for one in reversed(shared):
         work = one(work)

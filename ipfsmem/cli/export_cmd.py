@@ -139,6 +139,8 @@ def command(
         with context.memory() as memory:
             opened = True
             left = _export(context, memory, tree or out, form)
+            if context.scope and not context.json and (note := _missing_scopes(memory, context.scope, form)):
+                click.echo(f"note: {note}", err=True)
     except StorageError as error:
         if opened and not isinstance(error, DatabaseDamagedError):
             raise  # the target could not be written
@@ -176,11 +178,12 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
         done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
         _said(context, done, f"{count(made.files, 'file')}")
         return made.left_out
-    left = memory.bundles.left_out()
+    # The export first: a failed one is in the list of operations.
     if form in _PROGRAMS:
         blob = memory.bundles.export_for(cast("Program", form))
     else:
         blob = memory.bundles.export(partial=True)
+    left = memory.bundles.left_out()
     if to is not None:
         where = expanded(to)
         with new_car(str(where), mode=0o600) as file:
@@ -189,6 +192,18 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     else:
         write_bytes(blob)
     return left
+
+
+def _missing_scopes(memory: Memory, scope: str, form: str) -> str:
+    """Return a note on the scopes that are read with this one by other commands, but that its export does not include."""
+    scopes = memory._view().opened.scopes
+    if (target := scopes.target(scope)) != scope:
+        return f"The scope {scope} is {target} now: this export does not include later writes, which are in {target}."
+    merged = [] if form in _PROGRAMS else [one for one in scopes.stack(scope) if one != scope]
+    if not merged:
+        return ""
+    are = "are" if len(merged) > 1 else "is"
+    return f"This export does not include {', '.join(merged)}, which {are} redirected to {scope}."
 
 
 def refuse_inside(context: CommandContext, where: str | None) -> None:

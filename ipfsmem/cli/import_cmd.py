@@ -54,10 +54,13 @@ def _ask(context: CommandContext, asked: Asked) -> None:
 
 
 def _run(context: CommandContext, memory: Memory, asked: Asked) -> Imported | Taken:
+    from msgspec import structs
+
     made: Imported | Taken = call(
         import_ if asked["program"] is None else import_from, context, memory, asked
     )
-    return made
+    # As the command exits with it.
+    return structs.replace(made, exit_code=0) if asked["partial"] else made
 
 
 def _show(_: CommandContext, done: Imported | Taken, asked: Asked) -> None:

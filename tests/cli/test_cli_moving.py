@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,61 @@ def test_import_names_files_that_are_not_memories_and_leaves_them_out(cli: Cli, 
     assert {"latin", "long"} == {p.split(".")[0].split()[0] for p in said["problems"]}
     assert cli("import", str(folder)).code == 7
     assert "left out: " in cli.ok("import", str(folder), "--partial").out
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["written", "dry run"])
+@pytest.mark.parametrize("source", [(), ("--from", "claude-code")], ids=["export", "program"])
+def test_exit_code_in_the_result_of_an_import_is_that_of_the_command(
+    cli: Cli, tmp_path: Path, source: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "memory" if source else tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "good.md").write_text("good\n")
+    (folder / "latin.md").write_bytes(b"\x00\xff\x01")
+    for partial, code in (((), 7), (("--partial",), 0)):
+        done = cli("import", str(folder), "--json", *source, *more, *partial)
+        assert (done.code, done.json["exit_code"]) == (code, code)
+        assert done.json["problems"]
+
+
+def test_note_on_a_redirected_scope_is_printed_with_an_incomplete_import(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "tone", "--body", "calm", "--scope", "aa")
+    cli.ok("write", "tone", "--body", "calm", "--scope", "bb")
+    cli.ok("scope", "into", "aa", "bb")
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "good.md").write_text("good\n")
+    (folder / "latin.md").write_bytes(b"\xff\xfe")
+    done = cli("import", str(folder), "--scope", "aa")
+    assert done.code == 7 and "note: The scope aa is bb now" in done.err
+
+
+@pytest.mark.parametrize("form", [("--as", "initrunner"), ()], ids=["program", "JSON"])
+def test_failed_export_of_a_missing_scope_is_recorded(
+    cli: Cli, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    cli.ok("write", "tone", "--body", "calm", "--scope", "gone")
+    cli.ok("scope", "forget", "gone", "--yes")
+    for to in ((), ("--out", str(tmp_path / "x.json"))):
+        cli.fails(4, "export", "--scope", "gone", *form, *to)
+    rows = cli.ok("vault", "log", "--operations", "--json").json["operations"]
+    found = [(one["scope"], one["outcome"]) for one in rows if one["operation"] == "export"]
+    assert found == [("gone", "NotFoundError")] * 2
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_export_of_a_redirected_scope_names_the_scopes_that_it_lacks(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "first", "--body", "of aa", "--scope", "aa")
+    cli.ok("write", "second", "--body", "of bb", "--scope", "bb")
+    cli.ok("scope", "into", "aa", "bb")
+    cli.ok("write", "third", "--body", "written to aa", "--scope", "aa")
+    for form in ((), ("--zip", str(tmp_path / "zip")), ("--dir", str(tmp_path / "dir"))):
+        arguments = ["export", *form, *(["--overwrite"] if form[:1] == ("--zip",) else [])]
+        assert "include aa, which is redirected to bb" in cli.ok(*arguments, "--scope", "bb").err
+        shutil.rmtree(tmp_path / "dir", ignore_errors=True)
+        assert "later writes, which are in bb" in cli.ok(*arguments, "--scope", "aa").err
+    done = cli.ok("export", "--as", "initrunner", "--scope", "bb")
+    assert "of aa" in done.out and "of bb" in done.out and "note" not in done.err
 
 
 def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
