@@ -498,3 +498,74 @@ def test_pin_of_a_lost_file_is_made_again(
     [single] = pins.glob(f"{root}.*.json")
     assert json.loads(single.read_bytes())["name"] == name
     assert root in [str(pin.cid) for pin in asyncio.run(at.mounted().pins(name))]
+
+
+def is_hiding(request: web.Request) -> bool:
+    """Whether a MOVE hides a pack."""
+    return request.method == "MOVE" and ".hidden-" in request.headers["Destination"] and request.path.endswith(".car")  # fmt: skip
+
+
+def sound_packs(at: StandIn) -> list[Path]:
+    """The packs with the bytes that their names say."""
+    packs = (at.folder / "packs").glob("*.car")
+    return [pack for pack in packs if hashlib.sha256(pack.read_bytes()).hexdigest() == pack.stem]
+
+
+def test_rename_carried_out_after_its_lost_answer_hides_no_new_pack(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    send_again(device, at)
+    late: list[tuple[Path, Path]] = []
+
+    async def lost(request: web.Request) -> web.StreamResponse:
+        if late or not is_hiding(request):
+            return await at.server._handle(request)
+        late.append((at.server._path(request.raw_path), at.server._path(request.headers["Destination"])))
+        return web.Response(status=504)
+
+    at.server.faults.add("MOVE", "/packs/", lost, -1)
+    send_again(device, at)
+    [(pack, aside)] = late
+    if not aside.exists():  # as with Overwrite: F
+        pack.replace(aside)
+    assert pack in sound_packs(at)
+
+
+def test_repeated_rename_that_hides_a_new_pack_is_noticed(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    send_again(device, at)
+    hides: list[tuple[Path, Path]] = []
+    repeated: list[Path] = []
+
+    async def repeats(request: web.Request) -> web.StreamResponse:
+        if is_hiding(request):
+            hides.append((at.server._path(request.raw_path), at.server._path(request.headers["Destination"])))
+        answer = await at.server._handle(request)
+        if ".hidden-" in request.path and hides and not repeated:  # the hidden name is free again
+            pack, aside = hides[0]
+            pack.replace(aside)
+            repeated.append(pack)
+        return answer
+
+    at.server.faults.add("MOVE", "/packs/", repeats, -1)
+    send_again(device, at)
+    assert repeated and repeated[0] in sound_packs(at)
+
+
+def test_hidden_file_that_could_not_be_removed_is_removed_later(
+    at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    device = opened(client, at, "a")
+    send_again(device, at)
+    at.server.faults.answer("MOVE", "/packs/.hidden-", 503, times=1)
+    send_again(device, at)
+    assert [name for name in names_in(at.folder) if name.startswith(".hidden-")]
+    device.write("tone", "Be kind.")
+    device.sync()
+    assert not [name for name in names_in(at.folder) if name.startswith((".new-", ".hidden-"))]

@@ -1,6 +1,6 @@
 /** The files of a folder at a WebDAV server: lists, whole files and parts of them, and files put without overwriting anything. */
 
-import { type Bytes, compareBytes, fromUtf8, hex } from '../core/bytes.ts'
+import { type Bytes, compareBytes, fromUtf8, hex, sha256 } from '../core/bytes.ts'
 import { type DavEntry, parseListing, pathOf } from './dav_listing.ts'
 import { type Fetch, Http } from './http.ts'
 import { ProviderError } from './provider.ts'
@@ -13,6 +13,8 @@ const WITHIN_MS = 600_000
 /** Milliseconds within which a file that was put before need not be put again. */
 const CLOSE_MS = 3_600_000
 const PLACINGS = 4
+/** Milliseconds within which a rename without an answer may be carried out. */
+const IN_DOUBT_MS = 600_000
 /** Bytes that a file may have grown since it was listed. */
 const GROWN = 64 << 10
 const TEMPORARY = '.new-'
@@ -32,6 +34,8 @@ export class DavFiles {
   readonly #lists = new Map<Folder, { readonly at: number; readonly listing: Promise<Listing> }>()
   /** Folders that were there: one that is gone then is not an empty one. */
   readonly #seen = new Set<Folder>()
+  /** Files that this session hid and did not remove; `hash`: of the file that took the name; `at`: when a rename was in doubt. */
+  readonly #left = new Map<string, { readonly path: string; readonly size: number; readonly hash: string; readonly at: number }>()
   /** Whether the target of a rename has a host: a server behind a TLS proxy may refuse the scheme that it does not see. */
   #hasFullTarget = true
 
@@ -104,6 +108,7 @@ export class DavFiles {
         await this.#ask('MKCOL', `${folder}/`, { allow: [405] })
         await this.#ask('PUT', temporary, sent)
       }
+      await this.#removeLeft(folder).catch(() => undefined)
       await this.#place(temporary, path, data, mayStay)
     } catch (error) {
       // It would stay for a day, as after a crash.
@@ -179,17 +184,20 @@ export class DavFiles {
     const [folder = '', name = ''] = path.split('/')
     // A name for each attempt: one that is carried out late hides nothing that is removed.
     const hidden: string[] = []
+    const inDoubt: string[] = []
+    const stands = async (): Promise<boolean> => (await this.entry(path))?.size === data.length
+    const changed = (): ProviderError => this.failed(`changed while ${path} was stored; sync again`)
     try {
       let attempt = 0
       for (; attempt < PLACINGS; attempt++) {
         if (await this.#move(temporary, path, data.length)) {
           // Some servers accept a file and keep nothing of it.
-          if ((await this.entry(path))?.size !== data.length) throw this.failed(`did not store ${path}, which it accepted`)
+          if (!(await stands())) throw this.failed(`did not store ${path}, which it accepted`)
           break
         }
         const [kept, own] = [await this.entry(path), await this.entry(temporary)]
         if (own === null) {
-          if (kept?.isFolder !== false || kept.size !== data.length) throw this.failed(`changed while ${path} was stored; sync again`)
+          if (kept?.isFolder !== false || kept.size !== data.length) throw changed()
           break
         }
         if (kept === null) continue
@@ -200,17 +208,46 @@ export class DavFiles {
         } else {
           const aside = `${folder}/${HIDDEN}${hex(this.chance(8))}-${name}`
           hidden.push(aside)
-          await this.#move(path, aside)
+          if (!(await this.#hide(path, aside))) inDoubt.push(aside)
         }
       }
-      const there = attempt === PLACINGS || hidden.length > 0 ? await this.entry(path) : null
-      if (attempt === PLACINGS || (hidden.length > 0 && there?.size !== data.length)) throw this.failed(`changed while ${path} was stored; sync again`)
+      if (attempt === PLACINGS) throw changed()
+      // A rename in doubt may be carried out later, and would hide the new file: its name must be taken by then.
+      for (const aside of inDoubt) if ((await this.entry(aside)) === null) await this.#ask('PUT', aside, { body: data })
+      if (hidden.length > 0 && !(await this.#isSame(path, data))) throw changed()
+      for (const aside of hidden) if (inDoubt.includes(aside) || !(await this.#remove(aside))) this.#left.set(aside, { path, size: data.length, hash: hex(sha256(data)), at: inDoubt.includes(aside) ? performance.now() : Number.NEGATIVE_INFINITY })
+      // A repeated rename may have hidden the new file as soon as the name was free.
+      if (hidden.length > 0 && !(await stands())) throw changed()
     } catch (error) {
       // The newest first: an older one may be damaged.
       for (const aside of hidden.reverse()) await this.#move(aside, path).catch(() => undefined)
       throw error
     }
-    for (const aside of hidden) await this.#remove(aside).catch(() => undefined)
+  }
+
+  /** Hide a file, by one request. False if it is not known whether that was carried out, or will be. */
+  async #hide(path: string, aside: string): Promise<boolean> {
+    let answer: Response
+    try {
+      answer = await this.#askToMove(path, aside, this.#hasFullTarget)
+    } catch (error) {
+      if (!(error instanceof ProviderError) || error.refused) throw error
+      return false
+    }
+    if (answer.ok || answer.status === 502) return answer.status === 201 || answer.status === 204
+    if ((await this.entry(path)) !== null) throw new ProviderError(this.name, true, `${this.name} answered ${answer.status} when asked to rename ${path}`)
+    return true
+  }
+
+  /** Remove files of a folder that this session hid, where a sound file has the name. */
+  async #removeLeft(folder: string): Promise<void> {
+    for (const [aside, { path, size, hash, at }] of [...this.#left]) {
+      if (!aside.startsWith(`${folder}/`) || performance.now() - at < IN_DOUBT_MS) continue
+      const there = await this.read(path, size)
+      if (there === null || hex(sha256(there)) !== hash) continue
+      if (await this.#remove(aside)) this.#left.delete(aside)
+      if ((await this.entry(path)) === null) await this.#move(aside, path)
+    }
   }
 
   async #isSame(path: string, data: Bytes): Promise<boolean> {
@@ -220,14 +257,9 @@ export class DavFiles {
 
   /** Rename, never over another file; false if the new name is taken or there was nothing. `size`: by which the file is recognised there. */
   async #move(path: string, to: string, size: number | null = null): Promise<boolean> {
-    const ask = (isFull: boolean): Promise<Response> => {
-      const target = this.#at(to)
-      const headers = { Destination: isFull ? target : target.slice(this.url.origin.length), Overwrite: 'F' }
-      return this.#ask('MOVE', path, { headers, allow: [403, 404, 409, 410, 412, 502] })
-    }
-    let answer = await ask(this.#hasFullTarget)
+    let answer = await this.#askToMove(path, to, this.#hasFullTarget)
     if (answer.status === 502) {
-      answer = await ask(!this.#hasFullTarget)
+      answer = await this.#askToMove(path, to, !this.#hasFullTarget)
       if (answer.status !== 502) this.#hasFullTarget = !this.#hasFullTarget
     }
     if (answer.status === 201 || answer.status === 204) return true
@@ -239,10 +271,25 @@ export class DavFiles {
     return there !== null && !there.isFolder && there.size === size
   }
 
-  /** Delete a hidden file under another name: browsers repeat requests, and by then a repeated MOVE may have hidden another file. */
-  async #remove(path: string): Promise<void> {
+  #askToMove(path: string, to: string, isFull: boolean): Promise<Response> {
+    const target = this.#at(to)
+    const headers = { Destination: isFull ? target : target.slice(this.url.origin.length), Overwrite: 'F' }
+    return this.#ask('MOVE', path, { headers, allow: [403, 404, 409, 410, 412, 502] })
+  }
+
+  /**
+   * Delete a hidden file under another name: browsers repeat requests, and by then a repeated MOVE may have hidden another file. False if it is
+   * still hidden.
+   */
+  async #remove(path: string): Promise<boolean> {
     const own = `${path.split('/')[0]}/${TEMPORARY}${hex(this.chance(12))}`
-    if (await this.#move(path, own)) await this.delete(own)
+    try {
+      if (!(await this.#move(path, own))) return (await this.entry(path)) === null
+    } catch {
+      return false
+    }
+    await this.delete(own).catch(() => undefined)
+    return true
   }
 }
 
