@@ -30,9 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if arguments is None:  # the program is done and its memory closed; Python takes 8 ms to end
                 os._exit(code)
             return code
-    from ipfsmem.cli.light_imports import load_click, load_pathlib
+    from ipfsmem.cli.light_imports import load_click
 
-    load_pathlib()
     load_click()
     from ipfsmem.cli.app import run
 

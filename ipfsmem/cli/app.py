@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from ipfsmem.cli.light_imports import load_msgspec, load_nacl
+from ipfsmem.cli.light_imports import load_msgspec
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
@@ -308,13 +308,17 @@ INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 
+#: Modules of commands that need no msgspec.
+_WITHOUT_MSGSPEC: Final = ("format_cid_cmd",)
+
+
 class ReaderGoneError(Exception):
     """The reader of our output closed it."""
 
 
 def _imported(where: str) -> click.Command:
-    load_msgspec()
-    load_nacl()
+    if where not in _WITHOUT_MSGSPEC:
+        load_msgspec()
     module, _, attribute = where.partition(":")
     command: click.Command = getattr(import_module(f"ipfsmem.cli.{module}"), attribute or "command")
     return command
@@ -458,8 +462,8 @@ def find_command(*path: str) -> click.Command | None:
 
 
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
-    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program. One that read
-    or wrote texts exits at once: Python would free the data and modules first, object by object."""
+    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program. One that only
+    read exits at once: Python would free the data first, object by object."""
     about: dict[str, Any] = {"ends": ends}  # also has the memory that this call named, for its hints
     with ended_as_by_ctrl_c():
         code = _run(arguments, about)
@@ -472,7 +476,13 @@ def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["hook"]:
         return 0  # other codes tell the program to stop the agent
-    if ends and about.get("at_once") and "threading" in sys.modules:
+    if (
+        ends
+        and about.get("reads")
+        and "threading" in sys.modules
+        and sys.getprofile() is None
+        and sys.gettrace() is None
+    ):
         import threading
 
         if threading.active_count() == 1:

@@ -261,15 +261,13 @@ def cli_command(
     shows: bool = False,
     stacks: bool = False,
     reads: bool = False,
-    at_once: bool = False,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
     """Return a decorator for a command that gets a `CommandContext` first and has --vault, --home, --json and --passphrase-fd.
 
     `secrets` off omits the passphrase, for commands that open no memory. `scoped` adds --scope, and `CommandContext.memory` is
     that scope; one that only `shows` its content refuses an unknown scope, which would look empty. `stacks` adds --stack, for
-    `CommandContext.stacked`. One that only `reads` texts also works on a full or read-only disk. `at_once`: nothing
-    of its work is left once its memory is closed and its output written, as with one that only reads.
+    `CommandContext.stacked`. One that only `reads` texts also works on a full or read-only disk.
     """
     settings.setdefault("short_help", SHORT.get(name, ""))
 
@@ -281,7 +279,7 @@ def cli_command(
         @click.pass_context
         def run(ctx: click.Context, /, **values: Any) -> None:
             _refuse_closed_output(ctx)
-            context = _context(ctx, values, scoped=scoped, shows=shows, reads=reads, at_once=at_once)
+            context = _context(ctx, values, scoped=scoped, shows=shows, reads=reads)
             try:
                 with _log_of(context):
                     function(context, **values)
@@ -314,7 +312,7 @@ def _refuse_closed_output(ctx: click.Context) -> None:
 
 
 def _context(
-    ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows: bool, reads: bool, at_once: bool
+    ctx: click.Context, values: dict[str, Any], *, scoped: bool, shows: bool, reads: bool
 ) -> CommandContext:
     """Return the context of a call; the shared options are removed from `values`. Options before the command's name are valid,
     too."""
@@ -323,7 +321,7 @@ def _context(
     _choose_vault(ctx, values, shared)
     for name in ("home", "as_json", "verbose"):
         shared[name] = values.pop(name) or shared.get(name)
-    shared["at_once"] = reads or at_once
+    shared["reads"] = reads
     passphrase_fd = values.pop("passphrase_fd", None)
     stacked = values.pop("stacked", ())
     scope = None

@@ -80,7 +80,6 @@ def operation_command(
         shows=(declared.right == "read" if shows is None else shows) and op.is_scoped,
         stacks=declared.about == "stack",
         reads=declared.right == "read" if reads is None else reads,
-        at_once=op.is_scoped and not op.is_coroutine,
         help=f"{_help(op)}\n\n{notes}",
         short_help=declared.summary,
     )(work)

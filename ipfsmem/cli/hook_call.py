@@ -96,10 +96,9 @@ def _say(wrong: str) -> None:
 def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:
     """Run a hook on this process's standard streams. Return its error, empty on success."""
     if event in _READING:
-        from ipfsmem.cli.light_imports import load_msgspec, load_nacl
+        from ipfsmem.cli.light_imports import load_msgspec
 
         load_msgspec()
-        load_nacl()
     from ipfsmem.agents import hooks
     from ipfsmem.device.wall_clock import now_ms
 
