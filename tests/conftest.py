@@ -154,7 +154,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
-    sys.setrecursionlimit(_DEPTH)  # a library that tests import raises it beyond what the C stack holds
+
+
+def pytest_runtest_call() -> None:
+    """A library for wallets, which a module or an earlier test imported, raises the limit beyond what the C stack holds: a test of deep
+    JSON would then end the process."""
+    sys.setrecursionlimit(_DEPTH)
 
 
 @pytest.fixture(scope="session", autouse=True)
