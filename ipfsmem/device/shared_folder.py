@@ -189,13 +189,13 @@ class SharedFolder:
             inside.sync()
 
     def restore(self, hidden: str, name: str) -> None:
-        """Give a hidden file its name again; a file that was written under that name meanwhile stays."""
+        """Give a hidden file its name again. Raises FileExistsError when that is taken, FileNotFoundError."""
         with self.opened() as inside:
             placed = inside.rename_new(hidden, inside, name)
             if placed is None and (placed := name not in inside.names()):  # this disk has no such rename
                 inside.replace(hidden, inside, name)
-        if not placed and name in self.names():
-            self.unlink(hidden)
+        if not placed:
+            raise FileExistsError(errno.EEXIST, "the name is taken", str(self.path / name))
 
 
 class NewFile:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ipfsmem_providers.directory.files import FolderObjectStore
 from ipfsmem_providers.packs.collection import DAY_MS, Collector
-from ipfsmem_providers.packs.hidden import hidden_name
+from ipfsmem_providers.packs.hidden import hidden_file, hidden_name
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Packs
 
@@ -32,13 +32,15 @@ class FolderCollector(Collector):
                 taken = age >= DAY_MS and not is_needed()
             finally:
                 if not taken:
-                    folder.restore(aside, name)
+                    with contextlib.suppress(FileExistsError):  # put again meanwhile; a sweep compares both
+                        folder.restore(aside, name)
             if taken:
                 folder.unlink(aside)
                 removed = True
-        there = name in folder.names()
-        # What another device restored meanwhile, and perhaps hid again, keeps its files.
-        for ending in [GOING] if there else [] if taken and not removed else [GOING, LOST, ".idx"]:
+        names = folder.names()
+        there, elsewhere = name in names, any(hidden_file(one) == name for one in names)
+        # What another device hid, or restored and perhaps hid again, keeps its files.
+        for ending in [GOING] if there else [] if elsewhere else [GOING, LOST, ".idx"]:
             with contextlib.suppress(OSError):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)

@@ -10,13 +10,13 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from ipfsmem.device.directory_handle import LinkError
 from ipfsmem.device.shared_folder import NewFile, SharedFolder
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
-from ipfsmem_providers.packs.hidden import is_leftover, leftovers
+from ipfsmem_providers.packs.hidden import sweep_leftovers
 from ipfsmem_providers.packs.index import read_at
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 
@@ -85,17 +85,21 @@ class FolderObjectStore(SharedFolder):
         return NewFile(self)
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files from all object stores of the shared folder; a pack or a pin that was hidden and neither removed
-        nor restored is restored."""
+        """See `sweep_leftovers`, of all object stores of the shared folder."""
         for kind in STORE_NAMES:
-            store = FolderObjectStore(self.parent, kind)
-            modified: dict[str, float] = {}
-            for name in filter(is_leftover, store.names()):
-                with contextlib.suppress(OSError):
-                    modified[name] = store.lstat(name).st_mtime
-            for name, own in leftovers(modified, oldest):
-                with contextlib.suppress(OSError):
-                    store.restore(name, own) if own else store.unlink(name)
+            sweep_leftovers(FolderObjectStore(self.parent, kind), oldest * 1000)
+
+    def open_listed(self, name: str, size: int) -> BinaryIO:
+        """Return a reader of a file; its size when it was listed does not matter."""
+        return self.open_file(name, buffered=True)
+
+    def hide(self, name: str, hidden: str) -> None:
+        """Rename a file out of sight."""
+        self.replace(name, hidden)
+
+    def discard(self, name: str) -> None:
+        """Remove a hidden or unfinished file."""
+        self.unlink(name)
 
 
 @contextlib.contextmanager

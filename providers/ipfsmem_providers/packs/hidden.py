@@ -6,18 +6,49 @@ another device hid meanwhile.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import math
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO, Final, Protocol
 
 from ipfsmem.device.shared_folder import TEMPORARY
-from ipfsmem_providers.packs.pins import is_pin
+from ipfsmem.errors import FormatError, ProviderError
+from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.index import scan
+from ipfsmem_providers.packs.object_store import FileInfo
+from ipfsmem_providers.packs.pins import LIST_READ_MAX, holds_pins, is_pin
 from ipfsmem_providers.packs.store import is_pack
 
 #: The prefix of hidden files.
 HIDDEN: Final = ".hidden-"
 _HIDDEN_NAME: Final = re.compile(r"\.hidden-[0-9a-f]{16}-(.+)", re.DOTALL)
+#: Most leftovers that one sweep of a folder removes or restores. Anybody can leave many; the next sweep does more.
+SWEPT_MAX: Final = 32
+#: Bytes after which a sweep compares no further files.
+COMPARED_BYTES: Final = 64 * 1024 * 1024
+_PIECE: Final = 1024 * 1024
+
+
+class SweptStore(Protocol):
+    """A folder of which leftovers are removed. Methods block; a missing file raises FileNotFoundError."""
+
+    def files(self) -> dict[str, FileInfo]:
+        """Return the files."""
+
+    def open_listed(self, name: str, size: int) -> BinaryIO:
+        """Return a reader of a file that is listed with `size` bytes."""
+
+    def hide(self, name: str, hidden: str) -> None:
+        """Rename a file out of sight."""
+
+    def restore(self, hidden: str, name: str) -> None:
+        """Give a hidden file its name again. FileExistsError when that is taken."""
+
+    def discard(self, name: str) -> None:
+        """Remove a hidden or unfinished file."""
 
 
 def hidden_name(name: str) -> str:
@@ -37,6 +68,11 @@ def is_hidden_pack(name: str) -> bool:
     return is_pack(hidden_file(name))
 
 
+def is_hidden(name: str) -> bool:
+    """Tell whether a file is a hidden one."""
+    return _HIDDEN_NAME.fullmatch(name) is not None or hidden_file(name) != ""
+
+
 def is_leftover(name: str) -> bool:
     """Tell whether a file is an unfinished or hidden one; it may be in use."""
     return name.startswith(TEMPORARY) or _HIDDEN_NAME.fullmatch(name) is not None
@@ -51,3 +87,87 @@ def leftovers(modified: Mapping[str, float], oldest: float) -> list[tuple[str, s
     """
     old = [name for name, at in modified.items() if at < oldest and is_leftover(name)]
     return [(name, hidden_file(name)) for name in sorted(old, key=lambda name: (-modified[name], name))]
+
+
+def sweep_leftovers(store: SweptStore, oldest: float) -> None:
+    """Remove or restore leftovers that were last changed before `oldest` (milliseconds since 1970 UTC), at most SWEPT_MAX; see
+    `leftovers`. What cannot be done now is left for the next sweep.
+
+    A hidden file whose name is taken may be the only sound one, as a server may have stored the other in part. So
+    it is removed only when the other is read and is at least as sound.
+    """
+    files = store.files()
+    hidden: dict[str, list[str]] = {}
+    for name, own in leftovers({name: info.modified for name, info in files.items()}, oldest):
+        hidden.setdefault(own, []).append(name)
+    unfinished = hidden.pop("", [])
+    groups = []
+    for own, names in hidden.items():
+        names = names[:SWEPT_MAX]
+        alone = own not in files and len(names) == 1
+        read = 0 if alone else sum(files[name].size for name in (own, *names) if name in files)
+        groups.append((read, own, names))
+    left, compared = SWEPT_MAX, 0
+    for read, own, names in sorted(groups):  # first those that are missing and cost no comparison
+        if left <= 0 or (compared and compared + read > COMPARED_BYTES):
+            break
+        with contextlib.suppress(OSError, ProviderError):
+            _settle(store, own, names[:left], files)
+        left, compared = left - len(names), compared + read
+    for name in unfinished[: max(left, 1)]:
+        with contextlib.suppress(OSError, ProviderError):
+            store.discard(name)
+
+
+def _settle(store: SweptStore, own: str, hidden: Sequence[str], files: Mapping[str, FileInfo]) -> None:
+    """Give the most sound file its own name, and remove the hidden ones that are less sound. `hidden`: the newest first."""
+    best = hidden[0]
+    if own in files or len(hidden) > 1:
+        most = -1.0
+        for name in (own, *hidden) if own in files else hidden:
+            if (sound := _soundness(store, name, own, files[name].size)) > most:
+                best, most = name, sound
+            if most == math.inf:
+                break
+    if best != own:
+        _restore(store, own, best, files)
+    for name in hidden:
+        if name != best:
+            with contextlib.suppress(FileNotFoundError):
+                store.discard(name)
+
+
+def _restore(store: SweptStore, own: str, best: str, files: Mapping[str, FileInfo]) -> None:
+    if own not in files:
+        store.restore(best, own)
+        return
+    now = store.files()
+    if best not in now or now.get(own) != files[own]:
+        raise FileNotFoundError(f"{own} was changed by another device")
+    aside = hidden_name(own)
+    store.hide(own, aside)
+    try:
+        store.restore(best, own)
+    except BaseException:
+        with contextlib.suppress(OSError, ProviderError):
+            store.restore(aside, own)
+        raise
+
+
+def _soundness(store: SweptStore, name: str, own: str, size: int) -> float:
+    """Return how sound the bytes of a file are as those of `own`: infinity if they are, else the bytes of sound blocks."""
+    with store.open_listed(name, size) as file:
+        if not is_pack(own):
+            return math.inf if holds_pins(own, file.read(LIST_READ_MAX)) else 0
+        digest = hashlib.sha256()
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            heartbeat()
+        if digest.hexdigest() == own[:64]:
+            return math.inf
+        file.seek(0)
+        sound = 0
+        with contextlib.suppress(FormatError):
+            for section in scan(file):
+                sound += len(section.data) if section.sound else 0
+        return sound

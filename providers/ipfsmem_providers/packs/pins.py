@@ -41,6 +41,8 @@ _PIN_MAX: Final = 4096
 _NAME_MAX: Final = 255
 #: Maximum bytes of a list made by merging; one of more than twice this is not read.
 _LIST_MAX: Final = 8 * 1024 * 1024
+#: Bytes that are read of a list; one that has as many is too large.
+LIST_READ_MAX: Final = 2 * _LIST_MAX + 1
 _HEX: Final = frozenset("0123456789abcdef")
 #: Seconds after which a list in memory is read again: its file may be listed and unreadable by now.
 _KNOWN_SECONDS: Final = 86_400.0
@@ -287,7 +289,7 @@ class PackPins:
     def _holds(self, file: str) -> bool:
         """Tell whether a file holds now the pins that its name stands for; one that does not is not cached any more."""
         with contextlib.suppress(OSError), self.store.open_file(file, buffered=True) as held:
-            if holds_pins(file, held.read(2 * _LIST_MAX + 1)):
+            if holds_pins(file, held.read(LIST_READ_MAX)):
                 return True
         self.forget([file])
         return False
@@ -308,11 +310,11 @@ class PackPins:
         self.forget(file for file, since in self._since.copy().items() if now - since >= _KNOWN_SECONDS)
         found = {file: known for file in lists if (known := self._lists.get(file)) is not None}
         unread = [file for file in lists if file not in found]
-        for file, head in self._heads(unread, 2 * _LIST_MAX + 1).items():
+        for file, head in self._heads(unread, LIST_READ_MAX).items():
             heartbeat()
             pins: dict[tuple[str, str], int] = {}
             whole = True  # a line of another form may keep a root that nothing else names
-            for line in head.data.splitlines() if head is not None and head.size <= 2 * _LIST_MAX else ():
+            for line in head.data.splitlines() if head is not None and head.size < LIST_READ_MAX else ():
                 pin = _parsed(line)
                 if pin is not None:
                     key = pin.cid, pin.name

@@ -510,9 +510,11 @@ class Packs:
         unfinished files, and indexes and marks without a pack. Returns the packs."""
         self.store.sweep(oldest)
         inventory = self.inventory()
+        # Of a pack that is hidden just now, too.
+        packs = {name[-68:-4] for name in inventory.files if is_pack(name[-68:])}
         for name, info in inventory.files.items():
             ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
-            if ours and f"{name[:64]}.car" not in inventory.files and info.modified < oldest * 1000:
+            if ours and name[:64] not in packs and info.modified < oldest * 1000:
                 with contextlib.suppress(OSError):
                     self.store.unlink(name)
         return inventory

@@ -260,6 +260,10 @@ class RcloneFiles(PlacedFiles):
         if answer.status in _FAILED:
             self._failure(answer, path)
 
+    async def _write_new(self, path: str, data: bytes) -> None:
+        """See `PlacedFiles`."""
+        await self._store(path, data)
+
     async def _move(self, path: str, new: str, size: int | None = None) -> bool:
         """See `PlacedFiles`."""
         if await self._entry(new) is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
-from ipfsmem_providers.packs.hidden import hidden_name, is_hidden_pack
+from ipfsmem_providers.packs.hidden import hidden_file, hidden_name, is_hidden_pack
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 from ipfsmem_providers.remote.object_store import TEMPORARY, RemoteObjectStore
@@ -88,10 +88,12 @@ class RemoteCollector(Collector):
                     folder.unlink(aside, finish=True, once=True)
                     removed = True
                 else:
-                    folder.restore(aside, name)
-        there = name in folder.files()
-        # What another device restored meanwhile, and perhaps hid again, keeps its files.
-        for ending in [GOING] if there else [] if taken and not removed else [GOING, LOST, ".idx"]:
+                    with contextlib.suppress(FileExistsError):  # put again meanwhile; a sweep compares both
+                        folder.restore(aside, name)
+        names = folder.files()
+        there, elsewhere = name in names, any(hidden_file(one) == name for one in names)
+        # What another device hid, or restored and perhaps hid again, keeps its files.
+        for ending in [GOING] if there else [] if elsewhere else [GOING, LOST, ".idx"]:
             with contextlib.suppress(OSError):
                 folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)

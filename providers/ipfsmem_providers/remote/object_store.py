@@ -19,10 +19,10 @@ from typing import BinaryIO, Final, TypeVar
 
 import msgspec
 
-from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat_of_thread, in_loop
 from ipfsmem_providers.packs.collection import DAY_MS
-from ipfsmem_providers.packs.hidden import leftovers
+from ipfsmem_providers.packs.hidden import is_hidden, sweep_leftovers
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
 from ipfsmem_providers.packs.spans import cut, grouped, joined
 from ipfsmem_providers.packs.store import is_pack
@@ -264,6 +264,13 @@ class RemoteObjectStore:
         # A scan reads ahead; a reader of single blocks must not.
         return io.BufferedReader(raw, _AHEAD if buffered else 1)
 
+    def open_listed(self, name: str, size: int) -> BinaryIO:
+        """Return a reader of a file that is listed with `size` bytes. ProviderRefused for one that is too large."""
+        if size > FILE_MAX:
+            raise ProviderRefused(f"{self}/{name} is too large to be read")
+        raw = _Reader(self.remote.where, partial(self._part, name), size)
+        return io.BufferedReader(raw, max(1, min(size, WHOLE_MAX)))
+
     def _part(self, name: str, start: int, end: int) -> Head:
         """Read a part of a file that is read whole, within a scan as far as there is time."""
         read = partial(self.remote.read, self._path(name), start, end)
@@ -310,18 +317,13 @@ class RemoteObjectStore:
         """Rename a file out of sight, also when the call was cancelled. FileExistsError when the new name is taken."""
         in_loop(partial(self.remote.hide, self._path(name), self._path(hidden)), finish=True)
 
-    def rename(self, name: str, new: str) -> None:
-        """Rename a file, also when the call was cancelled. FileExistsError when the new name is taken."""
-        in_loop(partial(self.remote.move, self._path(name), self._path(new)), finish=True)
-
     def restore(self, hidden: str, name: str) -> None:
-        """Give a hidden file its name again, also when the call was cancelled; one that was put under that name meanwhile is
-        newer, and stays."""
-        try:
-            self.rename(hidden, name)
-        except FileExistsError:
-            if name in self.files():
-                self.unlink(hidden, once=True)
+        """Give a hidden file its name again, also when the call was cancelled. FileExistsError when that is taken."""
+        in_loop(partial(self.remote.move, self._path(hidden), self._path(name)), finish=True)
+
+    def discard(self, name: str) -> None:
+        """Remove a hidden or unfinished file."""
+        self.unlink(name, once=is_hidden(name))
 
     def set_aside(self, name: str) -> None:
         """Rename a folder in the place of a file."""
@@ -331,14 +333,10 @@ class RemoteObjectStore:
         """Do nothing: `write` does it, and a removal need not last."""
 
     def sweep(self, oldest: float) -> None:
-        """Remove unfinished files from all folders; a pack or a pin that was hidden and neither removed nor restored is
-        restored."""
+        """See `sweep_leftovers`, of all folders."""
         for folder in STORE_NAMES:
             store = RemoteObjectStore(self.remote, folder, Snapshot())
-            modified = {name: info.modified for name, info in store.files().items()}
-            for name, own in leftovers(modified, oldest * 1000):
-                with contextlib.suppress(OSError, ProviderError):
-                    store.restore(name, own) if own else store.unlink(name)
+            sweep_leftovers(store, oldest * 1000)
 
     def held_open(self) -> AbstractContextManager[None]:
         """Do nothing: each request names the whole path."""

@@ -23,6 +23,10 @@ PLACINGS: Final = 4
 _TIDY_SECONDS: Final = 10.0
 
 
+class InDoubt(ProviderUnavailable):
+    """A rename may have been carried out, or will be later; it is not sent again."""
+
+
 class PathEntry(NamedTuple):
     """The state of a path."""
 
@@ -56,13 +60,17 @@ class PlacedFiles(ABC):
     async def _move(self, path: str, new: str, size: int | None = None) -> bool:
         """Rename a file; False when the new name is taken. `size`: bytes of the file, by which it is recognised there."""
 
+    @abstractmethod
+    async def _write_new(self, path: str, data: bytes) -> None:
+        """Store a file under a name that was made for it."""
+
     async def move(self, path: str, new: str) -> None:
         """See `RemoteFiles`."""
         if not await self._move(path, new):
             raise FileExistsError(f"{new} is there")
 
     async def hide(self, path: str, hidden: str) -> None:
-        """See `RemoteFiles`."""
+        """See `RemoteFiles`. Raises InDoubt where a server may do it later, on a file that is put meanwhile."""
         await self.move(path, hidden)
 
     async def _place(self, temporary: str, path: str, data: bytes, named_by_content: bool) -> None:
@@ -70,6 +78,8 @@ class PlacedFiles(ABC):
         folder, _, name = path.partition("/")
         #: As of a collection, so that a file is restored if this device stops; a name for each attempt, as one may be late.
         hidden: list[str] = []
+        doubtful: set[str] = set()
+        doubt: InDoubt | None = None
         try:
             for _ in range(PLACINGS):
                 if await self._move(temporary, path, len(data)):
@@ -88,19 +98,33 @@ class PlacedFiles(ABC):
                     break
                 else:
                     hidden.append(f"{folder}/{hidden_name(name)}")
-                    with contextlib.suppress(FileNotFoundError):  # it may be gone by now
-                        await self._move(path, hidden[-1])
+                    try:
+                        await self.hide(path, hidden[-1])
+                    except (FileNotFoundError, FileExistsError):
+                        pass  # it may be gone by now
+                    except InDoubt as error:
+                        doubt = error
+                        doubtful.add(hidden[-1])
+                        # A server that does it later would hide the new file, so the name is taken from it.
+                        await self._write_new(hidden[-1], data)
             else:
-                raise self._changed(path)
+                raise doubt or self._changed(path)
             if hidden and ((kept := await self._entry(path)) is None or kept.size != len(data)):
+                if kept is not None and not kept.is_folder and named_by_content:  # the server stored a part
+                    await self._tidy(partial(self.hide, path, f"{folder}/{hidden_name(name)}"))
                 raise self._changed(path)
         except BaseException:  # also when the call is cancelled
             for one in reversed(hidden):  # the newest first: an older one may be damaged
                 await self._tidy(partial(self._move, one, path))
             raise
         for one in hidden:
-            with contextlib.suppress(FileNotFoundError, ProviderError):  # a sweep removes what stays
-                await self.delete(one, once=True)
+            if one not in doubtful:
+                with contextlib.suppress(OSError, ProviderError):  # it is in no reader's way
+                    await self.delete(one, once=True)
+        if hidden and await self._entry(path) is None:  # hidden late, by a lost connection
+            for one in reversed(hidden):
+                await self._tidy(partial(self._move, one, path))
+            raise self._changed(path)
 
     def _changed(self, path: str) -> ProviderUnavailable:
         return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")

@@ -28,7 +28,7 @@ from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
 from ipfsmem_providers.remote.object_store import TEMPORARY
-from ipfsmem_providers.remote.placing import PLACINGS, PathEntry, PlacedFiles
+from ipfsmem_providers.remote.placing import PLACINGS, InDoubt, PathEntry, PlacedFiles
 from ipfsmem_providers.sftp import packets
 from ipfsmem_providers.sftp.address import EXAMPLES, SftpAddress
 from ipfsmem_providers.sftp.channel import Channel, ConnectionLost
@@ -300,6 +300,14 @@ class SftpFiles(PlacedFiles):
             size = found.size if found is not None else None
             raise ProviderUnavailable(f"{self.where} stored {size or 0} of {len(data)} bytes of {path}")
 
+    async def _write_new(self, path: str, data: bytes) -> None:
+        """See `PlacedFiles`. A file that a lost connection put there stays."""
+        try:
+            await self._run(lambda channel: self._write(channel, path, path, data))
+        except (OSError, ProviderError):
+            if await self._entry(path) is None:
+                raise
+
     async def _replace(self, channel: Channel, temporary: str, path: str) -> None:
         """Give a file its name at once, in the place of a file of that name."""
         for _ in range(PLACINGS):
@@ -360,7 +368,7 @@ class SftpFiles(PlacedFiles):
                     return True  # the lost connection did it
                 raise FileNotFoundError(path)
             if replacing and is_again:
-                raise ProviderUnavailable(
+                raise InDoubt(
                     f"{self.where}: the connection ended while {path} was renamed", hint="Sync again."
                 )
             reply = await self._renamed(

@@ -26,7 +26,7 @@ from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
 from ipfsmem_providers.remote.object_store import TEMPORARY
-from ipfsmem_providers.remote.placing import PathEntry, PlacedFiles
+from ipfsmem_providers.remote.placing import InDoubt, PathEntry, PlacedFiles
 from ipfsmem_providers.webdav.address import EXAMPLES, DavAddress, is_name
 from ipfsmem_providers.webdav.listing import DavEntry, ListingParser, ListingTooLarge, NotAListing
 
@@ -208,6 +208,12 @@ class DavFiles(PlacedFiles):
         )
         return answer.status
 
+    async def _write_new(self, path: str, data: bytes) -> None:
+        """See `PlacedFiles`."""
+        status = await self._store(path, data)
+        if status in (404, 409):
+            raise self._failed(status, f"store {path}")
+
     async def _move(self, path: str, new: str, size: int | None = None, *, once: bool = False) -> bool:
         """See `PlacedFiles`. `once`: it is not sent again."""
         full = self._full_target
@@ -231,6 +237,17 @@ class DavFiles(PlacedFiles):
         if moved is None or moved.is_folder or (size is not None and moved.size != size):
             raise FileNotFoundError(path)
         return True
+
+    async def hide(self, path: str, hidden: str) -> None:
+        """See `PlacedFiles`."""
+        try:
+            moved = await self._move(path, hidden, once=True)
+        except ProviderUnavailable as error:
+            if await self._entry(hidden) is None or await self._entry(path) is not None:
+                raise InDoubt(str(error), hint=error.hint) from error
+        else:
+            if not moved:
+                raise FileExistsError(f"{hidden} is there")
 
     async def _ask_to_move(self, path: str, new: str, full: bool, once: bool) -> Answer:
         """Send a MOVE that overwrites nothing, so it may be sent again."""

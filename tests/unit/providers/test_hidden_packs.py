@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.packs.hidden import hidden_file, hidden_name, is_hidden_pack, leftovers
+from ipfsmem_providers.packs.hidden import SWEPT_MAX, hidden_file, hidden_name, is_hidden_pack, leftovers
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
@@ -166,6 +167,181 @@ def test_sweep_restores_the_newest_of_hidden_packs_and_removes_the_others(device
         await _sweep(provider)
         assert pack.read_bytes() == data and former.read_bytes() == b"former"
         assert [path.name for path in pack.parent.glob(".*")] == [being_hidden.name]
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def _hide(pack: Path, data: bytes, days: float = 3) -> Path:
+    """Leave a hidden pack that was last changed days ago."""
+    hidden = pack.with_name(hidden_name(pack.name))
+    hidden.write_bytes(data)
+    os.utime(hidden, (time.time() - days * 86_400,) * 2)
+    return hidden
+
+
+@pytest.mark.parametrize("part", [0, 50, None], ids=["empty", "truncated", "damaged"])
+def test_sweep_keeps_the_only_sound_copy_of_a_pack(devices: Devices, part: int | None) -> None:
+    """A server that stored a part of the pack that was put again leaves the sound one hidden."""
+
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        _hide(pack, sound[:-1], 2)  # newer, and no more sound
+        _hide(pack, sound)
+        pack.write_bytes(bytes(len(sound)) if part is None else sound[:part])
+        await _sweep(provider)
+        assert pack.read_bytes() == sound
+        await _sweep(provider)
+        assert pack.read_bytes() == sound
+        reader = devices.open()
+        assert len(await reader.get_blocks([cid for cid, _ in TREE.blocks])) == len(TREE.blocks)
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_sweep_restores_the_sound_one_of_hidden_packs(devices: Devices) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        pack.unlink()
+        _hide(pack, sound[:50], 2)
+        _hide(pack, sound, 4)
+        _hide(pack, b"", 3)
+        await _sweep(provider)
+        assert pack.read_bytes() == sound and not list(pack.parent.glob(".*"))
+        await devices.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("standing", [0, 200])
+def test_sweep_keeps_the_pack_with_more_sound_blocks(devices: Devices, standing: int) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        most = pack.read_bytes()[:-1]
+        pack.write_bytes(most[:standing] if standing == 0 else most)
+        _hide(pack, most if standing == 0 else most[:standing])
+        await _sweep(provider)
+        assert pack.read_bytes() == most
+        await devices.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("own", ["pins", "pins list"])
+def test_sweep_keeps_the_only_sound_copy_of_a_pin(devices: Devices, own: str) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+        [pin] = (devices.folder / "pins").iterdir()
+        sound = pin.read_bytes()
+        if own == "pins list":
+            pin.unlink()
+            sound += b"\n"
+            pin = pin.with_name(f"{hashlib.sha256(sound).hexdigest()}.pins")
+        _hide(pin, sound)
+        pin.write_bytes(sound[:20])
+        await _sweep(provider)
+        assert pin.read_bytes() == sound
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_sweep_works_on_a_bounded_number_of_leftovers(tmp_path: Path) -> None:
+    """Anybody can leave many; each publish removes some."""
+    with dav(tmp_path) as at:
+
+        async def body() -> None:
+            provider = at.open()
+            await provider.put_car(TREE.cid, TREE.blocks, name="n")
+            [pack] = (at.folder / "packs").glob("*.car")
+            for _ in range(2 * SWEPT_MAX):
+                _hide(pack, b"")
+            at.server.requests.clear()
+            await _sweep(provider)
+            left = len(list(pack.parent.glob(".hidden-*")))
+            assert left == SWEPT_MAX
+            # Each is looked up, moved and deleted.
+            assert sum(at.server.requests.values()) <= 3 * SWEPT_MAX + 8
+            await _sweep(provider)
+            assert not list(pack.parent.glob(".hidden-*")) and len(pack.read_bytes()) > 0
+            await provider.close()
+
+        asyncio.run(body())
+
+
+def test_pack_of_which_a_part_was_stored_gives_way_to_the_former(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server confirms a rename and then has 50 bytes."""
+    if isinstance(devices.open(), DirectoryProvider):
+        pytest.skip("a folder on a disk replaces a file at once")
+
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        remote = provider._remote
+        move = remote._move
+
+        async def move_part(path: str, new: str, size: int | None = None, **how: Any) -> bool:
+            if size is not None and new.endswith(pack.name) and not pack.exists():
+                (devices.folder / path).write_bytes(sound[:50])
+            result: bool = (
+                await move(path, new, **how) if size == len(sound) else await move(path, new, size, **how)
+            )
+            return result
+
+        with monkeypatch.context() as patch:
+            patch.setattr(remote, "_move", move_part)
+            patch.setattr(remote, "_extensions", frozenset(), raising=False)
+            with pytest.raises(ProviderUnavailable, match="changed while"):
+                await remote._place(*await _temporary(devices, sound), sound, True)
+        assert pack.read_bytes() == sound
+        await devices.close()
+
+    asyncio.run(body())
+
+
+async def _temporary(devices: Devices, data: bytes) -> tuple[str, str]:
+    [pack] = (devices.folder / "packs").glob("*.car")
+    (devices.folder / "packs" / ".new-1-00").write_bytes(data)
+    return "packs/.new-1-00", f"packs/{pack.name}"
+
+
+def test_collection_that_took_nothing_leaves_the_notes_of_a_pack(devices: Devices) -> None:
+    """Another device has hidden the pack, and may restore it."""
+
+    async def body() -> None:
+        first, other = devices.open(), devices.open()
+        await first.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        notes = [pack.with_suffix(ending) for ending in (".lost", ".going")]
+        for note in notes:
+            note.write_bytes(b"note")
+        held = pack.with_suffix(".idx")
+        assert held.exists()
+
+        hidden = pack.with_name(hidden_name(pack.name))
+        pack.rename(hidden)
+        assert not await _take_away(other, pack.name, lambda: False)
+        assert held.exists() and all(note.exists() for note in notes)
+        for path in (held, *notes):
+            os.utime(path, (time.time() - 2 * 86_400,) * 2)
+        os.utime(hidden)
+        await _sweep(other)
+        assert held.exists() and all(note.exists() for note in notes)
         await devices.close()
 
     asyncio.run(body())

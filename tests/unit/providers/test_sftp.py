@@ -682,6 +682,41 @@ def test_rename_that_hides_a_pack_is_not_sent_again(at: SftpFolder, monkeypatch:
     run(body())
 
 
+def test_pack_that_is_put_again_survives_a_late_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost connection hides the new pack, after it was acknowledged."""
+    request = Channel.request
+    asked: list[bytes] = []
+
+    async def body(at: SftpFolder) -> None:
+        provider = at.open({"retry": QUICK})
+        await published(provider)
+        [pack] = (at.folder / "packs").glob("*.car")
+        os.utime(pack, (time.time() - 2 * 86_400,) * 2)
+
+        def lost(self: Channel, kind: int, body: bytes) -> Any:
+            if kind == packets.RENAME and b"/.hidden-" in body.partition(pack.name.encode())[2]:
+                asked.append(body)
+                if len(asked) == 1:
+                    self.kill()
+                    raise ConnectionLost("cut")
+            return request(self, kind, body)
+
+        monkeypatch.setattr(Channel, "request", lost)
+        await published(provider)
+        names = [body[-len(pack.name) - 25 :] for body in asked]
+        assert len(set(names)) == len(names) == 2
+        # OpenSSH carries out RENAME as a link, which fails when its name is taken.
+        assert pack.with_name(names[0].decode()).read_bytes() == pack.read_bytes()
+        await published(provider, OTHER)
+        assert pack.with_name(names[0].decode()).exists() and await held(provider)
+        await provider.close()
+
+    with sftp(tmp_path, subsystem=PLAIN) as at:
+        run(body(at))
+
+
 def test_removal_of_a_hidden_pack_is_sent_once(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is lost, and meanwhile another collection hides a pack that was put again."""
     request = Channel.request
