@@ -100,6 +100,9 @@ class FileBody(msgspec.Struct, frozen=True):
 
     #: Maximum bytes; a longer body is refused while it is received.
     most: int
+    #: Summary of the route, and the first paragraph of its description: a body may be fewer things than the argument.
+    summary: str
+    about: str
 
 
 class Files(msgspec.Struct, frozen=True):
@@ -372,7 +375,9 @@ class Parameter:
     def problem(self, value: Any) -> str:
         """Why a value is refused; "" if it is accepted."""
         if self._accepts is not None and not self._accepts[0](value):
-            return f"is {self._accepts[1]}, not {type(value).__name__}"
+            from ipfsmem.parts.part import type_of
+
+            return f"is {self._accepts[1]}, not {type_of(value, self._accepts[1])}"
         if value is None:
             return ""
         if self.words and value not in self.words:
@@ -626,6 +631,8 @@ class Operation(Generic[P, R]):
 
         # A program with a token reads nothing that is not recorded.
         said = {**asked, "preview": False} if face == "http" else asked
+        if face == "http" and any(one.file is not None for one in self.parameters(face)):
+            said = {**said, "dry_run": False}  # the counts tell which of the sent texts are here
         scope = asked.get("scope") or "" if self.declared.about in ("memory", "user") else view.scope
         if self.declared.about == "scopes":
             scope = asked["name"]

@@ -254,9 +254,11 @@ def http_table(text: str) -> str:
     before = ""
     for op in operations():
         if op.declared.http:
-            names = [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
+            given = [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
+            names = [one for one in given if one.file is None]
             called = ", ".join(f"`{one.called('http')}`" for one in names)
-            about = f"{_lowered(op.declared.summary)}{': ' if names else ''}{called}"
+            summary = next((one.file.summary for one in given if one.file), op.declared.summary)
+            about = f"{_lowered(summary)}{': ' if names else ''}{called}"
             begin = f"| `{op.declared.http}` |"
             text = _with_row(text, begin, about, before)
             before = begin

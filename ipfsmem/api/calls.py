@@ -191,6 +191,16 @@ QUERY: Final[dict[str, Parameter]] = {
     "cursor": _text("`next` of the previous page."),
 }
 
+#: `scope` of a route about a part of the vault, where none is not the default scope.
+PART: Final = Parameter(
+    {"type": "string", "pattern": "^([a-z0-9][a-z0-9_-]{0,63})?$"},
+    _scope_or_nothing,
+    "Scope; an empty one is the default scope; default: the whole vault.",
+)
+
+#: The header with `outdated` of an answer that is a file.
+OUTDATED: Final = "Ipfsmem-Outdated"
+
 #: Former names of parameters, and the present ones.
 RENAMED: Final = {"namespace": "vault"}
 

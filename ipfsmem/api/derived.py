@@ -19,6 +19,8 @@ from ipfsmem.operations import INDEX, load
 
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
+#: Between two paragraphs of a description.
+_PARAGRAPH: Final = "\n\n"
 #: The subject of a route, unless it is a scope.
 _ABOUT: Final[Mapping[str, Literal["caller", "part", "whole"]]] = {
     "part": "part",
@@ -53,7 +55,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         method.lower(),
         path,
         op.name.replace(".", "_"),
-        op.declared.summary,
+        upload.file.summary if upload and upload.file else op.declared.summary,
         functools.partial(_work, op),
         bytes if is_document else op.answer,
         right=op.declared.right,
@@ -70,7 +72,9 @@ def route_of(op: Operation[..., Any]) -> Route:
         needs=tuple(one.name for one in query if one.required),
         tagged=_is_tagged(op),
         gives=_content_types(op),
-        description=op.doc,
+        description=f"{upload.file.about}\n\n{op.doc.partition(_PARAGRAPH)[2]}"
+        if upload and upload.file
+        else op.doc,
         own={one.name: _parameter(one) for one in query},
         most=upload.file.most if upload and upload.file else MOST,
     )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.api.calls import KEY_SCHEMA, QUERY, Namespaces, Parameter
+from ipfsmem.api.calls import KEY_SCHEMA, OUTDATED, QUERY, Namespaces, Parameter
 from ipfsmem.api.changes import Change
 from ipfsmem.api.problems import Problem
 from ipfsmem.api.routes import Route
@@ -61,6 +61,8 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         if route.body is not None:
             schema = {"application/json": {"schema": by_type[route.body]}}
             operation["requestBody"] = {"required": True, "content": schema}
+            if route.body is bytes:
+                operation["requestBody"]["description"] = f"A file of at most {route.most >> 20} MiB"
         paths.setdefault(route.path, {})[route.method] = operation
     paths["/v1/namespaces"] = {
         "get": _plain("namespaces", "List the vaults of this server", by_type[Namespaces], problem)
@@ -97,6 +99,13 @@ def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
     if route.tagged:
         made["headers"] = {
             "ETag": {"description": "Version of the text, for If-Match", "schema": {"type": "string"}}
+        }
+    if route.answer is bytes:
+        made["headers"] = {
+            OUTDATED: {
+                "description": "Why the file may be out of date, one sentence each; absent if it is not",
+                "content": {"application/json": {"schema": {"type": "array", "items": {"type": "string"}}}},
+            }
         }
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from ipfsmem.api.calls import QUERY, Call, Caller, Parameter
+from ipfsmem.api.calls import PART, QUERY, Call, Caller, Parameter
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Right
 
@@ -68,7 +68,7 @@ class Route(NamedTuple):
     @property
     def known(self) -> Mapping[str, Parameter]:
         """Return the query parameters by name."""
-        return {**QUERY, **self.own}
+        return {**QUERY, **({"scope": PART} if self.about == "part" else {}), **self.own}
 
     def touched(self, whole: Memory, scope: str, stack: tuple[str, ...]) -> list[str]:
         """Return the scopes that the token of a request must cover. Only for routes about a scope."""

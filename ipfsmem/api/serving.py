@@ -29,6 +29,7 @@ from ipfsmem.api import (
 )
 from ipfsmem.api.calls import (
     NO_PRECONDITION,
+    OUTDATED,
     Call,
     Caller,
     Download,
@@ -61,6 +62,8 @@ from ipfsmem.parts.vault_handle import reading_only
 BODY_TIME: Final = 30.0
 #: Maximum bytes of a body that is read before the right of its token is checked.
 _SMALL_BODY: Final = 64 * 1024
+#: Maximum characters of the header `Ipfsmem-Outdated`; clients refuse lines of 8 KiB.
+_MOST_IN_A_HEADER: Final = 4_000
 ALIVE_EVERY: Final = 15.0
 #: Seconds between two checks whether the token of a stream of changes was revoked.
 LOOK_EVERY: Final = 0.5
@@ -291,10 +294,12 @@ class Api:
                 if route.right != "read":  # a call that failed halfway may have written too
                     served.wrote()
             answer = _answer(made)
-            # A file is the operation's result, byte for byte.
-            return (
-                answer if isinstance(made, Download) else _with_notes(answer, better=better, outdated=doubts)
-            )
+            if not isinstance(made, Download):
+                return _with_notes(answer, better=better, outdated=doubts)
+            # A file is the operation's result, byte for byte, so the note is in a header.
+            if doubts:
+                answer.headers[OUTDATED] = _in_a_header(doubts)
+            return answer
 
     @contextlib.asynccontextmanager
     async def _turn_of_body(
@@ -553,6 +558,14 @@ def _with_notes(answer: web.Response, **notes: list[str]) -> web.Response:
         if isinstance(value, dict):
             answer.body = msgspec.json.encode({**value, **said})
     return answer
+
+
+def _in_a_header(texts: Sequence[str]) -> str:
+    """Return texts as a JSON list in ASCII, without the last ones if it were too long for a header."""
+    kept = list(texts)
+    while len(said := json.dumps(kept)) > _MOST_IN_A_HEADER and len(kept) > 1:
+        kept.pop()
+    return said if len(said) <= _MOST_IN_A_HEADER else json.dumps([kept[0][:300]])
 
 
 def _answer(made: Any) -> web.Response:

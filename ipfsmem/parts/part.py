@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -178,7 +179,7 @@ def _type_of(method: Callable[..., Any], parameter: str) -> Any:
 
 
 def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) -> UsageError:
-    return UsageError(f"{method.__name__}: {name} is {check[1]}, not {type(value).__name__}")
+    return UsageError(f"{method.__name__}: {name} is {check[1]}, not {type_of(value, check[1])}")
 
 
 def check_of(hint: Any) -> _Check | None:
@@ -209,7 +210,7 @@ def check_of(hint: Any) -> _Check | None:
     if origin is Callable or hint is Callable or origin is typing.get_origin(Callable[..., Any]):
         return callable, "a function"
     if hint is typing.BinaryIO:
-        return (lambda value: callable(getattr(value, "write", None))), "an open file"
+        return _is_open_for_bytes, "a file opened for bytes (mode wb)"
     if not isinstance(hint, type) or (
         getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)
     ):
@@ -219,6 +220,27 @@ def check_of(hint: Any) -> _Check | None:
         number = (int, float) if hint is float else int
         return (lambda value: isinstance(value, number) and not isinstance(value, bool)), words
     return (lambda value: isinstance(value, hint)), words
+
+
+def _is_open_for_bytes(value: object) -> bool:
+    return callable(getattr(value, "write", None)) and not isinstance(value, io.TextIOBase)
+
+
+def type_of(value: object, accepted: str) -> str:
+    """Return the name of a value's type; if that of its items may be wrong (`accepted` names several), with theirs."""
+    name = type(value).__name__
+    if " of " not in accepted:
+        return name
+    if isinstance(value, Mapping):
+        kinds = [_types_of(value), _types_of(value.values())]
+        return f"{name}[{', '.join(kinds)}]" if value else name
+    return (
+        f"{name}[{_types_of(value)}]" if isinstance(value, list | tuple | set | frozenset) and value else name
+    )
+
+
+def _types_of(values: Iterable[object]) -> str:
+    return " | ".join(sorted({type(one).__name__ for one in values})[:3])
 
 
 def _literal(values: tuple[Any, ...]) -> _Check:

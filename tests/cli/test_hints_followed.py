@@ -590,6 +590,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Choose one that does: ipfsmem provider add SPEC", "provider check", ("provider add USB", published_there), "provider check", "sealed", SAID, only_names),
     Hint("Add --i-know-raw-keys to --raw-key-fd, or use a keystore file: --wallet.", "member admit --raw-key-fd NEWFD", (), "member admit KEY", "sealed"),
     Hint('Write compress = "off" in the settings file, or set IPFSMEM_COMPRESS=off.', "write tone --body x", (lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "off"),), "write tone --body x", "sealed", (), lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "no")),
+    Hint("Leave the scope out (--scope, IPFSMEM_SCOPE). Or import it as other data, without --from-backup (in Python: same=False).", "import PLAIN --from-backup --scope work", ("import PLAIN --scope work",), "import PLAIN --from-backup"),
     Hint("Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).", "import BASE/o.zip --scope work", (), "import BASE/o.zip --map work=work", before=("write tone --body y", *ZIPPED)),
     Hint("It has: VALUE.", "import BASE/o.zip --map wrok=job", (), "import BASE/o.zip --map work=job", before=ZIPPED),
     Hint("Restore it first: ipfsmem scope restore VALUE. Or import it elsewhere: --map VALUE=NAME.", "import BASE/o.zip", ("scope restore work",), "import BASE/o.zip --map work=work", before=(*ZIPPED, "scope forget work --yes")),

@@ -66,7 +66,11 @@ def import_(
         Meta(
             description="An export (memory/0.1) as bytes or JSON text, or a Path: a folder, zip, CAR or file."
         ),
-        FileBody(most=MAX_UPLOAD),
+        FileBody(
+            most=MAX_UPLOAD,
+            summary="Import a JSON export",
+            about="The body is a JSON export (memory/0.1) of at most 64 MiB. A second import changes nothing.",
+        ),
         Except(("cli",)),
     ],
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +335,19 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
     assert asked == {
         operation["operationId"] for at in said["paths"].values() for operation in at.values()
     } - {"changes"}
+
+
+def test_export_and_import_are_described_as_they_are_over_http() -> None:
+    paths = document(ROUTES)["paths"]
+    export, import_ = paths["/v1/export"]["post"], paths["/v1/import"]["post"]
+    for route in (export, import_):
+        (scope,) = [one for one in route["parameters"] if one["name"] == "scope"]
+        assert "whole vault" in scope["description"]
+        for text, accepted in (("", True), ("work", True), ("Work", False)):
+            assert bool(re.search(scope["schema"]["pattern"], text)) is accepted
+    (scope,) = [one for one in paths["/v1/memories"]["get"]["parameters"] if one["name"] == "scope"]
+    assert not re.search(scope["schema"]["pattern"], "") and "default scope" in scope["description"]
+    assert "Ipfsmem-Outdated" in export["responses"]["200"]["headers"]
+    text = f"{import_['summary']} {import_['description']} {import_['requestBody']['description']}"
+    assert "JSON export" in text and "64 MiB" in text and "folder" not in text and "source" not in text
+    assert list(import_["requestBody"]["content"]) == ["application/json"]

@@ -196,6 +196,32 @@ def test_import_longer_than_the_limit_is_refused_while_received(tmp_path: Path) 
     assert listed(tmp_path) == []
 
 
+def test_dry_run_of_an_import_is_recorded_and_writes_nothing(tmp_path: Path) -> None:
+    """Its counts tell whoever sends texts which of them are here."""
+    two_scopes(tmp_path)
+
+    async def ask(client: Client) -> None:
+        made, _ = await good(client.post("/v1/import?scope=work&dry_run=true", data=BLOB, headers=JSON))
+        assert made["dry_run"] and made["added"] == 1
+
+    asked(tmp_path, ask)
+    assert keys(tmp_path, "work") == {"plan"}
+    assert listed(tmp_path) == [("import", "work", "http", "")]
+
+
+def test_backup_is_imported_to_the_default_scope_and_to_no_named_one(tmp_path: Path) -> None:
+    two_scopes(tmp_path)
+
+    async def ask(client: Client) -> None:
+        await good(client.post("/v1/import?scope=&same=true", data=BLOB, headers=JSON))
+        wrong = client.post("/v1/import?scope=work&same=true", data=BLOB, headers=JSON)
+        detail = (await told(wrong, 400, "UsageError"))["detail"]
+        assert "scope and same" in detail
+
+    asked(tmp_path, ask)
+    assert keys(tmp_path) == {"tone"} and keys(tmp_path, "work") == {"plan"}
+
+
 @pytest.mark.parametrize(
     ("right", "scopes", "kind"),
     [("read", (), "RightError"), ("admin", ("work",), "ScopeError")],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.agents.session_text import prompt_text, session_text
+from ipfsmem.api.serving import _in_a_header
 from ipfsmem.errors import StorageError
 from ipfsmem.holding import Holder
 from ipfsmem.tools import toolset
@@ -54,13 +56,33 @@ def test_export_over_http_has_no_words_of_the_server_in_its_file(tmp_path: Path,
     async def ask(client: Client) -> None:
         (folder / "role.md").write_bytes(SPOILED)
         assert "outdated" in (await good(client.get("/v1/memories")))[0]
-        found, _ = await good(client.post("/v1/export", json={"format": "blob", "partial": True}))
-        assert found.keys() <= {"version", "files", "index", "timeline", "others"}, found.keys()
+        for form in ("blob", "zip", "car"):
+            async with client.post("/v1/export", json={"format": form, "partial": True}) as answer:
+                assert answer.status == 200
+                (said,) = json.loads(answer.headers["Ipfsmem-Outdated"])
+                assert "1 file of linked folders" in said
+                if form == "blob":
+                    found = await answer.json()
+                    assert found.keys() <= {"version", "files", "index", "timeline", "others"}, found.keys()
+        (folder / "role.md").write_bytes(b"drivers\n")
+        await good(client.get("/v1/memories/role"))  # which imports the edit
+        async with client.post("/v1/export", json={"partial": True}) as answer:
+            assert answer.status == 200 and "Ipfsmem-Outdated" not in answer.headers
 
     memory = opener(tmp_path / "home")()
     memory.folders.attach(folder)
     memory.close()
     asked(tmp_path / "home", ask)
+
+
+def test_note_in_a_header_is_ascii_and_fits_a_line() -> None:
+    texts = [f"ä file {number} " + "é" * 300 for number in range(100)]
+    said = _in_a_header(texts)
+    assert said.isascii() and 1_000 < len(said) <= 4_000
+    kept = json.loads(said)
+    assert kept == texts[: len(kept)]
+    (cut,) = json.loads(_in_a_header(["x" * 9_000]))
+    assert cut == "x" * len(cut) and 0 < len(cut) <= 4_000
 
 
 def test_check_and_settings_answer_though_edits_cannot_be_imported(

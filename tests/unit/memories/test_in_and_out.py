@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -387,3 +388,12 @@ def test_the_home_of_other_memories_is_no_folder_to_import(memory: Memory, tmp_p
         with pytest.raises(UsageError, match="holds"):
             memory.bundles.import_(place)
     assert memory.bundles.import_(tmp_path / "other" / "theirs" / "memory").added == 1
+
+
+def test_wrong_arguments_of_exports_and_imports_are_named(memory: Memory) -> None:
+    """An error of Python's own library, or a text that contradicts itself, says nothing about what to do."""
+    for export in (memory.bundles.export_zip, memory.bundles.export_car, memory.bundles.export_published):
+        with pytest.raises(UsageError, match=r"out is a file opened for bytes \(mode wb\), not StringIO"):
+            export(io.StringIO())  # type: ignore[operator]
+    with pytest.raises(UsageError, match=r"maps is a mapping of texts or None, not dict\[str, int\]"):
+        memory.bundles.import_("{}", maps={"": 5})  # type: ignore[dict-item]
