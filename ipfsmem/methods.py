@@ -1924,9 +1924,10 @@ class BundleMethods:
             partial: Accept an export without some texts.
 
         Raises:
-            UsageError: the folder is not empty.
+            UsageError: the folder is not empty, or a symbolic link.
             IncompleteError: texts would be omitted; nothing was written.
             NotFoundError: there is no such scope.
+            UsageError: an argument is out of bounds; allowed: `folder` at least 1 characters.
         """
         from ipfsmem.operations.bundles.export import export_folder
 
@@ -1940,9 +1941,10 @@ class BundleMethods:
             partial: Accept an export without some texts.
 
         Raises:
-            UsageError: the folder is not empty.
+            UsageError: the folder is not empty, or a symbolic link.
             IncompleteError: texts would be omitted; nothing was written.
             NotFoundError: there is no such scope.
+            UsageError: an argument is out of bounds; allowed: `folder` at least 1 characters.
         """
         from ipfsmem.operations.bundles.export import export_okf
 

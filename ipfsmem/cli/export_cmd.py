@@ -119,10 +119,10 @@ def command(
     if not overwrite:
         _refuse_existing(target)
     if html is not None:
-        _export_html(context, expanded(html), partial)
+        _export_html(context, expanded(html), partial, overwrite)
         return
     if car is not None:
-        _export_car(context, expanded(car), root)
+        _export_car(context, expanded(car), root, overwrite)
         return
     tree = folder or zipped or plain_car
     if out is None and tree is None and is_terminal() and not context.json:
@@ -138,17 +138,19 @@ def command(
     try:
         with context.memory() as memory:
             opened = True
-            left = _export(context, memory, tree or out, form)
+            left = _export(context, memory, tree or out, form, overwrite)
             if context.scope and not context.json and (note := _missing_scopes(memory, context.scope, form)):
                 click.echo(f"note: {note}", err=True)
     except StorageError as error:
         if opened and not isinstance(error, DatabaseDamagedError):
             raise  # the target could not be written
-        left = _export_as_it_lies(context, error, tree or out, form)
+        left = _export_as_it_lies(context, error, tree or out, form, overwrite)
     report_left_out(left, partial)
 
 
-def _export_as_it_lies(context: CommandContext, error: StorageError, to: str | None, form: str) -> LeftOut:
+def _export_as_it_lies(
+    context: CommandContext, error: StorageError, to: str | None, form: str, overwrite: bool
+) -> LeftOut:
     """Export a memory that cannot be opened normally, without writing to its folder: it is damaged, or its disk is full or
     read-only. Raises `error` if that fails, too."""
     with contextlib.ExitStack() as opened:
@@ -162,10 +164,10 @@ def _export_as_it_lies(context: CommandContext, error: StorageError, to: str | N
             else "the imported data so far"
         )
         click.echo(f"{clean(str(error))}: {goes} goes out", err=True)
-        return _export(context, memory, to, form)
+        return _export(context, memory, to, form, overwrite)
 
 
-def _export(context: CommandContext, memory: Memory, to: str | None, form: str) -> LeftOut:
+def _export(context: CommandContext, memory: Memory, to: str | None, form: str, overwrite: bool) -> LeftOut:
     """Write a memory, or the chosen scope, and print the result. Return the omitted data."""
     from msgspec import UNSET
 
@@ -174,7 +176,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
 
     if form not in ("blob", *_PROGRAMS) and to is not None:
         where = expanded(to)
-        made = _write_tree(memory, where, form)
+        made = _write_tree(memory, where, form, overwrite)
         done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
         _said(context, done, f"{count(made.files, 'file')}")
         return made.left_out
@@ -186,7 +188,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     left = memory.bundles.left_out()
     if to is not None:
         where = expanded(to)
-        with new_car(str(where), mode=0o600) as file:
+        with new_car(str(where), mode=0o600, overwrite=overwrite) as file:
             file.write(blob)
         _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
     else:
@@ -234,14 +236,14 @@ def _refuse_existing(where: str | None) -> None:
         )
 
 
-def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
+def _write_tree(memory: Memory, where: Path, form: str, overwrite: bool) -> Exported:
     from ipfsmem.cli.format_cid_cmd import new_car
 
     if form == "okf":
         return memory.bundles.export_okf(where, partial=True)
     if form == "folder":
         return memory.bundles.export_folder(where, partial=True)
-    with new_car(str(where), mode=0o600) as out:
+    with new_car(str(where), mode=0o600, overwrite=overwrite) as out:
         return (memory.bundles.export_zip if form == "zip" else memory.bundles.export_car)(out, partial=True)
 
 
@@ -265,16 +267,16 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
         click.echo(f"{clean(done.path)}: {what}, unencrypted", err=is_stdout(done.path))
 
 
-def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
+def _export_car(context: CommandContext, where: Path, root: str | None, overwrite: bool) -> None:
     from ipfsmem.cli.format_cid_cmd import new_car
 
     refuse_inside(context, str(where))
-    with context.memory() as memory, new_car(str(where), mode=0o600) as out:
+    with context.memory() as memory, new_car(str(where), mode=0o600, overwrite=overwrite) as out:
         done = memory.bundles.export_published(out, root)
     _said_version(context, where, done.root)
 
 
-def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
+def _export_html(context: CommandContext, where: Path, partial: bool, overwrite: bool) -> None:
     from ipfsmem.cli.format_cid_cmd import new_car
     from ipfsmem.files.rescue_page import read_shell
 
@@ -282,7 +284,7 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
     read_shell()  # before any prompt: nothing can be written without it
     with context.memory() as memory:
         lacks = memory.bundles.unpublished()
-        with new_car(str(where), mode=0o600) as out:
+        with new_car(str(where), mode=0o600, overwrite=overwrite) as out:
             done = memory.bundles.export_html(out, partial=True)
     _said_version(context, where, done.root)
     if lacks and not partial:

@@ -65,10 +65,11 @@ def is_stdout(car: str) -> bool:
 
 
 @contextlib.contextmanager
-def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+def new_car(car: str, *, mode: int = 0o666, overwrite: bool = True) -> Iterator[BinaryIO]:
     """Yield the CAR to write; -: standard output. An unfinished file is removed; an existing one is replaced at the end, when
-    the new one is on the disk. A link to a file is followed. A device or a pipe is written to directly: a file in its place
-    would take it away from every other program. `mode`: of the new file, less the system's mask."""
+    the new one is on the disk. A link is followed, also one to a file that does not exist. A device or a pipe is written to
+    directly: a file in its place would take it away from every other program. `mode`: of the new file, less the system's mask.
+    `overwrite` False: a file that is not empty, also one that another program made meanwhile, is not replaced (UsageError)."""
     import os
     import sys
     from pathlib import Path
@@ -83,11 +84,12 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if Path(car).is_symlink() and Path(car).is_file():
+    is_direct = _is_no_file(car)
+    if not is_direct and Path(car).is_symlink():
         car = os.path.realpath(car)
     unfinished = new_name(car)
     try:
-        if _is_no_file(car):
+        if is_direct:
             with open(car, "wb") as out:  # noqa: PTH123
                 yield out
             return
@@ -96,7 +98,8 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
             yield out
             out.flush()
             flush_to_disk(out.fileno())
-        retry_while_held_open(lambda: os.replace(unfinished, car))  # noqa: PTH105
+        if overwrite or not _put_new(unfinished, car):
+            retry_while_held_open(lambda: os.replace(unfinished, car))  # noqa: PTH105
         sync_directory(Path(car).parent)
     except IsADirectoryError:
         raise UsageError(f"{car} is a folder: name a file in it") from None
@@ -107,13 +110,39 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
             os.unlink(unfinished)  # noqa: PTH108
 
 
+def _put_new(unfinished: str, path: str) -> bool:
+    """Give a file a second name in one step; False if an empty file has it, or the disk has no second names. Raises UsageError
+    for a file that is not empty, OSError."""
+    import os
+    import stat
+
+    from ipfsmem.errors import UsageError
+
+    try:
+        os.link(unfinished, path)
+        return True
+    except OSError:
+        try:
+            found = os.lstat(path)
+            is_taken = not stat.S_ISDIR(found.st_mode) and (
+                not stat.S_ISREG(found.st_mode) or found.st_size > 0
+            )
+        except FileNotFoundError:
+            is_taken = False
+    if is_taken:
+        raise UsageError(
+            f"{path} exists already", hint="Name a new file, or replace it with --overwrite."
+        ) from None
+    return False
+
+
 def _is_no_file(path: str) -> bool:
-    """Tell whether a path exists and is neither a file nor a folder."""
+    """Tell whether a path leads to something that is neither a file nor a folder."""
     import os
     import stat
 
     try:
-        mode = os.lstat(path).st_mode
+        mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)

@@ -310,17 +310,18 @@ def export_plain_car(out: BinaryIO, files: Mapping[str, bytes]) -> CID:
 def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     """Write these files by path to a new or empty folder; returns the number of files.
 
-    They are readable by their owner only, and durable on return. Raises UsageError if something is in the folder, StorageError if
-    the disk refuses.
+    They are readable by their owner only, and durable on return. An existing folder is filled, as programs may be in it. Raises
+    UsageError if something is in the folder or it is a symbolic link, StorageError if the disk refuses.
     """
     with storage_errors(folder, "look into"):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(
-                f"{folder} is not an empty folder", hint="Nothing was overwritten. Choose another folder."
-            )
+        if folder.is_symlink():
+            raise UsageError(f"{folder} is a symbolic link", hint="Give the place that it leads to.")
+        is_there = folder.exists()
+        if is_there and (not folder.is_dir() or any(folder.iterdir())):
+            raise _not_empty(folder)
     folder = folder.absolute()
     make_directory(folder.parent)
-    scratch = Path(new_name(folder))
+    scratch = Path(new_name(folder / "export" if is_there else folder))
     together = is_flushed_together(len(files))
     inner = {inside for name in files for inside in PurePosixPath(name).parents}
     with storage_errors(folder, "write"):
@@ -336,12 +337,38 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
                         flush_to_disk(file.fileno())
             if together:
                 sync_all()
-            if folder.exists():
-                folder.rmdir()
-            scratch.rename(folder)
+            if is_there:
+                _move_into(folder, scratch)
+            else:
+                scratch.rename(folder)
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        for one in (folder.parent,) if together else (*(folder / name for name in inner), folder.parent):
+        for one in (
+            (folder, folder.parent) if together else (*(folder / name for name in inner), folder.parent)
+        ):
             sync_directory(one)
     return len(files)
+
+
+def _move_into(folder: Path, scratch: Path) -> None:
+    """Move what is in a folder inside `folder` to `folder`, and remove it; all or nothing. Raises UsageError if something else is
+    in `folder` by now, OSError."""
+    if any(one != scratch for one in folder.iterdir()):
+        raise _not_empty(folder)
+    moved: list[Path] = []
+    try:
+        for one in sorted(scratch.iterdir()):
+            one.rename(folder / one.name)
+            moved.append(folder / one.name)
+    except BaseException:
+        for one in moved:
+            one.rename(scratch / one.name)
+        raise
+    scratch.rmdir()
+
+
+def _not_empty(folder: Path) -> UsageError:
+    return UsageError(
+        f"{folder} is not an empty folder", hint="Nothing was overwritten. Choose another folder."
+    )

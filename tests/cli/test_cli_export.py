@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.cli.printing import clean, clean_lines
 from tests.support.cli_lab import Cli
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="links and modes are POSIX's")
+
+
+def full(_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left")
 
 
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car", "--car", "--html"])
@@ -22,6 +31,70 @@ def test_export_to_a_file_that_holds_something_is_refused(cli: Cli, tmp_path: Pa
         assert b"the only copy" not in there.read_bytes()
         (tmp_path / "empty").touch()
         cli.ok("export", form, str(tmp_path / "empty"))
+
+
+@POSIX
+@pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
+def test_export_to_a_link_to_nothing_is_private_and_complete_or_absent(
+    cli: Cli, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    real, link = tmp_path / "real", tmp_path / "link"
+    link.symlink_to(real)
+    with monkeypatch.context() as patch:
+        patch.setattr("ipfsmem.file_durability.flush_to_disk", full)
+        cli.fails(30, "export", form, str(link))
+    assert not real.exists() and not list(tmp_path.glob(".*.tmp"))
+    cli.ok("export", form, str(link))
+    assert link.is_symlink() and stat.S_IMODE(real.stat().st_mode) == 0o600 and real.stat().st_size > 100
+
+
+@pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
+@pytest.mark.parametrize("more", [(), ("--overwrite",)], ids=["", "overwrite"])
+def test_export_replaces_no_file_that_was_made_meanwhile(
+    cli: Cli, tmp_path: Path, form: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    there = tmp_path / "there"
+
+    def flush(fd: int) -> None:
+        there.write_bytes(b"mine")
+
+    monkeypatch.setattr("ipfsmem.file_durability.flush_to_disk", flush)
+    done = cli("export", form, str(there), *more)
+    if more:
+        assert done.code == 0 and there.read_bytes() != b"mine"
+    else:
+        assert done.code == 2 and "exists already" in done.err and there.read_bytes() == b"mine"
+    assert not list(tmp_path.glob(".there*"))
+
+
+@POSIX
+def test_export_fills_the_empty_folder_that_a_shell_is_in(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    for number, form in enumerate(((), ("--to", "okf"))):
+        here = tmp_path / f"here{number}"
+        here.mkdir(mode=0o755)
+        before = here.stat()
+        monkeypatch.chdir(here)
+        cli.ok("export", "--dir", ".", *form)
+        assert here.stat().st_ino == before.st_ino and stat.S_IMODE(here.stat().st_mode) == 0o755
+        assert list(Path().rglob("tone.md")) and not list(Path().glob(".export*"))
+        assert "not an empty folder" in cli.fails(2, "export", "--dir", ".", *form).err
+
+
+@POSIX
+def test_export_to_a_link_to_a_folder_names_the_link(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    real, link = tmp_path / "real", tmp_path / "link"
+    link.symlink_to(real)
+    for _ in range(2):
+        said = cli.fails(2, "export", "--dir", str(link)).err
+        assert f"{link} is a symbolic link" in said
+        real.mkdir(exist_ok=True)
+    assert link.is_symlink() and not any(real.iterdir())
 
 
 @pytest.mark.parametrize("shown", [clean, clean_lines])

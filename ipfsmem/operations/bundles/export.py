@@ -18,10 +18,10 @@ LATE = dict.fromkeys(("Exported", "VersionExported"), "ipfsmem.operations.bundle
 
 Partial = Annotated[bool, Meta(description="Accept an export without some texts.")]
 Out = Annotated[BinaryIO, Meta(description="The open file that receives it.")]
-Folder = Annotated[str | Path, Meta(description="The folder to write, new or empty.")]
+Folder = Annotated[str | Path, Meta(description="The folder to write, new or empty.", min_length=1)]
 _INCOMPLETE: Final = "IncompleteError: texts would be omitted; nothing was written."
 _NO_SCOPE: Final = "NotFoundError: there is no such scope."
-_NOT_EMPTY: Final = "UsageError: the folder is not empty."
+_NOT_EMPTY: Final = "UsageError: the folder is not empty, or a symbolic link."
 _NOTHING: Final = "NotFoundError: nothing was published, or a block is not on this device."
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from ipfsmem.causal.value import Loc, sign_value
 from ipfsmem.errors import FormatError, IncompleteError, UsageError
+from ipfsmem.files import exporting
 from ipfsmem.memory import Memory
 from tests.support.device_lab import (
     SHORT,
@@ -397,3 +398,35 @@ def test_wrong_arguments_of_exports_and_imports_are_named(memory: Memory) -> Non
             export(io.StringIO())  # type: ignore[operator]
     with pytest.raises(UsageError, match=r"maps is a mapping of texts or None, not dict\[str, int\]"):
         memory.bundles.import_("{}", maps={"": 5})  # type: ignore[dict-item]
+
+
+def test_export_to_an_empty_path_is_refused(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    for export in (memory.bundles.export_folder, memory.bundles.export_okf):
+        with pytest.raises(UsageError, match="folder is empty"):
+            export("")
+    assert not any(empty.iterdir())
+
+
+def test_export_into_a_folder_that_is_filled_meanwhile_leaves_it_as_it_is(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.write("tone", "Be brief.", description="How to answer")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    flush = exporting.flush_to_disk
+
+    def fill(fd: int) -> None:
+        flush(fd)
+        (folder / "memory").mkdir(exist_ok=True)
+        (folder / "memory" / "mine.md").write_text("mine")
+
+    monkeypatch.setattr(exporting, "flush_to_disk", fill)
+    monkeypatch.setattr(exporting, "is_flushed_together", lambda files: False)
+    with pytest.raises(UsageError, match="not an empty folder"):
+        memory.bundles.export_folder(folder)
+    assert [one.name for one in folder.rglob("*") if one.is_file()] == ["mine.md"]
