@@ -151,7 +151,7 @@ def assigned(view: View, parts: Collection[str], maps: Mapping[str, str], same: 
     """Return the target of each scope of an import. Raises as `assign`."""
     opened = view.opened
     if view.named is not None:
-        if same and view.named:
+        if same and view.named and len(parts) == 1:
             raise UsageError(
                 f"a backup of this vault goes back to its own scopes, not into {view.named}: scope and same exclude each other",
                 hint="Leave the scope out (--scope, IPFSMEM_SCOPE). Or import it as other data, without --from-backup (in Python: same=False).",
