@@ -14,7 +14,9 @@ import threading
 from typing import Any
 from urllib.parse import urlsplit
 
-_REQUEST = re.compile(rb"^(?:GET|HEAD|PUT|POST|DELETE) \S+ HTTP/1\.1\r$", re.MULTILINE)
+_REQUEST = re.compile(
+    rb"^(?:GET|HEAD|PUT|POST|DELETE|PROPFIND|PROPPATCH|MKCOL|MOVE) \S+ HTTP/1\.1\r$", re.MULTILINE
+)
 
 
 class Wire:

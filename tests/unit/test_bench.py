@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import statistics
 import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,9 +20,11 @@ from bench.measure import Row, folder_bytes, process, read_and_hash
 from bench.oracles.comparing import differences
 from bench.oracles.shapes import shape
 from bench.report import markdown, tables
+from bench.wire import Wire
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.causal.tree import name_digits
 from ipfsmem.memories.memories import check_body
+from tests.unit.providers.dav_lab import dav
 
 CORPUS_100 = "2181dd4bc03dbc511a3d0c74cddd5911a20bb1a075a386de68e6c5b897a903a5"
 
@@ -157,3 +161,16 @@ def test_oracle_differences_of_measured_parts_are_those_over_a_tenth() -> None:
     before = {"write": {"calls": 700, "statements": 20}, "gone": {"calls": 1}}
     now = {"write": {"calls": 769, "statements": 23}}
     assert differences("work", before, now) == ["gone: calls 1 -> None", "write: statements 20 -> 23"]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PROPFIND", "PROPPATCH", "MKCOL", "MOVE"])
+def test_relay_counts_each_request_of_webdav(tmp_path: Path, method: str) -> None:
+    wire = Wire()
+    with dav(tmp_path / "server") as at:
+        to = urlsplit(wire.relay(at.url))
+        connection = http.client.HTTPConnection(str(to.hostname), to.port)
+        for _ in range(2):
+            connection.request(method, "/dav", body=b"")
+            connection.getresponse().read()
+        connection.close()
+    assert wire.requests == 2
