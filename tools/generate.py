@@ -177,7 +177,6 @@ def typescript() -> str:
     from ipfsmem.api.derived import route_of
 
     routes = {op.name: route_of(op) for op in operations() if op.declared.http}
-    routes = {name: route for name, route in routes.items() if route.answer is not bytes}
     given = [route.body for route in routes.values() if route.body not in (None, bytes)]
     bodies = {one.__name__: one for one in given}
     answers = [route.answer for route in routes.values() if issubclass(route.answer, msgspec.Struct)]
@@ -203,7 +202,9 @@ def _sent(body: type | None) -> str:
 
 
 def _answer(answer: type) -> str:
-    """The name of a struct; an object without fixed fields as it is."""
+    """The name of a struct; a file is a Blob, an object without fixed fields as it is."""
+    if answer is bytes:
+        return "Blob"
     is_named = issubclass(answer, msgspec.Struct)
     return answer.__name__ if is_named else _in_typescript(msgspec.json.schema(answer))
 

@@ -98,6 +98,14 @@ def test_generated_files_are_up_to_date() -> None:
     assert stale == [], "run: python tools/generate.py"
 
 
+def test_every_route_of_an_operation_is_typed_in_typescript() -> None:
+    tool = generate()
+    table = tool.typescript()
+    assert [
+        one.name for one in tool.operations() if one.declared.http and f"  '{one.name}': " not in table
+    ] == []
+
+
 @pytest.mark.parametrize(
     ("page", "before", "begin"),
     [

@@ -181,6 +181,12 @@ export type UsageAddBody = {
   readonly cost_usd?: number
 }
 
+/** The arguments of bundles.export. */
+export type BundlesExportBody = {
+  readonly format?: 'blob' | 'car' | 'zip'
+  readonly partial?: boolean
+}
+
 /** The arguments of maintenance.cleanup. */
 export type MaintenanceCleanupBody = {
   readonly older_than: number
@@ -1200,6 +1206,7 @@ export type Operations = {
   'sessions.items': { method: 'GET', path: '/v1/sessions/{session}/items', body: undefined, answer: SessionItems }
   'sessions.resume': { method: 'GET', path: '/v1/sessions/{session}/resume', body: undefined, answer: SessionItems }
   'sessions.search': { method: 'POST', path: '/v1/sessions/search', body: SessionsSearchBody, answer: SessionHits }
+  'sessions.export': { method: 'GET', path: '/v1/sessions/{session}/export', body: undefined, answer: Blob }
   'sessions.status': { method: 'GET', path: '/v1/status/sessions', body: undefined, answer: SessionStatus }
   'sessions.create': { method: 'POST', path: '/v1/sessions', body: SessionsCreateBody, answer: SessionBegun }
   'sessions.add': { method: 'POST', path: '/v1/sessions/{session}/items', body: SessionsAddBody, answer: SessionAdded }
@@ -1230,6 +1237,7 @@ export type Operations = {
   'graph.relations': { method: 'GET', path: '/v1/graph/relations', body: undefined, answer: Relations }
   'graph.path': { method: 'GET', path: '/v1/graph/path', body: undefined, answer: Relations }
   'graph.around': { method: 'GET', path: '/v1/graph', body: undefined, answer: Subgraph }
+  'graph.drawn': { method: 'GET', path: '/v1/graph/drawing', body: undefined, answer: Blob }
   'graph.add': { method: 'POST', path: '/v1/graph/entities', body: GraphAddBody, answer: Node }
   'graph.relate': { method: 'POST', path: '/v1/graph/relations', body: GraphRelateBody, answer: Relations }
   'graph.unrelate': { method: 'DELETE', path: '/v1/graph/relations', body: undefined, answer: Relations }
@@ -1249,9 +1257,11 @@ export type Operations = {
   'scopes.restore': { method: 'POST', path: '/v1/scopes/{name}/restore', body: undefined, answer: ScopeRestored }
   'usage.totals': { method: 'GET', path: '/v1/usage', body: undefined, answer: UsageTotals }
   'usage.list': { method: 'GET', path: '/v1/usage/list', body: undefined, answer: UsageList }
+  'usage.csv': { method: 'GET', path: '/v1/usage/csv', body: undefined, answer: Blob }
   'usage.budgets': { method: 'GET', path: '/v1/usage/budgets', body: undefined, answer: Budgets }
   'usage.add': { method: 'POST', path: '/v1/usage', body: UsageAddBody, answer: Used }
   'operations.list': { method: 'GET', path: '/v1/operations', body: undefined, answer: OperationList }
+  'bundles.export': { method: 'POST', path: '/v1/export', body: BundlesExportBody, answer: Blob }
   'bundles.import': { method: 'POST', path: '/v1/import', body: Uint8Array, answer: Imported }
   'members.list': { method: 'GET', path: '/v1/members', body: undefined, answer: MemberList }
   'providers.list': { method: 'GET', path: '/v1/providers', body: undefined, answer: ProviderList }

@@ -7,7 +7,7 @@ import {
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 import { HttpLife } from './http_life.ts'
-import type { Conflicts, ContextBlock, ContextBody, MemoryRecord, Recalled, RecallBody } from '../operations.d.ts'
+import type { BundlesExportBody, Conflicts, ContextBlock, ContextBody, MemoryRecord, Recalled, RecallBody } from '../operations.d.ts'
 import type { Life } from './life.ts'
 
 type Json = { [name: string]: any }
@@ -179,7 +179,7 @@ export class HttpClient implements MemoryClient {
   }
 
   async export(format: 'zip' | 'car' | 'blob', scope: string, partial: boolean): Promise<Blob> {
-    return (await this.#ask('POST', 'export', { scope }, { format, partial })).blob()
+    return (await this.#ask('POST', 'export', { scope }, { format, partial } satisfies BundlesExportBody)).blob()
   }
 
   subscribe(heard: Heard): () => void {
