@@ -123,13 +123,16 @@ def superseded(replica: Replica) -> int:
     )
 
 
+def collection_is_due(replica: Replica) -> bool:
+    """Tell whether the user enabled collecting, and a day has passed since the last one."""
+    last = int(replica.db.get_meta(meta.COLLECTED) or b"0")
+    return replica.config.collect is not None and passed(last, replica.world.now(), DAY_MS)
+
+
 async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
     """Collect once a day if the user enabled it. A failure is retried a day later."""
     keep, now = run.replica.config.collect, run.replica.world.now()
-    if keep is None:
-        return
-    last = int(run.replica.db.get_meta(meta.COLLECTED) or b"0")
-    if not passed(last, now, DAY_MS):
+    if keep is None or not collection_is_due(run.replica):
         return
     with run.replica.transaction():
         run.replica.db.set_meta(meta.COLLECTED, str(now).encode())

@@ -40,7 +40,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
 from ipfsmem.sync.changes import changes_of
-from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
+from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due, collection_is_due
 from ipfsmem.sync.company import Company, CompanyMember, clock_time
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.deletion_holds import publish_holds
@@ -92,7 +92,7 @@ async def sync(
             company=company,
         )  # fmt: skip
         ring_before = replica.ring
-        begin_snapshots(replica, providers)
+        begin_snapshots(replica, providers, cached=not collection_is_due(replica))
         try:
             early = await _hurried(run(Notices()), company, layout)
             if early is not None and not company.late:
@@ -490,7 +490,7 @@ async def _begun(
     """Start a run with exclusive access to its vault, unaffected by damaged notes. Raises UsageError for a
     read-only vault."""
     async with _alone(replica) as notices:
-        begin_snapshots(replica, providers)
+        begin_snapshots(replica, providers, cached=False)
         try:
             yield SyncContext(
                 replica,

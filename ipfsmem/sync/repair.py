@@ -343,10 +343,10 @@ class _ProviderRepair:
     async def _list_root(self, answered: CID) -> None:
         """Ensure that the root is in the provider's list, by which a collection there knows what to keep."""
         can, name = self._provider.capabilities, pin_name(self._run.anchor)
-        if not can.list or await lists_root(self._provider, name, {answered}):
+        if can.list and can.pin and can.partial_car:
+            await self._provider.pin(answered, name)  # a list may be cached, and its file lost
             return
-        if can.pin and can.partial_car:
-            await self._provider.pin(answered, name)
+        if not can.list or await lists_root(self._provider, name, {answered}):
             return
         with self._run.replica.transaction():  # the next sync places it again
             placed.forget(self._db.connection, self._provider.name, str(answered))

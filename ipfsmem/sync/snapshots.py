@@ -12,10 +12,11 @@ from ipfsmem.device.tables import meta
 from ipfsmem.provider.contract import Provider, Snapshots
 
 
-def begin_snapshots(replica: Replica, providers: Sequence[Provider]) -> None:
-    """Begin a snapshot at each provider that takes them."""
+def begin_snapshots(replica: Replica, providers: Sequence[Provider], *, cached: bool) -> None:
+    """Begin a snapshot at each provider that takes them. `cached`: with what earlier runs read. A file that was
+    read then may be lost by now, though it is listed, so that is not enough to check, repair or remove anything."""
     taking = _taking(providers)
-    caches = _caches(replica) if taking else {}
+    caches = _caches(replica) if taking and cached else {}
     for name, provider in taking.items():
         provider.begin_snapshot(caches.get(name, b""))
 

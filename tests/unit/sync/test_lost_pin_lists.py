@@ -1,0 +1,112 @@
+"""A list of pins that is cached, and whose file was lost at equal size and date, proves no pin."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.config import RetentionRule
+from ipfsmem.device.replica import Environment
+from ipfsmem.memory import Memory
+from ipfsmem.sync import engine
+from ipfsmem.sync.collection import Rules
+from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.times import HOUR_MS
+from ipfsmem.testing import MockClock, SeededRandom
+from ipfsmem.vault.home import Home
+from tests.support.device_lab import ROOT
+from tests.unit.providers.dav_lab import StandIn, dav
+
+
+class Published:
+    """A vault of several versions at a WebDAV folder; each request is that of a new process."""
+
+    def __init__(self, at: StandIn, memory: Memory, clock: MockClock) -> None:
+        self.at, self.memory, self.clock = at, memory, clock
+        self.roots = [self.publish(f"Text {turn}.") for turn in range(3)]
+
+    def publish(self, text: str) -> str:
+        """Publish one more version. -> its root."""
+        self.clock.advance(60)
+        self.memory.write("tone", text)
+        return self.sync()
+
+    def sync(self) -> str:
+        """Sync. -> the newest root."""
+        report = asyncio.run(self.memory.sync(provider=self.at.open()))
+        assert report.root is not None
+        return str(report.root)
+
+    def lose_list(self, roots: list[str]) -> None:
+        """Move the pins of these roots into one list, read it, and lose its bytes, which no list of files shows."""
+        pins = self.at.folder / "pins"
+        single = [path for root in roots for path in pins.glob(f"{root}.*.json")]
+        data = b"".join(sorted(path.read_bytes().rstrip(b"\n") + b"\n" for path in single))
+        for path in single:
+            path.unlink()
+        held = pins / f"{hashlib.sha256(data).hexdigest()}.pins"
+        held.write_bytes(data)
+        self.clock.advance(2 * HOUR_MS / 1000)
+        self.sync()
+        before = held.stat()
+        held.write_bytes(b"\0" * before.st_size)
+        os.utime(held, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def listed(self) -> set[str]:
+        """The roots that another device finds listed."""
+        name = pin_name(bytes.fromhex(self.memory.replica.config.vault.anchor))
+        return {str(pin.cid) for pin in asyncio.run(self.at.mounted().pins(name))}
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Iterator[Published]:
+    """Three versions."""
+    clock = MockClock()
+    home = Home(folder=tmp_path / "home", world=Environment(lambda: clock.ms, SeededRandom("lost lists")))
+    with (
+        dav(tmp_path / "server") as at,
+        Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=home) as memory,
+    ):  # fmt: skip
+        yield Published(at, memory, clock)
+
+
+def test_check_with_repair_lists_a_root_of_a_lost_list_again(published: Published) -> None:
+    published.lose_list(published.roots)
+    assert published.roots[-1] not in published.listed()
+    asyncio.run(engine.check(published.memory.replica, [published.at.open()], repair=True, full=False))
+    assert published.roots[-1] in published.listed()
+
+
+def test_sync_lists_a_root_of_a_lost_list_again_within_a_day(published: Published) -> None:
+    published.lose_list(published.roots)
+    published.clock.advance(21 * HOUR_MS / 1000)
+    assert published.sync() == published.roots[-1]
+    assert published.roots[-1] in published.listed()
+
+
+def test_provider_with_a_lost_list_leads_no_new_device(published: Published) -> None:
+    published.lose_list(published.roots)
+    replica, name = published.memory.replica, published.at.open().name
+    assert asyncio.run(engine.leading(replica, [published.at.open()])) == [name]  # by names
+    for record in (published.at.folder / "names").iterdir():
+        record.unlink()
+    assert asyncio.run(engine.leading(replica, [published.at.open()])) == []
+
+
+@pytest.mark.parametrize("by", ["hand", "sync"])
+def test_collection_unpins_no_listed_root_for_one_in_a_lost_list(published: Published, by: str) -> None:
+    """The one that was kept was one that no device finds."""
+    published.lose_list(published.roots[1:])
+    published.clock.advance(48 * HOUR_MS / 1000)
+    if by == "hand":
+        rules = Rules(keep_roots=1, keep_days=0)
+        asyncio.run(engine.collect(published.memory.replica, [published.at.open()], rules))
+    else:
+        published.memory.maintenance.gc_daily(RetentionRule(roots=1, days=0))
+        published.sync()
+    assert published.roots[0] in published.listed()
