@@ -27,6 +27,7 @@ class Sshd:
         self.folder, self.port, self.user = folder, free_port(), getpass.getuser()
         self._server: subprocess.Popen[bytes] | None = None
         self._has_begun = False
+        self._log = folder / "sshd.log"
 
     @property
     def origin(self) -> str:
@@ -62,20 +63,26 @@ class Sshd:
         command = [program, "-D", "-e", "-f", "/dev/null", *(part for one in options for part in ("-o", one))]
         ends = time.monotonic() + PATIENCE
         while not self._answers([*command, "-p", str(self.port)], ends):
-            assert time.monotonic() < ends and not self._has_begun, "sshd does not answer"
+            assert time.monotonic() < ends and not self._has_begun, f"sshd does not answer: {self._said()}"
+            time.sleep(0.1)  # one that ends at once is not started again without a pause
             self.port = free_port()  # another program took the port between the choice and the start
             ssh_client(folder, self.port)
         self._has_begun = True
 
     def _answers(self, command: Sequence[str], ends: float) -> bool:
         """Start the server, and tell whether it answers; it does not if it ended."""
-        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        with self._log.open("ab") as log:
+            self._server = subprocess.Popen(command, stderr=log)
         while self._ssh("-G", HOST).returncode or self._ssh(HOST, "true").returncode:
             if self._server.poll() is not None:
                 return False
-            assert time.monotonic() < ends, "sshd does not answer"
+            assert time.monotonic() < ends, f"sshd does not answer: {self._said()}"
             time.sleep(0.05)
         return True
+
+    def _said(self) -> str:
+        """Return the last messages of the servers that were started."""
+        return self._log.read_text(errors="replace")[-2_000:]
 
     def stop(self) -> None:
         """End the server; sessions that are open stay."""
