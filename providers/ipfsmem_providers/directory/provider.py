@@ -56,7 +56,7 @@ class DirectoryProvider(PackedStore):
         self._stores = (packs, pins, names)
         super().__init__(
             Packs(packs),
-            PackPins(pins, lambda: clock() // 1_000_000),
+            PackPins(pins, lambda: clock() // 1_000_000, lambda: clock() / 1e9),
             NameRecords(names),
             BlockingWork(
                 f"folder {self._folder}",

@@ -124,7 +124,7 @@ class GitProvider(PackedStore):
         packs, pins, names = object_stores(self._view, self.repository, self.name)
         super().__init__(
             GitPacks(packs),
-            PackPins(pins, lambda: clock() // 1_000_000),
+            PackPins(pins, lambda: clock() // 1_000_000, lambda: clock() / 1e9),
             NameRecords(names),
             BlockingWork(self.name, stall * 1.5 + 2.0),
             clock,

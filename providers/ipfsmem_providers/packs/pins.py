@@ -27,7 +27,7 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
+from ipfsmem.errors import FormatError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.object_store import FileInfo, Head, ObjectStore
@@ -79,7 +79,7 @@ class PackPins:
     def __init__(
         self, store: ObjectStore, now: Callable[[], int], elapsed: Callable[[], float] = time.monotonic
     ) -> None:
-        """`elapsed` returns seconds, only differences count."""
+        """`elapsed` returns seconds, only differences count. It should go on while the machine is suspended."""
         self.store = store
         self._now, self._elapsed = now, elapsed
         self._lists: dict[str, _PinList] = {}
@@ -155,7 +155,11 @@ class PackPins:
             for file, known in self._read_lists(filter(is_list, files)).items():
                 # A damaged list is left as it is: a new one would lack its pins that cannot be read.
                 if known.intact and not keys.isdisjoint(known.pins):
-                    self._put_list({key: at for key, at in known.pins.items() if key not in keys}, name)
+                    stays = self._put_list(
+                        {key: at for key, at in known.pins.items() if key not in keys}, name
+                    )
+                    if stays and not self._holds(stays):
+                        raise self._not_stored(stays)
                     with contextlib.suppress(FileNotFoundError):
                         self.store.unlink(file)
         self.store.flush()
@@ -245,11 +249,18 @@ class PackPins:
         if len(merged) < 2:
             return
         stays = self._put_list(pins, name)
+        if stays and not self._holds(stays):  # a server that says that it stored a file may not have
+            raise self._not_stored(stays)
         for file in merged:
             if file != stays:
                 with contextlib.suppress(FileNotFoundError):
                     self.store.unlink(file)
         self.store.flush()
+
+    def _not_stored(self, file: str) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"{self.store} did not store pin list {file} as it was sent", hint="Sync again."
+        )
 
     def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
         """Return the pins in a file and their times; None when it is not as it was written. `name`: the one
@@ -276,10 +287,10 @@ class PackPins:
 
     def _stored(self, files: Collection[str], root: CID, name: str) -> Pin | None:
         """Return a pin that a file holds now. A cached pin proves nothing about its file."""
-        own = [file for file in self._files_of(root, name, files) if file in files]
+        # Read first, so that a store that caches small files need not read it again.
+        own = [file for file in self._files_of(root, name, files) if file in files and self._holds(file)]
         for pin in self._single_pins(own, name):
-            if self._holds(pin.handle):
-                return pin
+            return pin
         for file, known in self._read_lists(filter(is_list, files)).items():
             created = known.pins.get((str(root), name))
             if created is not None and self._holds(file):
@@ -307,7 +318,9 @@ class PackPins:
         """Return these lists by file, without vanished ones. Each is read once a day, since its name is its hash."""
         lists = list(files)
         now = self._elapsed()
-        self.forget(file for file, since in self._since.copy().items() if now - since >= _KNOWN_SECONDS)
+        self.forget(
+            file for file, since in self._since.copy().items() if not 0 <= now - since < _KNOWN_SECONDS
+        )
         found = {file: known for file in lists if (known := self._lists.get(file)) is not None}
         unread = [file for file in lists if file not in found]
         for file, head in self._heads(unread, LIST_READ_MAX).items():

@@ -240,7 +240,7 @@ class RemoteObjectStore:
 
     def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
         """Return a reader of a file, in memory unless the file is large. One that is too large, or for which no time is left,
-        is passed over like a missing one. Nothing is taken from the cache."""
+        is passed over like a missing one. Nothing is taken from the cache; a small file is cached."""
         self._small.pop(name, None)
         listed: Listing | None = getattr(self._last, "listing", None)
         info = listed.files.get(name) if listed is not None else None
@@ -257,6 +257,8 @@ class RemoteObjectStore:
                 self._check_size(name, start.size)
                 raise self._passed_over(name)
         if whole:
+            if not is_pack(name):
+                self._keep(name, start, info)
             return io.BytesIO(start.data)
         if start.size > FILE_MAX:
             raise self._passed_over(name)

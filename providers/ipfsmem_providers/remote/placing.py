@@ -124,7 +124,8 @@ class PlacedFiles(ABC):
         if hidden and await self._entry(path) is None:  # hidden late, by a lost connection
             for one in reversed(hidden):
                 await self._tidy(partial(self._move, one, path))
-            raise self._changed(path)
+            if (kept := await self._entry(path)) is None or kept.size != len(data):
+                raise self._changed(path)
 
     def _changed(self, path: str) -> ProviderUnavailable:
         return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")

@@ -84,7 +84,7 @@ class RemoteFolder(PackedStore):
         self._packs_store, self._remote_stores = packs, (packs, pins, names)
         super().__init__(
             RemotePacks(packs),
-            PackPins(pins, lambda: clock() // 1_000_000),
+            PackPins(pins, lambda: clock() // 1_000_000, lambda: clock() / 1e9),
             NameRecords(names),
             # Requests have their own time-outs; this bounds one that drips.
             BlockingWork(remote.where, _REQUEST_SECONDS),

@@ -17,7 +17,7 @@ from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, PackPins
 
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.device.directory_handle import Directory
-from ipfsmem.errors import ProviderRefused
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 
 NAME = "ipfsmem-0123456789abcdef"
 
@@ -59,21 +59,26 @@ def test_a_pin_keeps_its_time_wherever_it_stands(folder: Path) -> None:
     assert other.created == 6_000 and pins_in(folder).named("another name") == [other]
 
 
-@pytest.mark.parametrize("lost", ["bytes", "another pin's bytes", "file"])
-def test_pin_in_a_lost_list_is_added_again(folder: Path, lost: str) -> None:
+@pytest.mark.parametrize("lost", ["bytes", "another version", "another pin's bytes", "file"])
+def test_pin_in_a_lost_list_is_added_again(folder: Path, lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pins = pins_in(folder)
     for n in range(MAX_FILES + 1):
         pins.add(root(n), NAME)
     [file] = folder.glob(f"*{PIN_LIST}")
-    line = file.read_bytes().splitlines(keepends=True)[0]
+    line, other = file.read_bytes().splitlines(keepends=True)[:2]
     there = parse_cid(json.loads(line)["cid"])
+    version = line.replace(b'"v":1', b'"v":2')
     file.write_bytes(
-        {"bytes": b"", "another pin's bytes": line.replace(b'"v":1', b'"v":2'), "file": line}[lost]
+        {"bytes": b"", "another version": version, "another pin's bytes": other, "file": line}[lost]
     )
+    listed = pins.store.files()
     if lost == "file":
         file.unlink()
     assert there not in [pin.cid for pin in pins_in(folder).named(NAME)]
-    pins.add(there, NAME)
+    with monkeypatch.context() as patch:
+        if lost == "file":  # another device removed it since it was listed
+            patch.setattr(pins.store, "files", lambda _prefix="": listed)
+        pins.add(there, NAME)
     assert there in [pin.cid for pin in pins_in(folder).named(NAME)]
     assert pins.add(there, NAME) == pins_in(folder).add(there, NAME)
 
@@ -88,6 +93,28 @@ def test_list_in_memory_is_read_again_after_a_day(folder: Path) -> None:
     assert len(pins.named(NAME)) == MAX_FILES + 1 and not pins.unread
     elapsed[0] = 86_400.0
     assert len(pins.named(NAME)) < MAX_FILES + 1 and pins.unread == {file.name}
+
+
+@pytest.mark.parametrize("how", ["merge", "removal"])
+def test_list_that_was_not_stored_as_sent_replaces_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    pins = pins_in(folder)
+    made = [pins.add(root(n), NAME) for n in range(MAX_FILES + (how == "removal"))]
+    write = pins.store.write
+
+    def write_part(name: str, data: bytes, **options: bool) -> None:
+        write(name, data[:50] if name.endswith(PIN_LIST) else data, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pins.store, "write", write_part)
+        if how == "merge":
+            made.append(pins.add(root(MAX_FILES), NAME))
+        else:
+            with pytest.raises(ProviderUnavailable, match="did not store pin list"):
+                pins.remove(made[:1])
+    there = {pin.cid for pin in pins_in(folder).named(NAME)}
+    assert {pin.cid for pin in made[how == "removal" :]} <= there
 
 
 def test_many_are_taken_away_at_the_price_of_one(folder: Path) -> None:

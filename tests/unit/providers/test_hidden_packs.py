@@ -340,7 +340,7 @@ def test_collection_that_took_nothing_leaves_the_notes_of_a_pack(devices: Device
         for path in (held, *notes):
             os.utime(path, (time.time() - 2 * 86_400,) * 2)
         os.utime(hidden)
-        await _sweep(other)
+        await other._run(other._packs.sweep, time.time() - 86_400)
         assert held.exists() and all(note.exists() for note in notes)
         await devices.close()
 

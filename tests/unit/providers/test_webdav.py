@@ -1706,3 +1706,66 @@ def test_rename_that_hides_a_pack_is_sent_once_and_its_name_taken(
         await provider.close()
 
     run(body())
+
+
+@pytest.mark.parametrize("kind", ["single", "list"])
+def test_pin_of_a_listed_root_reads_its_file_once(at: StandIn, kind: str) -> None:
+    async def body() -> None:
+        first = at.open()
+        tree = build_tree({"a.md": b"pinned"})
+        await first.put_car(tree.cid, tree.blocks, name="n")
+        await first.pin(tree.cid, "n")
+        await first.close()
+        if kind == "list":
+            [single] = (at.folder / "pins").iterdir()
+            data = single.read_bytes() + NEWLINE
+            single.unlink()
+            single.with_name(f"{hashlib.sha256(data).hexdigest()}.pins").write_bytes(data)
+        cache = b""
+        for process in range(2):
+            provider = at.open()
+            provider.begin_snapshot(cache)
+            await provider.pins("n")
+            at.server.requests.clear()
+            await provider.pin(tree.cid, "n")
+            assert at.server.requests == {"PROPFIND": 1, "GET": 1}
+            cache = provider.end_snapshot()
+            await provider.close()
+            reader = at.open()
+            reader.begin_snapshot(cache)
+            at.server.requests.clear()
+            assert [pin.cid for pin in await reader.pins("n")] == [tree.cid], process
+            assert "GET" not in at.server.requests
+            await reader.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_pack_that_a_repeated_rename_hides_does_not_count_as_put(
+    at: StandIn, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+) -> None:
+    """A proxy repeats the rename that hid the former pack as soon as the hidden name is free."""
+
+    async def body() -> None:
+        provider = at.open()
+        tree = build_tree({"a.md": b"put again"})
+        await provider.put_car(tree.cid, tree.blocks, name="n")
+        [pack] = (at.folder / "packs").glob("*.car")
+        os.utime(pack, (time.time() - 2 * DAY,) * 2)
+        remote = provider._remote
+        delete = remote.delete
+
+        async def deleted(path: str, *, once: bool = False) -> None:
+            await delete(path, once=once)
+            if ".hidden-" in path:
+                pack.rename(at.folder / path) if comes_back else pack.unlink()
+
+        monkeypatch.setattr(remote, "delete", deleted)
+        changed = pytest.raises(ProviderUnavailable, match="changed while")
+        with contextlib.nullcontext() if comes_back else changed:
+            await provider.put_car(tree.cid, tree.blocks, name="n")
+        assert pack.exists() == comes_back
+        await provider.close()
+
+    run(body())
