@@ -31,6 +31,9 @@ async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = No
         if not task.cancelled() and task.exception() is None and undo is not None:
             undo(task.result())
         raise
+    finally:
+        # An error holds this frame: without the name, what the work used is freed with it, not at some later collection.
+        del task
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

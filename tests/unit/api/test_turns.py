@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import weakref
+from typing import Any
 
 import pytest
 
 from ipfsmem.api.turns import TooManyCalls, Turns
+from ipfsmem.in_thread import in_thread
 
 
 async def settle() -> None:
@@ -91,3 +96,28 @@ def test_cancelled_call_keeps_no_turn(granted: bool) -> None:
             await call()
 
     asyncio.run(main())
+
+
+def test_failed_work_in_a_thread_is_freed_at_once() -> None:
+    """A failed import held its body until Python looked for cycles, so a few filled the memory."""
+
+    class Body:
+        pass
+
+    async def play() -> Any:
+        body = Body()
+        held = weakref.ref(body)
+
+        def work(of: Body = body) -> None:
+            raise ValueError(id(of))
+
+        with contextlib.suppress(ValueError):
+            await in_thread(work)
+        del work, body
+        return held
+
+    gc.disable()
+    try:
+        assert asyncio.run(play())() is None
+    finally:
+        gc.enable()
