@@ -209,10 +209,18 @@ class DavFiles(PlacedFiles):
         return answer.status
 
     async def _write_new(self, path: str, data: bytes) -> None:
-        """See `PlacedFiles`."""
-        status = await self._store(path, data)
-        if status in (404, 409):
-            raise self._failed(status, f"store {path}")
+        """See `PlacedFiles`. By a rename that overwrites nothing: a file that has the name by now may be the only sound one."""
+        temporary = self._temporary(path)
+        try:
+            status = await self._store(temporary, data)
+            if status in (404, 409):
+                raise self._failed(status, f"store {path}")
+            if await self._move(temporary, path, len(data)):
+                return
+        except BaseException:
+            await self._tidy(lambda: self.delete(temporary))
+            raise
+        await self._tidy(lambda: self.delete(temporary))
 
     async def _move(self, path: str, new: str, size: int | None = None, *, once: bool = False) -> bool:
         """See `PlacedFiles`. `once`: it is not sent again."""

@@ -1690,7 +1690,7 @@ def test_rename_that_hides_a_pack_is_sent_once_and_its_name_taken(
 
         async def lost(method: str, url: str, **how: Any) -> Any:
             target = (how.get("headers") or {}).get("Destination", "")
-            if method == "MOVE" and ".hidden-" in target:
+            if method == "MOVE" and ".hidden-" in target and url.endswith(f"/{pack.name}"):
                 asked.append((target.rpartition("/")[2], how["idempotent"]))
                 if len(asked) == 1:
                     raise ProviderUnavailable("no answer")
@@ -1703,6 +1703,39 @@ def test_rename_that_hides_a_pack_is_sent_once_and_its_name_taken(
         assert first != second and not first_again and not second_again
         assert pack.with_name(first).read_bytes() == pack.read_bytes()
         assert not pack.with_name(second).exists()
+        await provider.close()
+
+    run(body())
+
+
+def test_name_of_a_late_rename_is_taken_without_replacing_what_it_hid(
+    at: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        provider = at.open()
+        tree = build_tree({"a.md": b"put again"})
+        await provider.put_car(tree.cid, tree.blocks, name="n")
+        [pack] = (at.folder / "packs").glob("*.car")
+        sound = pack.read_bytes()
+        pack.write_bytes(b"of an earlier device")
+        remote = provider._remote
+        request = remote._http.request  # type: ignore[attr-defined]
+        late: list[str] = []
+
+        async def lost(method: str, url: str, **how: Any) -> Any:
+            target = (how.get("headers") or {}).get("Destination", "").rpartition("/")[2]
+            if method == "MOVE" and ".hidden-" in target and not late:
+                late.append(target)
+                raise ProviderUnavailable("no answer")
+            if method == "PUT" and late and pack.exists() and not pack.with_name(late[0]).exists():
+                pack.rename(pack.with_name(late[0]))
+            return await request(method, url, **how)
+
+        monkeypatch.setattr(remote._http, "request", lost)  # type: ignore[attr-defined]
+        await provider.put_car(tree.cid, tree.blocks, name="n")
+        assert pack.read_bytes() == sound
+        assert pack.with_name(late[0]).read_bytes() == b"of an earlier device"
+        assert not list(pack.parent.glob(".new-*"))
         await provider.close()
 
     run(body())

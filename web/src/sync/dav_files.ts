@@ -213,7 +213,7 @@ export class DavFiles {
       }
       if (attempt === PLACINGS) throw changed()
       // A rename in doubt may be carried out later, and would hide the new file: its name must be taken by then.
-      for (const aside of inDoubt) if ((await this.entry(aside)) === null) await this.#ask('PUT', aside, { body: data })
+      for (const aside of inDoubt) await this.#take(aside, data)
       if (hidden.length > 0 && !(await this.#isSame(path, data))) throw changed()
       for (const aside of hidden) if (inDoubt.includes(aside) || !(await this.#remove(aside))) this.#left.set(aside, { path, size: data.length, hash: hex(sha256(data)), at: inDoubt.includes(aside) ? performance.now() : Number.NEGATIVE_INFINITY })
       // A repeated rename may have hidden the new file as soon as the name was free.
@@ -223,6 +223,20 @@ export class DavFiles {
       for (const aside of hidden.reverse()) await this.#move(aside, path).catch(() => undefined)
       throw error
     }
+  }
+
+  /** Put a file under a name that no other has, without overwriting one that gets it meanwhile. */
+  async #take(path: string, data: Bytes): Promise<void> {
+    if ((await this.entry(path)) !== null) return
+    const temporary = `${path.split('/')[0]}/${TEMPORARY}${hex(this.chance(12))}`
+    try {
+      await this.#ask('PUT', temporary, { body: data })
+      if (await this.#move(temporary, path, data.length)) return
+    } catch (error) {
+      await this.delete(temporary).catch(() => undefined)
+      throw error
+    }
+    await this.delete(temporary).catch(() => undefined)
   }
 
   /** Hide a file, by one request. False if it is not known whether that was carried out, or will be. */
