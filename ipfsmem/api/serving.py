@@ -247,8 +247,13 @@ class Api:
             route.admit(self._caller(known, served, whole), whole, named, stack)
 
         has_body = route.body is not None
-        async with self._turn_of_body(request, known, served, admit if has_body else None):
+        async with contextlib.AsyncExitStack() as turn:
+            await turn.enter_async_context(
+                self._turn_of_body(request, known, served, admit if has_body else None)
+            )
             body = None if route.body is None else await _body(request, route)
+            if request.content.total_bytes <= _SMALL_BODY:
+                await turn.aclose()  # of unknown length before
             values = {**query, **path}
 
             better: list[str] = []

@@ -100,6 +100,8 @@ def new_car(car: str, *, mode: int = 0o666, overwrite: bool = True) -> Iterator[
             flush_to_disk(out.fileno())
         if overwrite or not _put_new(unfinished, car):
             retry_while_held_open(lambda: os.replace(unfinished, car))  # noqa: PTH105
+        else:  # the other name of this file goes before its folder is flushed: it may hold plain texts
+            retry_while_held_open(lambda: os.unlink(unfinished))  # noqa: PTH108
         sync_directory(Path(car).parent)
     except IsADirectoryError:
         raise UsageError(f"{car} is a folder: name a file in it") from None
@@ -124,6 +126,8 @@ def _put_new(unfinished: str, path: str) -> bool:
     except OSError:
         try:
             found = os.lstat(path)
+            if os.path.samestat(found, os.lstat(unfinished)):
+                return True  # a network disk repeated the request, and refused the second one
             is_taken = not stat.S_ISDIR(found.st_mode) and (
                 not stat.S_ISREG(found.st_mode) or found.st_size > 0
             )

@@ -329,7 +329,10 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
         try:
             for name, data in files.items():
                 path = scratch / name
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for parent in reversed(path.relative_to(scratch).parents[:-1]):
+                    (scratch / parent).mkdir(
+                        mode=0o700, exist_ok=True
+                    )  # `parents=True` would ignore the mode
                 with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
                     file.write(data)
                     if not together:

@@ -69,6 +69,32 @@ def test_export_replaces_no_file_that_was_made_meanwhile(
     assert not list(tmp_path.glob(".there*"))
 
 
+@pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
+def test_export_is_made_though_its_link_is_refused_when_repeated(
+    cli: Cli, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    link = os.link
+
+    def link_twice(source: str, target: str) -> None:
+        link(source, target)
+        raise FileExistsError(errno.EEXIST, "exists")
+
+    monkeypatch.setattr("os.link", link_twice)
+    cli.ok("export", form, str(tmp_path / "there"))
+    assert (tmp_path / "there").stat().st_size > 100 and not list(tmp_path.glob(".there*"))
+
+
+@POSIX
+def test_folders_inside_an_exported_folder_are_private(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "tone", "--body", "direct", "--scope", "work")
+    (tmp_path / "here").mkdir(mode=0o755)
+    cli.ok("export", "--dir", str(tmp_path / "here"))
+    inside = [path for path in (tmp_path / "here").rglob("*") if path.is_dir()]
+    assert tmp_path / "here" / "scopes" / "work" in inside
+    assert {stat.S_IMODE(path.stat().st_mode) for path in inside} == {0o700}
+
+
 @POSIX
 def test_export_fills_the_empty_folder_that_a_shell_is_in(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from ipfsmem.api.calls import Caller
+from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.tokens import make_token
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Right
@@ -284,3 +285,28 @@ def test_a_token_has_one_large_body_in_memory_and_holds_up_no_other(
         assert begun == [eager, other, eager]
 
     lab.run(ask)
+
+
+@pytest.mark.parametrize(("size", "is_held"), [(100, False), (2**20, True)], ids=["small", "large"])
+def test_body_of_unknown_length_holds_up_others_only_if_it_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, is_held: bool
+) -> None:
+    two_scopes(tmp_path)
+    lab, secret = Lab(tmp_path), token(tmp_path, "admin")
+    held: list[bool] = []
+    on = ServedMemory.on
+
+    async def noted(self: ServedMemory, *args: Any, **named: Any) -> Any:
+        held.append(any(turns._busy for turns in lab.api._bodies.values()))
+        return await on(self, *args, **named)
+
+    async def in_parts() -> AsyncIterator[bytes]:
+        yield BLOB.encode() + b" " * size
+
+    monkeypatch.setattr(ServedMemory, "on", noted)
+
+    async def ask(client: Client) -> None:
+        await good(client.post("/v1/import", data=in_parts(), headers={**bearer(secret), **JSON}))
+
+    lab.run(ask)
+    assert held == [False, is_held]
