@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import BinaryIO, Final, Protocol
 
 from ipfsmem.device.shared_folder import TEMPORARY
@@ -19,7 +19,7 @@ from ipfsmem.errors import FormatError, ProviderError
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import scan
 from ipfsmem_providers.packs.object_store import FileInfo
-from ipfsmem_providers.packs.pins import LIST_READ_MAX, holds_pins, is_pin
+from ipfsmem_providers.packs.pins import LIST_READ_MAX, NO_STAND_IN, holds_pins, is_pin
 from ipfsmem_providers.packs.store import is_pack
 
 #: The prefix of hidden files.
@@ -37,6 +37,9 @@ class SweptStore(Protocol):
 
     def files(self) -> dict[str, FileInfo]:
         """Return the files."""
+
+    def containing(self, part: str) -> frozenset[str]:
+        """Return every name that contains `part`, also those of links, folders and placeholders of sync programs."""
 
     def open_listed(self, name: str, size: int) -> BinaryIO:
         """Return a reader of a file that is listed with `size` bytes."""
@@ -93,22 +96,24 @@ def sweep_leftovers(store: SweptStore, oldest: float) -> None:
     """Remove or restore leftovers that were last changed before `oldest` (milliseconds since 1970 UTC), at most SWEPT_MAX; see
     `leftovers`. What cannot be done now is left for the next sweep.
 
-    A hidden file whose name is taken may be the only sound one, as a server may have stored the other in part. So
-    it is removed only when the other is read and is at least as sound.
+    A hidden file may be the only sound one, as a server may have stored the other in part, or may be the part itself. So
+    each is read: only a sound one takes a free name, and it is removed only when the file of its name is sound.
     """
     files = store.files()
     hidden: dict[str, list[str]] = {}
     for name, own in leftovers({name: info.modified for name, info in files.items()}, oldest):
         hidden.setdefault(own, []).append(name)
     unfinished = hidden.pop("", [])
+    every = store.containing("")
     groups = []
     for own, names in hidden.items():
+        if own not in files and _stands_elsewhere(own, every):
+            continue
         names = names[:SWEPT_MAX]
-        alone = own not in files and len(names) == 1
-        read = 0 if alone else sum(files[name].size for name in (own, *names) if name in files)
+        read = sum(files[name].size for name in (own, *names) if name in files)
         groups.append((read, own, names))
     left, compared = SWEPT_MAX, 0
-    for read, own, names in sorted(groups):  # first those that are missing and cost no comparison
+    for read, own, names in sorted(groups):
         if left <= 0 or (compared and compared + read > COMPARED_BYTES):
             break
         with contextlib.suppress(OSError, ProviderError):
@@ -119,18 +124,27 @@ def sweep_leftovers(store: SweptStore, oldest: float) -> None:
             store.discard(name)
 
 
+def _stands_elsewhere(own: str, every: Collection[str]) -> bool:
+    """Tell whether something else than a file has this name, or a sync program has not brought the file yet."""
+    return any(
+        own in name and hidden_file(name) != own and (name == own or not NO_STAND_IN.search(name))
+        for name in every
+    )
+
+
 def _settle(store: SweptStore, own: str, hidden: Sequence[str], files: Mapping[str, FileInfo]) -> None:
-    """Give the most sound file its own name, and remove the hidden ones that are less sound. `hidden`: the newest first."""
-    best = hidden[0]
-    if own in files or len(hidden) > 1:
-        most = -1.0
-        for name in (own, *hidden) if own in files else hidden:
-            if (sound := _soundness(store, name, own, files[name].size)) > most:
-                best, most = name, sound
-            if most == math.inf:
-                break
-    if best != own:
+    """Give the most sound file its own name, and remove the hidden ones if it is sound: a damaged one may hold blocks that the
+    others lack. `hidden`: the newest first."""
+    best, most = "", -1.0
+    for name in (own, *hidden) if own in files else hidden:
+        if (sound := _soundness(store, name, own, files[name].size)) > most:
+            best, most = name, sound
+        if most == math.inf:
+            break
+    if best != own and (own in files or most == math.inf):
         _restore(store, own, best, files)
+    if most < math.inf:
+        return
     for name in hidden:
         if name != best:
             with contextlib.suppress(FileNotFoundError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.packs.hidden import SWEPT_MAX, hidden_file, hidden_name, is_hidden_pack, leftovers
+from ipfsmem_providers.packs.index import scan
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
@@ -159,7 +161,7 @@ def test_sweep_restores_the_newest_of_hidden_packs_and_removes_the_others(device
         ):
             pack.with_name(hidden).write_bytes(data if number == 2 else bytes(len(data)))
             os.utime(pack.with_name(hidden), (at + 60 * (number == 2),) * 2)
-        former = pack.with_name(f"{'0' * 64}.car")
+        former = pack.with_name(f"{hashlib.sha256(b'former').hexdigest()}.car")
         former.with_name(f".new-{former.name}").write_bytes(b"former")
         os.utime(former.with_name(f".new-{former.name}"), (at, at))
         being_hidden = pack.with_name(hidden_name(f"{'1' * 64}.car"))
@@ -231,6 +233,81 @@ def test_sweep_keeps_the_pack_with_more_sound_blocks(devices: Devices, standing:
         _hide(pack, most if standing == 0 else most[:standing])
         await _sweep(provider)
         assert pack.read_bytes() == most
+        await devices.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("folder", ["packs", "pins"])
+def test_sweep_gives_no_name_to_a_damaged_hidden_file(devices: Devices, folder: str) -> None:
+    """A put that a lost connection cut off; the sound file may be brought by a sync program later."""
+
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+        pack = devices.pack()
+        if folder == "pins":
+            [pack] = (devices.folder / "pins").iterdir()
+        sound = pack.read_bytes()
+        pack.unlink()
+        hidden = _hide(pack, sound[:50])
+        for _ in range(2):
+            await _sweep(provider)
+            assert not pack.exists() and hidden.read_bytes() == sound[:50]
+        pack.write_bytes(sound)
+        await _sweep(provider)
+        assert pack.read_bytes() == sound and not hidden.exists()
+        await devices.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "stand_in", [".{}.icloud", ".syncthing.{}.tmp", "{}"], ids=["icloud", "syncthing", "folder"]
+)
+def test_sweep_gives_no_name_to_a_file_not_yet_downloaded(tmp_path: Path, stand_in: str) -> None:
+    async def body() -> None:
+        provider = DirectoryProvider(tmp_path)
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        [pack] = (tmp_path / "packs").glob("*.car")
+        hidden = _hide(pack, pack.read_bytes())
+        pack.unlink()
+        stands = pack.with_name(stand_in.format(pack.name))
+        stands.mkdir() if stands == pack else stands.write_bytes(b"")
+        conflict = pack.with_name(f"{pack.stem}.sync-conflict-20261130-120000-ABCDEFG.car")
+        conflict.write_bytes(b"")
+        await _sweep(provider)
+        assert hidden.exists() and not pack.is_file()
+        stands.rmdir() if stands == pack else stands.unlink()
+        await _sweep(provider)
+        assert pack.is_file() and not hidden.exists()
+
+    asyncio.run(body())
+
+
+def test_sweep_removes_no_pack_with_blocks_that_the_other_lacks(devices: Devices) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        tree = build_tree({f"{number}.md": bytes([number]) * 900 for number in range(10)})
+        await provider.put_car(tree.cid, tree.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        sections = list(scan(io.BytesIO(sound)))
+        damaged = bytearray(sound)
+        damaged[sections[0].offset + 5] ^= 1
+        hidden = _hide(pack, bytes(damaged))
+        part = sound[: sections[len(sections) // 2].offset]
+        pack.write_bytes(part)
+        os.utime(pack, (time.time() - 2 * 86_400,) * 2)
+        for _ in range(2):
+            await _sweep(provider)
+            assert pack.read_bytes() == damaged
+            assert [path.read_bytes() for path in pack.parent.glob(".hidden-*")] == [part]
+        assert not hidden.exists()
+        pack.write_bytes(sound)
+        await _sweep(provider)
+        assert pack.read_bytes() == sound and not list(pack.parent.glob(".hidden-*"))
         await devices.close()
 
     asyncio.run(body())

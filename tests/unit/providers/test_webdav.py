@@ -1509,7 +1509,7 @@ def test_hidden_pack_of_a_killed_collection_is_restored(at: StandIn) -> None:
         [pack] = (at.folder / "packs").glob("*.car")
         pack.rename(pack.with_name(f".new-{pack.name}"))
         (at.folder / "packs" / ".new-1-2").write_bytes(b"unfinished")
-        there = at.folder / "packs" / f"{'0' * 64}.car"
+        there = at.folder / "packs" / f"{hashlib.sha256(b'newer').hexdigest()}.car"
         there.write_bytes(b"newer")
         there.with_name(f".new-{there.name}").write_bytes(b"older")
         _age_one(there.with_name(f".new-{there.name}"))
@@ -1590,7 +1590,7 @@ def test_hidden_pack_is_restored_by_a_device_that_mounts_the_folder(at: StandIn)
         await published(at.open())
         [pack] = (at.folder / "packs").glob("*.car")
         pack.rename(pack.with_name(f".new-{pack.name}"))  # a collection over the network was killed
-        there = pack.with_name(f"{'0' * 64}.car")
+        there = pack.with_name(f"{hashlib.sha256(b'newer').hexdigest()}.car")
         there.write_bytes(b"newer")
         there.with_name(f".new-{there.name}").write_bytes(b"older")
         pack.with_name(".new-1-2").write_bytes(b"unfinished")
