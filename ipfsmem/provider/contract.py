@@ -206,7 +206,8 @@ class Snapshots(Protocol):
 
         Until `end_snapshot`, or the next call that writes or asks what is stored, unless each write notices what
         other devices changed since the listing. `cache`: what `end_snapshot` last returned on this device, or
-        nothing; the provider trusts it no more than an answer. Never fails.
+        nothing, and then no file that this process read before proves that it is still there; the provider trusts
+        it no more than an answer. Never fails.
         """
 
     def end_snapshot(self) -> bytes:

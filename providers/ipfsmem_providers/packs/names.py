@@ -71,6 +71,10 @@ class NameRecords:
             with contextlib.suppress(OSError, ProviderError):
                 self._store.set_aside(file)
 
+    def known(self) -> list[str]:
+        """Return the files whose content is in memory."""
+        return [*self._known]
+
     def forget(self, files: Iterable[str]) -> None:
         """Read these files again when they are asked for."""
         for file in files:

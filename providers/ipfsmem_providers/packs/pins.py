@@ -305,6 +305,10 @@ class PackPins:
         self.forget([file])
         return False
 
+    def known(self) -> list[str]:
+        """Return the files whose content is in memory."""
+        return [*self._lists]
+
     def forget(self, files: Iterable[str]) -> None:
         """Read these lists again when they are needed."""
         for file in files:

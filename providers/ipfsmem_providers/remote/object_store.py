@@ -144,6 +144,11 @@ class RemoteObjectStore:
                 old.add(name)
         return old
 
+    def forget(self) -> None:
+        """Read all small files again when they are asked for."""
+        for known in (self._small, self._read_at, self._since):
+            known.clear()
+
     def dump(self, now: int, is_sound: Callable[[str, bytes], bool]) -> dict[str, CachedFile]:
         """Return the small files whose bytes are those of their names."""
         found: dict[str, CachedFile] = {}

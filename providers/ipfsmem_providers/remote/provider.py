@@ -101,14 +101,17 @@ class RemoteFolder(PackedStore):
         return self._remote.where
 
     def begin_snapshot(self, cache: bytes) -> None:
-        """See `Snapshots`. The cache has small files of pins and names."""
+        """See `Snapshots`. The cache has small files of pins and names. Without one, what this process read is dropped too."""
         try:
             cached = read_json(cache, type=dict[str, dict[str, CachedFile]]) if cache else {}
         except msgspec.DecodeError:
             cached = {}
         for folder, (store, is_sound) in self._cached.items():
+            if not cache:
+                store.forget()
             old = store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
-            (self._names if folder == "names" else self._pins).forget(old)
+            known = self._names if folder == "names" else self._pins
+            known.forget(old if cache else known.known())
         self._snapshot.begin()
         self._forget_unread()
 

@@ -535,21 +535,19 @@ def test_idle_sync_costs_little(at: SftpFolder) -> None:
         await first.put_name(NAME, RECORD)
         await first.close()
         provider = at.open()
-        costs = []
+        costs, cache = [], b""
         for _ in range(2):
             channel = provider._remote._channel  # type: ignore[attr-defined]
             before = (channel.requests, channel.sent + channel.received) if channel else (0, 0)
-            provider.begin_snapshot(b"")
+            provider.begin_snapshot(cache)
             asked = (provider.get_name(NAME), provider.pins("n"), provider.pins("m"), provider.listing())
             record, found, _, _ = await asyncio.gather(*asked)
             assert record == RECORD and [pin.cid for pin in found] == [TREE.cid]
-            provider.end_snapshot()
+            cache = provider.end_snapshot()
             channel = provider._remote._channel  # type: ignore[attr-defined]
             costs.append((channel.requests - before[0], channel.sent + channel.received - before[1]))
         assert costs[1][0] <= 3 * 4 and costs[1][1] < 4_000  # a list of each folder
         assert costs[0][1] < 15_000
-        provider.begin_snapshot(b"")
-        cache = provider.end_snapshot()
         await provider.close()
         later = at.open()  # in another process
         later.begin_snapshot(cache)

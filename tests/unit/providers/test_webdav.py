@@ -827,15 +827,15 @@ def test_idle_sync_lists_each_folder_once(at: StandIn) -> None:
         await published(first)
         await first.put_name(NAME, RECORD)
         await first.close()
-        provider = at.open()
+        provider, cache = at.open(), b""
         for _ in range(2):
             at.server.requests.clear()
-            provider.begin_snapshot(b"")
+            provider.begin_snapshot(cache)
             asked = (provider.get_name(NAME), provider.pins("n"), provider.pins("m"), provider.listing())
             record, pins, _, _ = await asyncio.gather(*asked)
             assert record == RECORD and [pin.cid for pin in pins] == [TREE.cid]
             await provider.missing_blocks()
-            provider.end_snapshot()
+            cache = provider.end_snapshot()
             assert at.server.requests["PROPFIND"] == 3
         assert at.server.requests == {"PROPFIND": 3}  # what was read before is not read again
         await published(first := at.open(), OTHER)

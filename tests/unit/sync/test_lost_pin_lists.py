@@ -44,6 +44,13 @@ class Published:
 
     def lose_list(self, roots: list[str]) -> None:
         """Move the pins of these roots into one list, read it, and lose its bytes, which no list of files shows."""
+        held = self.list_of(roots)
+        self.clock.advance(2 * HOUR_MS / 1000)
+        self.sync()
+        lose(held)
+
+    def list_of(self, roots: list[str]) -> Path:
+        """Move the pins of these roots into one list. -> its file."""
         pins = self.at.folder / "pins"
         single = [path for root in roots for path in pins.glob(f"{root}.*.json")]
         data = b"".join(sorted(path.read_bytes().rstrip(b"\n") + b"\n" for path in single))
@@ -51,16 +58,19 @@ class Published:
             path.unlink()
         held = pins / f"{hashlib.sha256(data).hexdigest()}.pins"
         held.write_bytes(data)
-        self.clock.advance(2 * HOUR_MS / 1000)
-        self.sync()
-        before = held.stat()
-        held.write_bytes(b"\0" * before.st_size)
-        os.utime(held, ns=(before.st_atime_ns, before.st_mtime_ns))
+        return held
 
     def listed(self) -> set[str]:
         """The roots that another device finds listed."""
         name = pin_name(bytes.fromhex(self.memory.replica.config.vault.anchor))
         return {str(pin.cid) for pin in asyncio.run(self.at.mounted().pins(name))}
+
+
+def lose(file: Path) -> None:
+    """Lose the bytes of a file, whose size and date stay."""
+    before = file.stat()
+    file.write_bytes(b"\0" * before.st_size)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.fixture
@@ -110,3 +120,26 @@ def test_collection_unpins_no_listed_root_for_one_in_a_lost_list(published: Publ
         published.memory.maintenance.gc_daily(RetentionRule(roots=1, days=0))
         published.sync()
     assert published.roots[0] in published.listed()
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_long_process_without_its_cache_reads_a_lost_list_again(published: Published, cached: bool) -> None:
+    """One provider, which read the list before its bytes were lost."""
+    provider = published.at.open()
+    name = pin_name(bytes.fromhex(published.memory.replica.config.vault.anchor))
+
+    async def listed() -> set[str]:
+        return {str(pin.cid) for pin in await provider.pins(name)}.intersection(published.roots)
+
+    async def body() -> None:
+        provider.begin_snapshot(b"")
+        assert await listed() == set(published.roots)
+        cache = provider.end_snapshot()
+        lose(held)
+        provider.begin_snapshot(cache if cached else b"")
+        assert await listed() == (set(published.roots) if cached else set())
+        assert provider.unread() == ([] if cached else [held.name])
+        provider.end_snapshot()
+
+    held = published.list_of(published.roots)
+    asyncio.run(body())
