@@ -54,6 +54,8 @@ _LIST_NAME: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})\.pins")
 #: Names that systems and sync programs put next to a file: attributes, and conflict copies, whose original
 #: keeps its name.
 NO_STAND_IN: Final = re.compile(r"^\._|:|conflict", re.IGNORECASE)
+#: A hidden file (hidden.py) and its own name.
+_HIDDEN_FILE: Final = re.compile(r"\.(?:hidden-[0-9a-f]{16}|new)-(.+)", re.DOTALL)
 #: A single pin's root and the hash of its name. Programs insert text before the suffix, and around the name.
 _SINGLE_NAME: Final = re.compile(r"(?<![0-9A-Za-z])([0-9A-Za-z]+)\.(?:[0-9a-f]{16}(?![0-9a-f])|[^/]*json$)")
 
@@ -140,19 +142,20 @@ class PackPins:
         return there
 
     def remove(self, pins: Iterable[Pin]) -> None:
-        """Remove these pins."""
+        """Remove these pins, also from hidden files: a sweep would restore them."""
         roots_by_name: dict[str, set[CID]] = {}
         for pin in pins:
             roots_by_name.setdefault(pin.name, set()).add(pin.cid)
         for name, roots in roots_by_name.items():
             files = self.store.files(self._prefix(name))
             odd = self.store.not_files(self._prefix(name))
-            for root in roots:
-                for file in self._files_of(root, name, files):
-                    with contextlib.suppress(FileNotFoundError):
-                        self.store.set_aside(file) if file in odd else self.store.unlink(file)
+            own = {file for root in roots for file in self._files_of(root, name, files)}
+            for file in (*(file for file in files if _hidden_pin(file) in own), *own):
+                with contextlib.suppress(FileNotFoundError):
+                    self.store.set_aside(file) if file in odd else self.store.unlink(file)
             keys = {(str(root), name) for root in roots}
-            for file, known in self._read_lists(filter(is_list, files)).items():
+            lists = [file for file in files if is_list(file) or is_list(_hidden_pin(file))]
+            for file, known in self._read_lists(lists).items():
                 # A damaged list is left as it is: a new one would lack its pins that cannot be read.
                 if known.intact and not keys.isdisjoint(known.pins):
                     stays = self._put_list(
@@ -160,8 +163,10 @@ class PackPins:
                     )
                     if stays and not self._holds(stays):
                         raise self._not_stored(stays)
-                    with contextlib.suppress(FileNotFoundError):
-                        self.store.unlink(file)
+                    listed = _hash_named(file)
+                    for gone in (*(one for one in lists if one != file and _hash_named(one) == listed), file):
+                        with contextlib.suppress(FileNotFoundError):
+                            self.store.unlink(gone)
         self.store.flush()
 
     def roots(self) -> set[CID]:
@@ -385,6 +390,12 @@ class PackPins:
 
 def _line(cid: str, name: str, created: int) -> bytes:
     return canonical.encode({"cid": cid, "created": created, "name": name, "v": 1})
+
+
+def _hidden_pin(file: str) -> str:
+    """Return the own name of a hidden file, also of one that an earlier version hid; "" for another file."""
+    found = _HIDDEN_FILE.fullmatch(file)
+    return found[1] if found is not None else ""
 
 
 def _parsed(data: bytes) -> _PinFile | None:

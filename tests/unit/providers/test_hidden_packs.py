@@ -21,6 +21,7 @@ from ipfsmem_providers.packs.index import scan
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.provider.contract import Pin
 from tests.support.patience import PATIENCE
 from tests.unit.providers.dav_lab import dav
 from tests.unit.providers.sftp_lab import sftp
@@ -329,6 +330,72 @@ def test_sweep_keeps_the_only_sound_copy_of_a_pin(devices: Devices, own: str) ->
         pin.write_bytes(sound[:20])
         await _sweep(provider)
         assert pin.read_bytes() == sound
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def _in_a_list(pins: Path) -> Path:
+    """Move all pins into one list."""
+    single = list(pins.glob("b*.json"))
+    data = b"".join(sorted(path.read_bytes().rstrip(b"\n") + b"\n" for path in single))
+    for path in single:
+        path.unlink()
+    held = pins / f"{hashlib.sha256(data).hexdigest()}.pins"
+    held.write_bytes(data)
+    return held
+
+
+@pytest.mark.parametrize("kept", ["single", "list", "only hidden list"])
+def test_unpin_removes_the_pin_from_hidden_files(devices: Devices, kept: str) -> None:
+    """A name that a device took from a late rename has the bytes of the pin, and a sweep restored it."""
+
+    async def body() -> None:
+        provider = devices.open()
+        other = build_tree({"b.md": b"other"})
+        for tree in (TREE, other):
+            await provider.put_car(tree.cid, tree.blocks, name="n")
+            await provider.pin(tree.cid, "n")
+        pins = devices.folder / "pins"
+        file = next(pins.glob(f"{TREE.cid}.*")) if kept == "single" else _in_a_list(pins)
+        data = file.read_bytes()
+        hidden = [_hide(file, data), _hide(file, data[:20])]
+        file.with_name(f".new-{file.name}").write_bytes(data)
+        os.utime(file.with_name(f".new-{file.name}"), (0, 0))
+        [gone, stays] = sorted(await provider.pins("n"), key=lambda pin: pin.cid != TREE.cid)
+        if kept == "only hidden list":
+            file.unlink()
+        await provider.unpin(gone)
+        assert not any(path.exists() for path in hidden) and not file.exists()
+        await _sweep(provider)
+        reader = devices.open()
+        assert [pin.cid for pin in await reader.pins("n")] == [other.cid] == [stays.cid]
+        assert await reader._run(reader._pins.roots) == {other.cid} and not reader.unread()
+        await devices.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("kept", ["single", "list"])
+def test_pin_that_a_device_hid_and_did_not_put_again_is_restored(devices: Devices, kept: str) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        other = build_tree({"b.md": b"other"})
+        for tree in (TREE, other):
+            await provider.put_car(tree.cid, tree.blocks, name=f"n{tree.cid}")
+            await provider.pin(tree.cid, f"n{tree.cid}")
+        pins = devices.folder / "pins"
+        file = next(pins.glob(f"{TREE.cid}.*")) if kept == "single" else _in_a_list(pins)
+        hidden = _hide(file, file.read_bytes())
+        file.unlink()
+        sweeper = devices.open()
+        await sweeper.unpin(
+            (await provider.pins(f"n{other.cid}") or [Pin(other.cid, f"n{other.cid}", "", 0)])[0]
+        )
+        assert await sweeper._run(sweeper._pins.roots) == {TREE.cid}
+        await _sweep(sweeper)
+        assert [pin.cid for pin in await devices.open().pins(f"n{TREE.cid}")] == [TREE.cid]
+        assert not hidden.exists()
         await devices.close()
 
     asyncio.run(body())
