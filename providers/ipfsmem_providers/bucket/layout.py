@@ -37,7 +37,7 @@ from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.index import decode_index
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.names import NameRecords
-from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
+from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head, PassedOver
 from ipfsmem_providers.packs.pins import PackPins, is_list, is_single, tag_of
 from ipfsmem_providers.packs.spans import cut, joined
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
@@ -156,7 +156,7 @@ class BucketObjectStore:
     def flush(self) -> None:
         """Do nothing: a put is durable."""
 
-    def sweep(self, oldest: float) -> None:
+    def sweep(self, oldest: float, passed_over: PassedOver | None = None) -> None:
         """Do nothing: an interrupted put leaves nothing."""
 
     def held_open(self) -> AbstractContextManager[None]:

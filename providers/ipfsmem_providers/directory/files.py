@@ -18,7 +18,7 @@ from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.hidden import sweep_leftovers
 from ipfsmem_providers.packs.index import read_at
-from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.packs.object_store import FileInfo, Head, PassedOver
 
 #: The folders inside a shared folder.
 STORE_NAMES: Final = ("packs", "pins", "names")
@@ -84,10 +84,10 @@ class FolderObjectStore(SharedFolder):
         """Begin a file."""
         return NewFile(self)
 
-    def sweep(self, oldest: float) -> None:
+    def sweep(self, oldest: float, passed_over: PassedOver | None = None) -> None:
         """See `sweep_leftovers`, of all object stores of the shared folder."""
         for kind in STORE_NAMES:
-            sweep_leftovers(FolderObjectStore(self.parent, kind), oldest * 1000)
+            sweep_leftovers(FolderObjectStore(self.parent, kind), oldest * 1000, passed_over)
 
     def open_listed(self, name: str, size: int) -> BinaryIO:
         """Return a reader of a file; its size when it was listed does not matter."""

@@ -24,7 +24,7 @@ from ipfsmem_providers.git.program import LocalFailure
 from ipfsmem_providers.git.repository import FILE_MAX, STORE_NAMES, BranchTree, CacheRepository, TreeEntry
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.lost_blocks import LOST
-from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
+from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head, PassedOver
 from ipfsmem_providers.packs.store import GOING, Packs
 
 INDEX: Final = ".idx"
@@ -268,7 +268,7 @@ class GitObjectStore:
     def flush(self) -> None:
         """Do nothing: the step's commit is durable."""
 
-    def sweep(self, oldest: float) -> None:
+    def sweep(self, oldest: float, passed_over: PassedOver | None = None) -> None:
         """Do nothing: an interrupted step leaves nothing in the branch."""
 
     def held_open(self) -> AbstractContextManager[None]:

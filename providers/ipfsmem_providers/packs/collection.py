@@ -25,7 +25,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.packs.hidden import is_hidden_pack
+from ipfsmem_providers.packs.hidden import is_hidden_pack, settled_by
 from ipfsmem_providers.packs.index import scan
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 
@@ -59,8 +59,13 @@ class Collector(ABC):
 
     def due(self, inventory: Inventory) -> bool:
         """Tell whether a pack was marked long enough ago to be removed, or a stopped collection hid one."""
-        hidden = (info.modified for name, info in inventory.files.items() if is_hidden_pack(name))
-        return any(self._now - modified >= DAY_MS for modified in hidden) or bool(self._due(inventory))
+        files, passed_over = inventory.files, self._packs.passed_over
+        hidden = (
+            self._now - info.modified >= DAY_MS and settled_by(name, files) not in passed_over
+            for name, info in files.items()
+            if is_hidden_pack(name)
+        )
+        return any(hidden) or bool(self._due(inventory))
 
     def mark(self, roots: Roots) -> int:
         """Mark packs of which a good part is not needed. Returns the bytes that will be free when they are removed."""

@@ -11,14 +11,14 @@ import hashlib
 import math
 import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
-from typing import BinaryIO, Final, Protocol
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import BinaryIO, Final, Protocol, cast
 
 from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem.errors import FormatError, ProviderError
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import scan
-from ipfsmem_providers.packs.object_store import FileInfo
+from ipfsmem_providers.packs.object_store import FileInfo, PassedOver
 from ipfsmem_providers.packs.pins import LIST_READ_MAX, NO_STAND_IN, holds_pins, is_pin
 from ipfsmem_providers.packs.store import is_pack
 
@@ -27,8 +27,6 @@ HIDDEN: Final = ".hidden-"
 _HIDDEN_NAME: Final = re.compile(r"\.hidden-[0-9a-f]{16}-(.+)", re.DOTALL)
 #: Most leftovers that one sweep of a folder removes or restores. Anybody can leave many; the next sweep does more.
 SWEPT_MAX: Final = 32
-#: Bytes after which a sweep compares no further files.
-COMPARED_BYTES: Final = 64 * 1024 * 1024
 _PIECE: Final = 1024 * 1024
 
 
@@ -92,9 +90,16 @@ def leftovers(modified: Mapping[str, float], oldest: float) -> list[tuple[str, s
     return [(name, hidden_file(name)) for name in sorted(old, key=lambda name: (-modified[name], name))]
 
 
-def sweep_leftovers(store: SweptStore, oldest: float) -> None:
+def settled_by(name: str, files: Mapping[str, FileInfo]) -> tuple[str, Hashable, Hashable]:
+    """Return what decides on a hidden file: it, and the file of its name."""
+    own = files.get(hidden_file(name))
+    return name, files[name].version, own.version if own is not None else None
+
+
+def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | None = None) -> None:
     """Remove or restore leftovers that were last changed before `oldest` (milliseconds since 1970 UTC), at most SWEPT_MAX; see
-    `leftovers`. What cannot be done now is left for the next sweep.
+    `leftovers`. A hidden file that cannot be settled is passed over by later sweeps with the same `passed_over`, and costs the
+    others nothing.
 
     A hidden file may be the only sound one, as a server may have stored the other in part, or may be the part itself. So
     each is read: only a sound one takes a free name, and it is removed only when the file of its name is sound.
@@ -104,20 +109,34 @@ def sweep_leftovers(store: SweptStore, oldest: float) -> None:
     for name, own in leftovers({name: info.modified for name, info in files.items()}, oldest):
         hidden.setdefault(own, []).append(name)
     unfinished = hidden.pop("", [])
+    passed = PassedOver() if passed_over is None else passed_over
     every = store.containing("")
     groups = []
     for own, names in hidden.items():
+        new = [name for name in names if settled_by(name, files) not in passed]
         if own not in files and _stands_elsewhere(own, every):
+            passed.update(settled_by(name, files) for name in new)
             continue
-        names = names[:SWEPT_MAX]
-        read = sum(files[name].size for name in (own, *names) if name in files)
-        groups.append((read, own, names))
+        read, some = files[own].size if own in files else 0, list[str]()
+        for name in new:
+            if read + files[name].size > passed.limit:
+                if not some:
+                    passed.add(settled_by(name, files))  # the next collection does it
+            elif len(some) < SWEPT_MAX:
+                some.append(name)
+                read += files[name].size
+        if some:
+            groups.append((read, own, some))
     left, compared = SWEPT_MAX, 0
     for read, own, names in sorted(groups):
-        if left <= 0 or (compared and compared + read > COMPARED_BYTES):
+        if left <= 0 or compared + read > passed.limit:
             break
-        with contextlib.suppress(OSError, ProviderError):
-            _settle(store, own, names[:left], files)
+        names = names[:left]
+        try:
+            unsettled = _settle(store, own, names, files)
+        except (OSError, ProviderError):
+            unsettled = names
+        passed.update(settled_by(name, files) for name in unsettled)
         left, compared = left - len(names), compared + read
     for name in unfinished[: max(left, 1)]:
         with contextlib.suppress(OSError, ProviderError):
@@ -132,23 +151,32 @@ def _stands_elsewhere(own: str, every: Collection[str]) -> bool:
     )
 
 
-def _settle(store: SweptStore, own: str, hidden: Sequence[str], files: Mapping[str, FileInfo]) -> None:
+def _settle(
+    store: SweptStore, own: str, hidden: Sequence[str], files: Mapping[str, FileInfo]
+) -> Sequence[str]:
     """Give the most sound file its own name, and remove the hidden ones if it is sound: a damaged one may hold blocks that the
-    others lack. `hidden`: the newest first."""
+    others lack. `hidden`: the newest first. Returns those that stay."""
     best, most = "", -1.0
     for name in (own, *hidden) if own in files else hidden:
-        if (sound := _soundness(store, name, own, files[name].size)) > most:
+        try:
+            sound = _soundness(store, name, own, files[name].size)
+        except (OSError, ProviderError):
+            if name == own:
+                raise
+            continue
+        if sound > most:
             best, most = name, sound
         if most == math.inf:
             break
-    if best != own and (own in files or most == math.inf):
+    if best and best != own and (own in files or most == math.inf):
         _restore(store, own, best, files)
     if most < math.inf:
-        return
+        return hidden
     for name in hidden:
         if name != best:
             with contextlib.suppress(FileNotFoundError):
                 store.discard(name)
+    return ()
 
 
 def _restore(store: SweptStore, own: str, best: str, files: Mapping[str, FileInfo]) -> None:
@@ -173,15 +201,31 @@ def _soundness(store: SweptStore, name: str, own: str, size: int) -> float:
     with store.open_listed(name, size) as file:
         if not is_pack(own):
             return math.inf if holds_pins(own, file.read(LIST_READ_MAX)) else 0
-        digest = hashlib.sha256()
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            heartbeat()
-        if digest.hexdigest() == own[:64]:
-            return math.inf
-        file.seek(0)
-        sound = 0
+        hashed, sound = _Hashed(file), 0
         with contextlib.suppress(FormatError):
-            for section in scan(file):
+            for section in scan(cast("BinaryIO", hashed)):
                 sound += len(section.data) if section.sound else 0
-        return sound
+        while hashed.read(_PIECE):
+            heartbeat()
+        return math.inf if hashed.digest.hexdigest() == own[:64] else sound
+
+
+class _Hashed:
+    """A file that is scanned and hashed in one pass."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data
+
+    def seek(self, offset: int, _whence: int) -> int:
+        """Skip bytes, which are part of the hash."""
+        self.read(offset)
+        return self.tell()
+
+    def tell(self) -> int:
+        return self._file.tell()

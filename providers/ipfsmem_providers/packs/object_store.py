@@ -27,6 +27,16 @@ class Head(NamedTuple):
     size: int  #: bytes of the whole file
 
 
+class PassedOver(set[tuple[str, Hashable, Hashable]]):
+    """Hidden files that sweeps leave alone: they cannot be read, are damaged, or have more than `limit` bytes with the file of
+    their name. Each with its version, and that of the file of its name."""
+
+    def __init__(self, limit: float = 64 * 1024 * 1024) -> None:
+        """`limit`: the most bytes that a sweep reads."""
+        super().__init__()
+        self.limit = limit
+
+
 class FileWriter(Protocol):
     """A file that is being written and that nobody sees yet."""
 
@@ -94,9 +104,9 @@ class ObjectStore(Protocol):
     def flush(self) -> None:
         """Make placements and removals durable."""
 
-    def sweep(self, oldest: float) -> None:
+    def sweep(self, oldest: float, passed_over: PassedOver | None = None) -> None:
         """Remove unfinished files of a crash, in this store and its siblings, last changed before `oldest`
-        (Unix time, seconds)."""
+        (Unix time, seconds). Those that it could not settle are in `passed_over` then, and left alone."""
 
     def held_open(self) -> AbstractContextManager[None]:
         """Keep this thread working in the same folder during the block, even if its path comes to lead elsewhere."""

@@ -15,6 +15,7 @@ lock. Files of others are left alone. Their provider.py, or remote/provider.py, 
 from __future__ import annotations
 
 import contextlib
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
@@ -28,6 +29,7 @@ from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector, Roots
 from ipfsmem_providers.packs.names import NameRecords
+from ipfsmem_providers.packs.object_store import PassedOver
 from ipfsmem_providers.packs.pins import PackPins
 from ipfsmem_providers.packs.store import Packs, PackWriter
 
@@ -201,7 +203,11 @@ class PackedStore(ProviderBase):
 
     def _collect(self) -> int:
         collector = self._collector(self._clock() // 1_000_000)
-        return collector.remove(self._roots) + collector.mark(self._roots())
+        passed_over = self._packs.passed_over = PassedOver(math.inf)  # each is tried again, whatever its size
+        try:
+            return collector.remove(self._roots) + collector.mark(self._roots())
+        finally:
+            passed_over.limit = PassedOver().limit
 
     def _roots(self) -> Roots:
         """Return every root protected by a pin or a name record, whoever put it there."""

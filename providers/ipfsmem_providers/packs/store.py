@@ -34,7 +34,7 @@ from ipfsmem_providers.packs.index import (
     scan,
 )
 from ipfsmem_providers.packs.lost_blocks import LOST, LostBlocks
-from ipfsmem_providers.packs.object_store import FileInfo, FileWriter, ObjectStore
+from ipfsmem_providers.packs.object_store import FileInfo, FileWriter, ObjectStore, PassedOver
 
 _log = logging.getLogger("ipfsmem.providers")
 #: Unfinished files, and indexes without a pack, are leftovers of a crash when they are this old.
@@ -144,6 +144,8 @@ class Packs:
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
+        #: Hidden files that a sweep could not settle.
+        self.passed_over = PassedOver()
         self._indexes: dict[tuple[str, int], Index] = {}
         # A pack's properties when it was last examined.
         self._checked: dict[tuple[str, int], object] = {}
@@ -508,7 +510,7 @@ class Packs:
     def sweep(self, oldest: float) -> Inventory:
         """Restore hidden packs, and remove leftovers of crashes that were last changed before `oldest` (Unix time, seconds):
         unfinished files, and indexes and marks without a pack. Returns the packs."""
-        self.store.sweep(oldest)
+        self.store.sweep(oldest, self.passed_over)
         inventory = self.inventory()
         # Of a pack that is hidden just now, too.
         packs = {name[-68:-4] for name in inventory.files if is_pack(name[-68:])}

@@ -23,7 +23,7 @@ from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat_of_thread, in_loop
 from ipfsmem_providers.packs.collection import DAY_MS
 from ipfsmem_providers.packs.hidden import is_hidden, sweep_leftovers
-from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head
+from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head, PassedOver
 from ipfsmem_providers.packs.spans import cut, grouped, joined
 from ipfsmem_providers.packs.store import is_pack
 from ipfsmem_providers.remote.files import Listing, RemoteFiles
@@ -339,11 +339,11 @@ class RemoteObjectStore:
     def flush(self) -> None:
         """Do nothing: `write` does it, and a removal need not last."""
 
-    def sweep(self, oldest: float) -> None:
+    def sweep(self, oldest: float, passed_over: PassedOver | None = None) -> None:
         """See `sweep_leftovers`, of all folders."""
         for folder in STORE_NAMES:
             store = RemoteObjectStore(self.remote, folder, Snapshot())
-            sweep_leftovers(store, oldest * 1000)
+            sweep_leftovers(store, oldest * 1000, passed_over)
 
     def held_open(self) -> AbstractContextManager[None]:
         """Do nothing: each request names the whole path."""

@@ -401,6 +401,90 @@ def test_pin_that_a_device_hid_and_did_not_put_again_is_restored(devices: Device
     asyncio.run(body())
 
 
+def _publish(provider: Any, data: bytes) -> Any:
+    return provider.put_car(TREE.cid, [(raw_cid(hashlib.sha256(data).digest()), data)], name="n")
+
+
+def _opened(provider: Any, patch: pytest.MonkeyPatch, fails: str = "none") -> list[str]:
+    """The hidden files that sweeps open; those with `fails` in their names cannot be read."""
+    store, opened = type(provider._packs.store), list[str]()
+    open_listed = store.open_listed
+
+    def opening(self: Any, name: str, size: int) -> Any:
+        if hidden_file(name):
+            opened.append(name)
+        if fails in name:
+            raise PermissionError(name)
+        return open_listed(self, name, size)
+
+    patch.setattr(store, "open_listed", opening)
+    return opened
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_leftovers_that_stay_are_read_once_and_starve_no_others(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch, readable: bool
+) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        bad = [_hide(pack.with_name(f"{'0' * 62}{number:02x}.car"), b"") for number in range(SWEPT_MAX)]
+        opened = _opened(provider, monkeypatch, "none" if readable else f"-{'0' * 62}")
+        pack.rename(_hide(pack, b""))
+        os.utime(next(pack.parent.glob(f".*{pack.name}")), (time.time() - 3 * 86_400,) * 2)
+        for turn in range(3):
+            await _publish(provider, b"%d" % turn)
+        assert pack.exists() and all(path.exists() for path in bad)
+        assert len(opened) == len(set(opened)) == len(bad) + 1
+        await provider.collect()
+        assert len(opened) == 2 * len(bad) + 1  # it tries each again
+        await _publish(provider, b"more")
+        assert len(opened) == 2 * len(bad) + 1
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_unreadable_hidden_file_hinders_no_sound_one(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        newest = _hide(pack, sound, 2)
+        _hide(pack, sound)
+        pack.unlink()
+        _opened(provider, monkeypatch, newest.name)
+        await _publish(provider, b"more")
+        assert pack.read_bytes() == sound and not list(pack.parent.glob(".hidden-*"))
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_large_hidden_pack_is_left_to_a_collection(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+        pack = devices.pack()
+        hidden = _hide(pack, pack.read_bytes())
+        pack.unlink()
+        provider._packs.passed_over.limit = hidden.stat().st_size - 1
+        opened = _opened(provider, monkeypatch)
+        await _publish(provider, b"more")
+        assert hidden.exists() and not opened
+        await provider.collect()
+        assert pack.exists() and opened == [hidden.name]
+        assert provider._packs.passed_over.limit == 64 * 1024 * 1024
+        await devices.close()
+
+    asyncio.run(body())
+
+
 def test_sweep_works_on_a_bounded_number_of_leftovers(tmp_path: Path) -> None:
     """Anybody can leave many; each publish removes some."""
     with dav(tmp_path) as at:
