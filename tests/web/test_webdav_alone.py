@@ -267,10 +267,17 @@ def test_page_of_another_origin_uses_the_folder_where_the_server_allows_it(
                     return
                 await page.click(".row:has-text('tone')")
                 await page.click("button:has-text('Edit')")
+                before = {path.name for path in (at.folder / "names").iterdir()}
                 await page.fill("textarea", "Be kind.")
                 await page.click("button:has-text('Save')")
+                await page.wait_for_selector(
+                    "button:has-text('Edit')"
+                )  # saved: before, the page says that all is published
                 await page.evaluate("location.hash = '#/vault'")
                 await page.click("button:has-text('Sync now')")
+                async with asyncio.timeout(PATIENCE):
+                    while not {path.name for path in (at.folder / "names").iterdir()} - before:
+                        await asyncio.sleep(0.05)
                 await page.wait_for_selector("text=Everything here is published.")
 
         asked = played(play)
