@@ -66,7 +66,9 @@ def unpack(name: str, kind: str, base: Path) -> Path:
     """Lay a kept home out in `base`, whose paths it then names; the home."""
     with tarfile.open(FIXTURES / name / f"{kind}.tar.gz") as file:
         was = Path(json.loads((FIXTURES / name / "shown.json").read_text("utf-8"))["was"]) / kind
-        file.extractall(base, filter="data")
+        # Python before 3.11.4 has no such filter.
+        file.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
+        file.extractall(base)
     prepared.settle(base / "home" / NAME, {str(was): str(base)})
     return base / "home"
 
