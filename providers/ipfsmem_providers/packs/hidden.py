@@ -19,7 +19,7 @@ from ipfsmem.errors import FormatError, ProviderError
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import scan
 from ipfsmem_providers.packs.object_store import FileInfo, PassedOver
-from ipfsmem_providers.packs.pins import LIST_READ_MAX, NO_STAND_IN, holds_pins, is_pin
+from ipfsmem_providers.packs.pins import LIST_READ_MAX, NO_STAND_IN, holds_pins, is_pin, own_name
 from ipfsmem_providers.packs.store import is_pack
 
 #: The prefix of hidden files.
@@ -59,9 +59,8 @@ def hidden_name(name: str) -> str:
 
 def hidden_file(name: str) -> str:
     """Return the own name of a hidden pack or pin; "" for any other file. Earlier versions hid a pack as `.new-<name>`."""
-    found = _HIDDEN_NAME.fullmatch(name)
-    own = found[1] if found is not None else name.removeprefix(TEMPORARY)
-    return own if own != name and (is_pack(own) or is_pin(own)) else ""
+    own = own_name(name)
+    return own if is_pack(own) or is_pin(own) else ""
 
 
 def is_hidden_pack(name: str) -> bool:

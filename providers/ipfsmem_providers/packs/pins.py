@@ -150,11 +150,11 @@ class PackPins:
             files = self.store.files(self._prefix(name))
             odd = self.store.not_files(self._prefix(name))
             own = {file for root in roots for file in self._files_of(root, name, files)}
-            for file in (*(file for file in files if _hidden_pin(file) in own), *own):
+            for file in (*(file for file in files if own_name(file) in own), *own):
                 with contextlib.suppress(FileNotFoundError):
                     self.store.set_aside(file) if file in odd else self.store.unlink(file)
             keys = {(str(root), name) for root in roots}
-            lists = [file for file in files if is_list(file) or is_list(_hidden_pin(file))]
+            lists = [file for file in files if is_list(file) or is_list(own_name(file))]
             for file, known in self._read_lists(lists).items():
                 # A damaged list is left as it is: a new one would lack its pins that cannot be read.
                 if known.intact and not keys.isdisjoint(known.pins):
@@ -392,7 +392,7 @@ def _line(cid: str, name: str, created: int) -> bytes:
     return canonical.encode({"cid": cid, "created": created, "name": name, "v": 1})
 
 
-def _hidden_pin(file: str) -> str:
+def own_name(file: str) -> str:
     """Return the own name of a hidden file, also of one that an earlier version hid; "" for another file."""
     found = _HIDDEN_FILE.fullmatch(file)
     return found[1] if found is not None else ""
