@@ -17,6 +17,7 @@ from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.memories.memory_records import SEEN_DIGITS
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Right
+from ipfsmem.parts.part import RENAMED
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
@@ -200,9 +201,6 @@ PART: Final = Parameter(
 
 #: The header with `outdated` of an answer that is a file.
 OUTDATED: Final = "Ipfsmem-Outdated"
-
-#: Former names of parameters, and the present ones.
-RENAMED: Final = {"namespace": "vault"}
 
 
 def read_query(

@@ -28,7 +28,7 @@ _Check = tuple[Callable[[Any], bool], str]
 _VAR_POSITIONAL: Final = 0x04
 _AWAITED: Final = 0x80 | 0x200  # coroutines and what an `async for` goes over
 _NO_DEFAULT: Final = object()
-#: Former names of arguments, and the present ones.
+#: Former names of arguments and of parameters over HTTP, and the present ones.
 RENAMED: Final = {"namespace": "vault"}
 _WORDS: dict[Any, str] = {
     str: "a text",
