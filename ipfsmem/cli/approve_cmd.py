@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal
 from ipfsmem.errors import UsageError
@@ -24,28 +24,28 @@ _NOTES = """--list prints the pending texts; --session NAME approves the importe
 from one scope to another, for example from a project to the default scope."""
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
+def _ask(context: CommandContext, arguments: Arguments) -> None:
     """Check the options before the memory is opened."""
-    key, source, session, listing = (asked[name] for name in ("key", "source", "session", "listing"))
+    key, source, session, listing = (arguments[name] for name in ("key", "source", "session", "listing"))
     if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
         raise UsageError("approve requires exactly one of KEY, --from NAME, --session NAME and --list")
-    if (asked["alternative"] is not None or asked["to"] is not None) and key is None:
+    if (arguments["alternative"] is not None or arguments["to"] is not None) and key is None:
         raise UsageError("--alternative and --to require KEY")
-    if asked["to"] is None and (asked["keep"] or asked["if_match"] is not None):
+    if arguments["to"] is None and (arguments["keep"] or arguments["if_match"] is not None):
         raise UsageError("--keep and --if-match require --to")
-    if asked["to"] is not None and asked["alternative"] is not None:
+    if arguments["to"] is not None and arguments["alternative"] is not None:
         raise UsageError("--alternative names a pending text: approve it first, then move it to a scope")
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Any:
-    if asked["listing"]:
-        return call(pending, context, memory, asked)
-    if asked["session"] is not None:
-        return call(approve_session, context, memory, asked)
-    return call(approve if asked["to"] is None else promote, context, memory, asked)
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Any:
+    if arguments["listing"]:
+        return call(pending, context, memory, arguments)
+    if arguments["session"] is not None:
+        return call(approve_session, context, memory, arguments)
+    return call(approve if arguments["to"] is None else promote, context, memory, arguments)
 
 
-def _show(context: CommandContext, done: Any, asked: Asked) -> None:
+def _show(context: CommandContext, done: Any, arguments: Arguments) -> None:
     if isinstance(done, PendingTexts):
         for one in done:
             first = one.copy or one.key or f"session {one.session}"
@@ -57,11 +57,11 @@ def _show(context: CommandContext, done: Any, asked: Asked) -> None:
     elif isinstance(done, MemoryRecord):
         click.echo(done.sha256)
     elif isinstance(done, Approved):
-        _show_approved(done, asked)
+        _show_approved(done, arguments)
 
 
-def _show_approved(done: Approved, asked: Asked) -> None:
-    if asked["key"] is not None:
+def _show_approved(done: Approved, arguments: Arguments) -> None:
+    if arguments["key"] is not None:
         click.echo(done[0].sha256)
         return
     texts = sum(not one.session for one in done)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, table
 from ipfsmem.errors import UsageError
@@ -26,7 +26,7 @@ def command() -> None:
     """
 
 
-def _show(context: CommandContext, found: SettingList, asked: Asked) -> None:
+def _show(context: CommandContext, found: SettingList, arguments: Arguments) -> None:
     table(
         ("setting", "value", "default", "unit", "from", "what it is"),
         [(one.name, _text(one.value), _text(one.default), one.unit, one.source, one.about) for one in found],
@@ -34,20 +34,20 @@ def _show(context: CommandContext, found: SettingList, asked: Asked) -> None:
     )
 
 
-def _check_value(context: CommandContext, asked: Asked) -> None:
+def _check_value(context: CommandContext, arguments: Arguments) -> None:
     if context.namespace_named:
         raise UsageError(
             "config set accepts no --vault: a setting applies to all vaults of this user",
             hint="Run it without --vault. For the default vault: ipfsmem config set vault NAME",
         )
-    if (asked["value"] is None) != asked["back"]:
+    if (arguments["value"] is None) != arguments["back"]:
         raise UsageError(
             "config set requires a NAME and a VALUE, or a NAME and --default",
             hint="All of them: ipfsmem config show",
         )
 
 
-def _show_changed(context: CommandContext, done: SettingChanged, asked: Asked) -> None:
+def _show_changed(context: CommandContext, done: SettingChanged, arguments: Arguments) -> None:
     one, unit = done.setting, f" {done.setting.unit}" if done.setting.unit else ""
     click.echo(
         f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if done.changed else 'So it was in'} {clean(done.file)}"

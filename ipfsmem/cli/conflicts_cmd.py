@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.cli.vault_diff_cmd import differences
@@ -16,16 +16,19 @@ _NOTES = """Without KEY, conflicts of all scopes are listed unless one is named;
 differences and the command that resolves the conflict, which names the texts that you saw."""
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
-    asked["everywhere"] = asked["key"] is None and context.scope is None
+def _ask(context: CommandContext, arguments: Arguments) -> None:
+    arguments["everywhere"] = arguments["key"] is None and context.scope is None
 
 
-def _show(context: CommandContext, found: Conflicts, asked: Asked) -> None:
+def _show(context: CommandContext, found: Conflicts, arguments: Arguments) -> None:
     if not found and not found.late and is_terminal():
         click.echo("No conflicts.", err=True)
     for item in found:
         _print(
-            found, item, whole=asked["key"] is not None, elsewhere=asked["everywhere"] and bool(item.scope)
+            found,
+            item,
+            whole=arguments["key"] is not None,
+            elsewhere=arguments["everywhere"] and bool(item.scope),
         )
     for value in found.late:
         said = f"written by {value.member} after it was revoked; to approve it, write the memory again"

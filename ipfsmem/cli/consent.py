@@ -40,16 +40,16 @@ def _warned(spec: str) -> tuple[str, str]:
     return lasting_spec(spec) if spec.startswith("git:") else spec, text
 
 
-def warn_of(asked: dict[str, Any], name: str) -> None:
+def warn_of(arguments: dict[str, Any], name: str) -> None:
     """Do `warned_of` for the provider in an argument, for `with_warning`."""
-    asked[name], asked["warned"] = _warned(asked[name])
+    arguments[name], arguments["warned"] = _warned(arguments[name])
 
 
-def with_warning(found: T, asked: Mapping[str, Any]) -> T:
+def with_warning(found: T, arguments: Mapping[str, Any]) -> T:
     """Return an answer with the warning that was printed: the name of a remote is an address by now, which tells less."""
     from msgspec.structs import replace
 
-    return replace(found, warning=asked["warned"]) if asked.get("warned") else found
+    return replace(found, warning=arguments["warned"]) if arguments.get("warned") else found
 
 
 #: Add --yes-public, for operations with `allow`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.printing import clean_lines, is_terminal
 from ipfsmem.errors import UsageError
 from ipfsmem.operations.context import context as operation
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 _WIDE = 160
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
-    if asked["reset"] and not asked["session"]:
+def _ask(context: CommandContext, arguments: Arguments) -> None:
+    if arguments["reset"] and not arguments["session"]:
         raise UsageError("--reset requires --session")
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> ContextBlock:
-    if asked["reset"] and not asked["preview"]:
-        memory.reset_context(asked["session"])
-    session = "" if asked["reset"] and asked["preview"] else asked["session"]
-    made: ContextBlock = call(operation, context, memory, {**asked, "session": session, "deliver": False})
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> ContextBlock:
+    if arguments["reset"] and not arguments["preview"]:
+        memory.reset_context(arguments["session"])
+    session = "" if arguments["reset"] and arguments["preview"] else arguments["session"]
+    made: ContextBlock = call(operation, context, memory, {**arguments, "session": session, "deliver": False})
     return made
 
 
-def _printed(context: CommandContext, memory: Memory, block: ContextBlock, asked: Asked) -> None:
-    if not asked["preview"]:  # output that failed is given again
-        memory.mark_delivered(block, asked["session"])
+def _printed(context: CommandContext, memory: Memory, block: ContextBlock, arguments: Arguments) -> None:
+    if not arguments["preview"]:  # output that failed is given again
+        memory.mark_delivered(block, arguments["session"])
 
 
-def _show(context: CommandContext, block: ContextBlock, asked: Asked) -> None:
-    if asked["preview"]:
+def _show(context: CommandContext, block: ContextBlock, arguments: Arguments) -> None:
+    if arguments["preview"]:
         from ipfsmem.bundle.secrets import find_secrets
 
         click.echo(clean_lines(_summary(block, tuple(find_secrets(block.text)))))

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from ipfsmem.operation import Operation, Parameter
     from ipfsmem.sync.progress import Progress
 
-Asked = dict[str, Any]
+Arguments = dict[str, Any]
 T = TypeVar("T")
 
 
 def operation_command(
     name: str,
     op: Operation[..., Any],
-    show: Callable[[CommandContext, Any, Asked], None],
+    show: Callable[[CommandContext, Any, Arguments], None],
     *,
-    run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
-    absent: Callable[[CommandContext, Asked], IpfsmemError] | None = None,
-    ask: Callable[[CommandContext, Asked], None] | None = None,
-    printed: Callable[[CommandContext, Memory, Any, Asked], None] | None = None,
-    end: Callable[[CommandContext, Any, Asked], None] | None = None,
-    opens: Callable[[CommandContext, Asked], AbstractContextManager[Memory]] | None = None,
+    run: Callable[[CommandContext, Memory, Arguments], Any] | None = None,
+    absent: Callable[[CommandContext, Arguments], IpfsmemError] | None = None,
+    ask: Callable[[CommandContext, Arguments], None] | None = None,
+    printed: Callable[[CommandContext, Memory, Any, Arguments], None] | None = None,
+    end: Callable[[CommandContext, Any, Arguments], None] | None = None,
+    opens: Callable[[CommandContext, Arguments], AbstractContextManager[Memory]] | None = None,
     options: Sequence[click.Parameter] = (),
     shared: Sequence[Callable[[Callable[..., None]], Callable[..., None]]] = (),
     notes: str = "",
@@ -52,24 +52,24 @@ def operation_command(
     given, alone = op.parameters("cli"), declared.about == "user"
 
     def work(context: CommandContext, **values: Any) -> None:
-        asked = values | {one.name: _asked(one, values[one.name]) for one in given}
+        arguments = values | {one.name: _asked(one, values[one.name]) for one in given}
         if ask is not None:
-            ask(context, asked)
-        with opens(context, asked) if opens else _nothing() if alone else context.memory() as memory:
-            result = (run or functools.partial(call, op))(context, memory, asked)
+            ask(context, arguments)
+        with opens(context, arguments) if opens else _nothing() if alone else context.memory() as memory:
+            result = (run or functools.partial(call, op))(context, memory, arguments)
             if printed is not None:
-                _print(op, context, result, asked, show)
-                printed(context, memory, result, asked)
+                _print(op, context, result, arguments, show)
+                printed(context, memory, result, arguments)
         if declared.absent and is_absent(
             result
         ):  # raised here, so that troubles of the memory are told first
-            raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
+            raise absent(context, arguments) if absent else NotFoundError(declared.absent.format(**arguments))
         if printed is None:
-            _print(op, context, result, asked, show)
+            _print(op, context, result, arguments, show)
         if not alone:
             context.print_where_scope_went()
         if end is not None:
-            end(context, result, asked)
+            end(context, result, arguments)
 
     for one in reversed(shared):
         work = one(work)
@@ -96,18 +96,18 @@ def _print(
     op: Operation[..., Any],
     context: CommandContext,
     result: Any,
-    asked: Asked,
-    show: Callable[[CommandContext, Any, Asked], None],
+    arguments: Arguments,
+    show: Callable[[CommandContext, Any, Arguments], None],
 ) -> None:
     if context.json:
         context.emit(op.answered(result))
     else:
-        show(context, result, asked)
+        show(context, result, arguments)
 
 
-def call(op: Operation[..., Any], context: CommandContext, memory: Memory, asked: Asked) -> Any:
+def call(op: Operation[..., Any], context: CommandContext, memory: Memory, arguments: Arguments) -> Any:
     """Run an operation on the scope or scopes of a command. Arguments that it has not are those of the command line alone."""
-    given = {name: asked[name] for name in op.names if name in asked}
+    given = {name: arguments[name] for name in op.names if name in arguments}
     if op.declared.about == "user":
         return op.run_alone(given, "cli")
     source = memory.stack(*context.stacked) if context.stacked else memory

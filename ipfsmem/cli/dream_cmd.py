@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.dream_duplicates import command as duplicates_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
@@ -67,29 +67,29 @@ def command() -> None:
     """
 
 
-def _refuse_mixed(context: CommandContext, asked: Asked) -> None:
-    if (asked["dry_run"] or asked["model"]) and asked["if_due"]:
+def _refuse_mixed(context: CommandContext, arguments: Arguments) -> None:
+    if (arguments["dry_run"] or arguments["model"]) and arguments["if_due"]:
         raise UsageError("--if-due excludes --dry-run and --model, which only propose")
-    asked["apply"] = not (asked["dry_run"] or asked["model"])
+    arguments["apply"] = not (arguments["dry_run"] or arguments["model"])
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> list[DreamRun]:
-    asked["told"] = when_others_learn(memory.mode)
-    if not asked["if_due"]:
-        return [call(run, context, memory, asked)]
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> list[DreamRun]:
+    arguments["told"] = when_others_learn(memory.mode)
+    if not arguments["if_due"]:
+        return [call(run, context, memory, arguments)]
     waits_for = memory.dreams.status().waits_for
-    asked["none"] = f"No dream: {waits_for or 'another one was just done'}."
+    arguments["none"] = f"No dream: {waits_for or 'another one was just done'}."
     return [*memory.dreams.run_due()]
 
 
-def _show_runs(context: CommandContext, done: list[DreamRun], asked: Asked) -> None:
-    _print_runs(done, asked["told"], asked.get("none", ""))
+def _show_runs(context: CommandContext, done: list[DreamRun], arguments: Arguments) -> None:
+    _print_runs(done, arguments["told"], arguments.get("none", ""))
 
 
-def _refuse_skipped_runs(context: CommandContext, done: list[DreamRun], asked: Asked) -> None:
+def _refuse_skipped_runs(context: CommandContext, done: list[DreamRun], arguments: Arguments) -> None:
     for one in done:
         if one.outcome is not None:
-            _refuse_skipped(context, one.outcome, asked)
+            _refuse_skipped(context, one.outcome, arguments)
 
 
 run_command = operation_command(
@@ -128,18 +128,18 @@ def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
         click.echo("Nothing was changed.")
 
 
-def _with_texts(context: CommandContext, memory: Memory, asked: Asked) -> Proposed | None:
-    found: Proposed | None = call(proposed, context, memory, asked)
+def _with_texts(context: CommandContext, memory: Memory, arguments: Arguments) -> Proposed | None:
+    found: Proposed | None = call(proposed, context, memory, arguments)
     changes = [] if found is None else [one for step in found.steps for one in step.changes]
-    asked["here"] = {one.key: memory.read(one.key, counts=False) for one in changes}
+    arguments["here"] = {one.key: memory.read(one.key, counts=False) for one in changes}
     return found
 
 
-def _show_proposed(context: CommandContext, found: Proposed, asked: Asked) -> None:
+def _show_proposed(context: CommandContext, found: Proposed, arguments: Arguments) -> None:
     for step in found.steps:
         click.echo(style(clean(step.why), bold=True))
         for change in step.changes:
-            reading = asked["here"][change.key]
+            reading = arguments["here"][change.key]
             before = reading.text.splitlines() if reading is not None else []
             click.echo(f"  {change.key}" + ("" if change.text is not None else " is deleted"))
             print_difference(before, (change.text or "").splitlines(), indent=4)
@@ -147,25 +147,25 @@ def _show_proposed(context: CommandContext, found: Proposed, asked: Asked) -> No
     _print_found(found)
 
 
-def _nothing_proposed(context: CommandContext, asked: Asked) -> NotFoundError:
+def _nothing_proposed(context: CommandContext, arguments: Arguments) -> NotFoundError:
     return NotFoundError("no proposed changes", hint="Propose some: ipfsmem dream run --dry-run")
 
 
-def _noting_sync(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Asked], Any]:
+def _noting_sync(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Arguments], Any]:
     """Runs an operation, and keeps when other devices learn of it."""
 
-    def called(context: CommandContext, memory: Memory, asked: Asked) -> Any:
-        asked["told"] = when_others_learn(memory.mode)
-        return call(op, context, memory, asked)
+    def called(context: CommandContext, memory: Memory, arguments: Arguments) -> Any:
+        arguments["told"] = when_others_learn(memory.mode)
+        return call(op, context, memory, arguments)
 
     return called
 
 
-def _show_outcome(context: CommandContext, outcome: Outcome, asked: Asked) -> None:
-    _print_outcome(outcome, asked["told"])
+def _show_outcome(context: CommandContext, outcome: Outcome, arguments: Arguments) -> None:
+    _print_outcome(outcome, arguments["told"])
 
 
-def _refuse_skipped(context: CommandContext, outcome: Outcome, asked: Asked) -> None:
+def _refuse_skipped(context: CommandContext, outcome: Outcome, arguments: Arguments) -> None:
     if outcome.skipped:
         raise IncompleteError(
             f"{count(len(outcome.skipped), 'step')} skipped: the texts were changed since the proposal",
@@ -173,12 +173,12 @@ def _refuse_skipped(context: CommandContext, outcome: Outcome, asked: Asked) -> 
         )
 
 
-def _show_undone(context: CommandContext, undone: Undoing, asked: Asked) -> None:
+def _show_undone(context: CommandContext, undone: Undoing, arguments: Arguments) -> None:
     back = count(len(undone.back), "memory", "memories")
-    click.echo(f"The dream {undone.id} is undone: {back} as before{asked['told']}.")
+    click.echo(f"The dream {undone.id} is undone: {back} as before{arguments['told']}.")
 
 
-def _refuse_left(context: CommandContext, undone: Undoing, asked: Asked) -> None:
+def _refuse_left(context: CommandContext, undone: Undoing, arguments: Arguments) -> None:
     left = [
         *(f"{key} was written since" for key in undone.changed),
         *(f"the earlier text of {key} is no longer kept" for key in undone.lost),
@@ -191,7 +191,7 @@ def _refuse_left(context: CommandContext, undone: Undoing, asked: Asked) -> None
         )
 
 
-def _show_dreams(context: CommandContext, found: DreamLines, asked: Asked) -> None:
+def _show_dreams(context: CommandContext, found: DreamLines, arguments: Arguments) -> None:
     table(
         ("dream", "when", "by", "written", "removed"),
         [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in found],
@@ -200,7 +200,7 @@ def _show_dreams(context: CommandContext, found: DreamLines, asked: Asked) -> No
     )
 
 
-def _show_status(context: CommandContext, found: DreamStatus, asked: Asked) -> None:
+def _show_status(context: CommandContext, found: DreamStatus, arguments: Arguments) -> None:
     facts(
         [
             ("automatic", "yes" if found.enabled and found.chosen else "no"),
@@ -248,7 +248,7 @@ def _switch(context: CommandContext, on: bool) -> None:
         )
 
 
-def _show_abort(context: CommandContext, found: DreamStatus, asked: Asked) -> None:
+def _show_abort(context: CommandContext, found: DreamStatus, arguments: Arguments) -> None:
     click.echo("The dream stops before its next phase.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.printing import table
 from ipfsmem.operations.duplicates import Duplicates, duplicates
 
@@ -17,7 +17,7 @@ _HOW = {
 }
 
 
-def _show(context: CommandContext, found: Duplicates, asked: Asked) -> None:
+def _show(context: CommandContext, found: Duplicates, arguments: Arguments) -> None:
     table(
         ("memory", "", "memory", "in common"),
         [(one.key, _HOW[one.how], one.other, f"{one.similarity:.0%}") for one in found],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.cli.recall_cmd import sum_of
 from ipfsmem.operations.why import why
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Explained
 
 
-def _show(context: CommandContext, found: Explained, asked: Asked) -> None:
+def _show(context: CommandContext, found: Explained, arguments: Arguments) -> None:
     place = f"{found.scope}/{found.key}" if found.scope else found.key
     if found.place:
         where = f"is number {found.place:,} of {count(found.hits, 'hit')}, {count(found.searched, 'memory')} searched"

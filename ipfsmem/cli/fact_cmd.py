@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, earlier, moment, style, table
@@ -34,7 +34,7 @@ def command() -> None:
     """
 
 
-def _show_added(context: CommandContext, made: Remembered, asked: Asked) -> None:
+def _show_added(context: CommandContext, made: Remembered, arguments: Arguments) -> None:
     key, was = made.fact.key, clean(made.was)
     said = {
         "kept": f"{key} already says this.",
@@ -50,8 +50,8 @@ def _show_added(context: CommandContext, made: Remembered, asked: Asked) -> None
         click.echo(advice(f"{gone} is hidden on this device. See: ipfsmem list --hidden"), err=True)
 
 
-def _show_list(context: CommandContext, found: FactPage, asked: Asked) -> None:
-    chosen = asked["kind"] is not None or asked["category"] is not None
+def _show_list(context: CommandContext, found: FactPage, arguments: Arguments) -> None:
+    chosen = arguments["kind"] is not None or arguments["category"] is not None
     table(
         ("key", "category", "written", "fact"),
         [
@@ -71,26 +71,26 @@ def _show_list(context: CommandContext, found: FactPage, asked: Asked) -> None:
         click.echo(style(f"More: --cursor {found.next}", dim=True), err=True)
 
 
-def _show_history(context: CommandContext, found: EarlierFacts, asked: Asked) -> None:
-    key = asked["key"]
+def _show_history(context: CommandContext, found: EarlierFacts, arguments: Arguments) -> None:
+    key = arguments["key"]
     rows = ((one.key if key is None else str(one.number), one.until, one.why, one.text) for one in found)
     nothing = "No deleted facts." if key is None else f"{clean(key)} has no earlier text."
     earlier(rows, "key" if key is None else "number", "text", nothing)
 
 
-def _run_delete(context: CommandContext, memory: Memory, asked: Asked) -> Fact:
-    asked["learn"] = when_others_learn(memory.mode)
-    gone: Fact = call(delete, context, memory, asked)
+def _run_delete(context: CommandContext, memory: Memory, arguments: Arguments) -> Fact:
+    arguments["learn"] = when_others_learn(memory.mode)
+    gone: Fact = call(delete, context, memory, arguments)
     return gone
 
 
-def _show_deleted(context: CommandContext, gone: Fact, asked: Asked) -> None:
+def _show_deleted(context: CommandContext, gone: Fact, arguments: Arguments) -> None:
     click.echo(
-        advice(f"{gone.key} is deleted here{asked['learn']}. Restore it: ipfsmem fact restore {gone.key}")
+        advice(f"{gone.key} is deleted here{arguments['learn']}. Restore it: ipfsmem fact restore {gone.key}")
     )
 
 
-def _show_changed(context: CommandContext, made: Fact, asked: Asked) -> None:
+def _show_changed(context: CommandContext, made: Fact, arguments: Arguments) -> None:
     click.echo(f"{made.key} now says: {clean(made.text)}")
 
 

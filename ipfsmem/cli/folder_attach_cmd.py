@@ -10,7 +10,7 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.consent import confirm
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.config import expanded
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def _attach(context: CommandContext, memory: Memory, asked: Asked) -> FolderFacts | FolderPreview:
-    asked["existed"] = expanded(asked["folder"]).exists()
-    given = {name: asked[name] for name in ("scope", "take_over")}
-    found: FolderPreview = memory.folders.preview(asked["folder"], **given)
-    asked["preview"] = found
-    if asked["dry_run"]:
+def _attach(context: CommandContext, memory: Memory, arguments: Arguments) -> FolderFacts | FolderPreview:
+    arguments["existed"] = expanded(arguments["folder"]).exists()
+    given = {name: arguments[name] for name in ("scope", "take_over")}
+    found: FolderPreview = memory.folders.preview(arguments["folder"], **given)
+    arguments["preview"] = found
+    if arguments["dry_run"]:
         return found
-    if found.taken and not found.known and not asked["yes"]:
+    if found.taken and not found.known and not arguments["yes"]:
         _ask(found)
-    made: FolderFacts = call(attach, context, memory, asked)
-    asked["left"] = left = memory.folders.left_alone(made.path)
+    made: FolderFacts = call(attach, context, memory, arguments)
+    arguments["left"] = left = memory.folders.left_alone(made.path)
     notices = [text for text in memory.folders.notices(made.path) if f"{made.path}: {text}" not in left]
     if found.unread and not found.known:
         notices = [text for text in notices if not text.startswith("subfolders are not read")]
         notices.append(_told_of_unread(found))
-    asked["notices"] = notices
+    arguments["notices"] = notices
     return made
 
 
-def _show(context: CommandContext, made: FolderFacts | FolderPreview, asked: Asked) -> None:
-    if asked["dry_run"]:
-        click.echo("\n".join(_told(asked["preview"])))
+def _show(context: CommandContext, made: FolderFacts | FolderPreview, arguments: Arguments) -> None:
+    if arguments["dry_run"]:
+        click.echo("\n".join(_told(arguments["preview"])))
     else:
-        _show_made(cast("FolderFacts", made), asked["notices"], asked["existed"])
+        _show_made(cast("FolderFacts", made), arguments["notices"], arguments["existed"])
 
 
-def _end(context: CommandContext, made: FolderFacts | FolderPreview, asked: Asked) -> None:
-    if asked["dry_run"]:
-        asked["preview"].raise_if_incomplete()
-    elif asked["left"]:
-        raise left_alone_error(asked["left"])
+def _end(context: CommandContext, made: FolderFacts | FolderPreview, arguments: Arguments) -> None:
+    if arguments["dry_run"]:
+        arguments["preview"].raise_if_incomplete()
+    elif arguments["left"]:
+        raise left_alone_error(arguments["left"])
 
 
 command = operation_command(

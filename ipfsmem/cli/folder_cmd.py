@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, table
 from ipfsmem.operations.folders import FolderList, FolderPaused, FolderResumed, list_, pause, resume
 from ipfsmem.wording import count
 
 
-def _show_list(context: CommandContext, found: FolderList, asked: Asked) -> None:
+def _show_list(context: CommandContext, found: FolderList, arguments: Arguments) -> None:
     table(
         ("folder", "scope", "files", "state"),
         [
@@ -29,11 +29,11 @@ def _show_list(context: CommandContext, found: FolderList, asked: Asked) -> None
     )
 
 
-def _show_paused(context: CommandContext, done: FolderPaused, asked: Asked) -> None:
+def _show_paused(context: CommandContext, done: FolderPaused, arguments: Arguments) -> None:
     click.echo(f"{clean(done.path)} is paused: its files are not read or written.")
 
 
-def _show_resumed(context: CommandContext, done: FolderResumed, asked: Asked) -> None:
+def _show_resumed(context: CommandContext, done: FolderResumed, arguments: Arguments) -> None:
     if done.kept == "folder":
         click.echo(f"{clean(done.path)} is resumed with the folder's texts.")
     else:

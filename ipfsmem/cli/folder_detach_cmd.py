@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.printing import clean
 from ipfsmem.operations.folders import FolderDetached, detach
 from ipfsmem.wording import count
 
 
-def _show(context: CommandContext, done: FolderDetached, asked: Asked) -> None:
+def _show(context: CommandContext, done: FolderDetached, arguments: Arguments) -> None:
     click.echo(f"{clean(done.path)} is unlinked; its files stay as they are.")
     if done.brought_out:
         click.echo(
@@ -19,7 +19,7 @@ def _show(context: CommandContext, done: FolderDetached, asked: Asked) -> None:
         )
 
 
-def _end(context: CommandContext, done: FolderDetached, asked: Asked) -> None:
+def _end(context: CommandContext, done: FolderDetached, arguments: Arguments) -> None:
     done.raise_if_incomplete()
 
 

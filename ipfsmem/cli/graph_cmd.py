@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, table, write_bytes
@@ -43,71 +43,71 @@ def command() -> None:
     """
 
 
-def _show_added(context: CommandContext, made: Node, asked: Asked) -> None:
+def _show_added(context: CommandContext, made: Node, arguments: Arguments) -> None:
     click.echo(f"{made.key} is {clean(made.name)}, {clean(made.kind)}.")
 
 
-def _run_relate(context: CommandContext, memory: Memory, asked: Asked) -> Relations:
-    found: Relations | None = call(unrelate if asked["remove"] else relate, context, memory, asked)
+def _run_relate(context: CommandContext, memory: Memory, arguments: Arguments) -> Relations:
+    found: Relations | None = call(unrelate if arguments["remove"] else relate, context, memory, arguments)
     if found is None:
         raise NotFoundError(
-            f"there is no relation {asked['type'][:60]} from {asked['begin'][:60]} to {asked['end'][:60]}",
+            f"there is no relation {arguments['type'][:60]} from {arguments['begin'][:60]} to {arguments['end'][:60]}",
             hint="List the relations: ipfsmem graph relations",
         )
     return found
 
 
-def _show_related(context: CommandContext, found: Relations, asked: Asked) -> None:
-    click.echo("Removed." if asked["remove"] else "Added." if found else "The relation exists already.")
+def _show_related(context: CommandContext, found: Relations, arguments: Arguments) -> None:
+    click.echo("Removed." if arguments["remove"] else "Added." if found else "The relation exists already.")
 
 
-def _no_path(context: CommandContext, asked: Asked) -> NotFoundError:
+def _no_path(context: CommandContext, arguments: Arguments) -> NotFoundError:
     return NotFoundError(
-        f"no relations lead from {asked['begin'][:60]} to {asked['end'][:60]}",
-        hint=f"List the neighbours: ipfsmem graph around {asked['begin']}",
+        f"no relations lead from {arguments['begin'][:60]} to {arguments['end'][:60]}",
+        hint=f"List the neighbours: ipfsmem graph around {arguments['begin']}",
     )
 
 
-def _show_around(context: CommandContext, found: Subgraph, asked: Asked) -> None:
-    _print_edges(found.edges, "No entities are near it." if asked["entity"] else "No relations.")
+def _show_around(context: CommandContext, found: Subgraph, arguments: Arguments) -> None:
+    _print_edges(found.edges, "No entities are near it." if arguments["entity"] else "No relations.")
 
 
-def _end_around(context: CommandContext, found: Subgraph, asked: Asked) -> None:
+def _end_around(context: CommandContext, found: Subgraph, arguments: Arguments) -> None:
     if found.more and not context.json:
-        click.echo(advice(f"More than {asked['limit']} entities are near it: --limit N"), err=True)
+        click.echo(advice(f"More than {arguments['limit']} entities are near it: --limit N"), err=True)
 
 
-def _ask_drawn(context: CommandContext, asked: Asked) -> None:
-    asked["format"] = "html" if asked["html"] else asked["format"]
+def _ask_drawn(context: CommandContext, arguments: Arguments) -> None:
+    arguments["format"] = "html" if arguments["html"] else arguments["format"]
 
 
-def _show_drawn(context: CommandContext, made: GraphDrawing, asked: Asked) -> None:
+def _show_drawn(context: CommandContext, made: GraphDrawing, arguments: Arguments) -> None:
     write_bytes(made.text.encode())
 
 
-def _run_delete(context: CommandContext, memory: Memory, asked: Asked) -> Node | None:
-    asked["learn"] = when_others_learn(memory.mode)
-    gone: Node | None = call(delete, context, memory, asked)
+def _run_delete(context: CommandContext, memory: Memory, arguments: Arguments) -> Node | None:
+    arguments["learn"] = when_others_learn(memory.mode)
+    gone: Node | None = call(delete, context, memory, arguments)
     return gone
 
 
-def _no_entity(context: CommandContext, asked: Asked) -> NotFoundError:
+def _no_entity(context: CommandContext, arguments: Arguments) -> NotFoundError:
     return NotFoundError(
-        f"there is no entity {asked['entity'][:60]}", hint="List the entities: ipfsmem graph list"
+        f"there is no entity {arguments['entity'][:60]}", hint="List the entities: ipfsmem graph list"
     )
 
 
-def _show_deleted(context: CommandContext, gone: Node, asked: Asked) -> None:
+def _show_deleted(context: CommandContext, gone: Node, arguments: Arguments) -> None:
     click.echo(
-        advice(f"{gone.key} is deleted here{asked['learn']}. Restore it: ipfsmem fact restore {gone.key}")
+        advice(f"{gone.key} is deleted here{arguments['learn']}. Restore it: ipfsmem fact restore {gone.key}")
     )
 
 
-def _nodes(nothing: str) -> Callable[[CommandContext, Iterable[Node], Asked], None]:
+def _nodes(nothing: str) -> Callable[[CommandContext, Iterable[Node], Arguments], None]:
     """Return a printer of entities; `nothing`: text without any."""
 
-    def show(context: CommandContext, found: Iterable[Node], asked: Asked) -> None:
-        kind = asked.get("kind")
+    def show(context: CommandContext, found: Iterable[Node], arguments: Arguments) -> None:
+        kind = arguments.get("kind")
         table(
             ("key", "kind", "name", "observations"),
             [(one.key, one.kind, one.name, str(len(one.observations))) for one in found],
@@ -118,8 +118,8 @@ def _nodes(nothing: str) -> Callable[[CommandContext, Iterable[Node], Asked], No
     return show
 
 
-def _edges(nothing: str) -> Callable[[CommandContext, Iterable[Edge], Asked], None]:
-    return lambda context, found, asked: _print_edges(found, nothing)
+def _edges(nothing: str) -> Callable[[CommandContext, Iterable[Edge], Arguments], None]:
+    return lambda context, found, arguments: _print_edges(found, nothing)
 
 
 def _print_edges(found: Iterable[Edge], nothing: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.errors import UsageError
 from ipfsmem.operations.hidden import ChangedKeys, add, bring_back
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
-    if asked["every"] and (asked["keys"] or not asked["back"]):
+def _ask(context: CommandContext, arguments: Arguments) -> None:
+    if arguments["every"] and (arguments["keys"] or not arguments["back"]):
         raise UsageError("--all requires --back, and excludes keys")
-    if not asked["keys"] and not asked["every"]:
-        raise UsageError("give a KEY" + (", or --all" if asked["back"] else ""))
-    asked["keys"] = asked["keys"] or None
+    if not arguments["keys"] and not arguments["every"]:
+        raise UsageError("give a KEY" + (", or --all" if arguments["back"] else ""))
+    arguments["keys"] = arguments["keys"] or None
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> ChangedKeys:
-    done: ChangedKeys = call(bring_back if asked["back"] else add, context, memory, asked)
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> ChangedKeys:
+    done: ChangedKeys = call(bring_back if arguments["back"] else add, context, memory, arguments)
     return done
 
 
-def _show(context: CommandContext, done: ChangedKeys, asked: Asked) -> None:
-    if asked["back"]:
+def _show(context: CommandContext, done: ChangedKeys, arguments: Arguments) -> None:
+    if arguments["back"]:
         click.echo(f"{count(len(done), 'memory')} no longer hidden.")
     else:
         click.echo(advice(f"{count(len(done), 'memory')} hidden on this device. See: ipfsmem list --hidden"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.printing import clean, is_terminal, moment, size, style, table
 from ipfsmem.operations.history import history
 from ipfsmem.wording import count
@@ -20,13 +20,13 @@ _NOTES = """The columns: time and device of the write, SHA-256, size, state, and
 revision. Read a revision with `ipfsmem read KEY --root CID`, restore it with `ipfsmem restore KEY`."""
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> History:
-    asked["published"] = memory.mode.published
-    found: History = call(history, context, memory, asked)
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> History:
+    arguments["published"] = memory.mode.published
+    found: History = call(history, context, memory, arguments)
     return found
 
 
-def _show(context: CommandContext, found: History, asked: Asked) -> None:
+def _show(context: CommandContext, found: History, arguments: Arguments) -> None:
     lines = [
         (
             moment(one.written) or "imported",
@@ -40,7 +40,7 @@ def _show(context: CommandContext, found: History, asked: Asked) -> None:
     ]
     headings = ("written", "device", "SHA-256", "size", "now", "version")
     table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"), shrink=(1, 5))
-    if not asked["published"]:
+    if not arguments["published"]:
         text = "Mode local publishes nothing, so it keeps no revisions: only the last write can be undone."
         click.echo(style(text, dim=True), err=True)
     if found.roots_not_kept:

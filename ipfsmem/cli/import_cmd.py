@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
@@ -37,41 +37,41 @@ here since, unless --strategy replace is given. Facts extracted from conversatio
 `ipfsmem approve`."""
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
+def _ask(context: CommandContext, arguments: Arguments) -> None:
     """Read what to import from the path or standard input. Raises UsageError, LimitError."""
     from ipfsmem.errors import LimitError
     from ipfsmem.memories.importing import MAX_BLOB
 
-    if asked["program"] is not None and (asked["prune"] or asked["same"]):
+    if arguments["program"] is not None and (arguments["prune"] or arguments["same"]):
         raise UsageError("--prune and --from-backup are for exports of ipfsmem, and exclude --from")
-    asked["maps"] = _mapped(asked["maps"])
-    asked["whole"] = asked["same"] and not asked["partial"]
-    asked["source"] = expanded(asked["path"])
-    if asked["path"] == "-":
-        asked["source"] = sys.stdin.buffer.read(MAX_BLOB + 1)
-        if len(asked["source"]) > MAX_BLOB:
+    arguments["maps"] = _mapped(arguments["maps"])
+    arguments["whole"] = arguments["same"] and not arguments["partial"]
+    arguments["source"] = expanded(arguments["path"])
+    if arguments["path"] == "-":
+        arguments["source"] = sys.stdin.buffer.read(MAX_BLOB + 1)
+        if len(arguments["source"]) > MAX_BLOB:
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Imported | Taken:
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Imported | Taken:
     from msgspec import structs
 
     made: Imported | Taken = call(
-        import_ if asked["program"] is None else import_from, context, memory, asked
+        import_ if arguments["program"] is None else import_from, context, memory, arguments
     )
     # As the command exits with it.
-    return structs.replace(made, exit_code=0) if asked["partial"] else made
+    return structs.replace(made, exit_code=0) if arguments["partial"] else made
 
 
-def _show(_: CommandContext, done: Imported | Taken, asked: Asked) -> None:
-    if asked["program"] is not None:
-        _say_taken(cast("Taken", done), asked["foreign"])
+def _show(_: CommandContext, done: Imported | Taken, arguments: Arguments) -> None:
+    if arguments["program"] is not None:
+        _say_taken(cast("Taken", done), arguments["foreign"])
     else:
-        _say(cast("Imported", done), told=asked["same"] or asked["dry_run"])
+        _say(cast("Imported", done), told=arguments["same"] or arguments["dry_run"])
 
 
-def _end(_: CommandContext, done: Imported | Taken, asked: Asked) -> None:
-    if not asked["partial"]:
+def _end(_: CommandContext, done: Imported | Taken, arguments: Arguments) -> None:
+    if not arguments["partial"]:
         done.raise_if_incomplete()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.index_status_cmd import in_words
 from ipfsmem.operations.maintenance import SearchIndexStatus, reindex
 
@@ -28,18 +28,18 @@ def _progress() -> Callable[[int, int], None] | None:
     return told
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> SearchIndexStatus:
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> SearchIndexStatus:
     found: SearchIndexStatus = call(
         reindex, context, memory, {"progress": None if context.json else _progress()}
     )
     return found
 
 
-def _show(context: CommandContext, found: SearchIndexStatus, asked: Asked) -> None:
+def _show(context: CommandContext, found: SearchIndexStatus, arguments: Arguments) -> None:
     click.echo(in_words(found))
 
 
-def _end(context: CommandContext, found: SearchIndexStatus, asked: Asked) -> None:
+def _end(context: CommandContext, found: SearchIndexStatus, arguments: Arguments) -> None:
     if found.problem:
         click.get_current_context().exit(7)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.printing import size
 from ipfsmem.operations.maintenance import SearchIndexStatus, index_status
 from ipfsmem.wording import count
 
 
-def _show(context: CommandContext, found: SearchIndexStatus, asked: Asked) -> None:
+def _show(context: CommandContext, found: SearchIndexStatus, arguments: Arguments) -> None:
     click.echo(in_words(found))
 
 

@@ -9,7 +9,7 @@ import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.key_phrase import command as phrase_command
 from ipfsmem.cli.key_sheet import command as sheet_command
 from ipfsmem.cli.options import Subcommands, WholeNumber
@@ -32,22 +32,22 @@ def command() -> None:
     """The passphrase of this device's keys, recovery phrases, the recovery sheet, and the keys of a wallet."""
 
 
-def _change(context: CommandContext, memory: Memory, asked: Asked) -> KeysProtected:
-    new = secret_input.from_fd_or_environment(asked["new_passphrase_fd"], "IPFSMEM_NEW_PASSPHRASE")
-    if asked["unprotected_keys"] and new is not None:
+def _change(context: CommandContext, memory: Memory, arguments: Arguments) -> KeysProtected:
+    new = secret_input.from_fd_or_environment(arguments["new_passphrase_fd"], "IPFSMEM_NEW_PASSPHRASE")
+    if arguments["unprotected_keys"] and new is not None:
         raise UsageError("a new passphrase and --unprotected-keys exclude each other")
-    if new is None and not asked["unprotected_keys"]:
+    if new is None and not arguments["unprotected_keys"]:
         new = secret_input.ask(
             "new passphrase for this device",
             twice=True,
             otherwise=secret_input.other_ways("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
         )
-    asked["new"] = False if new is None else new
-    done: KeysProtected = call(change_passphrase, context, memory, asked)
+    arguments["new"] = False if new is None else new
+    done: KeysProtected = call(change_passphrase, context, memory, arguments)
     return done
 
 
-def _show_protection(context: CommandContext, done: KeysProtected, asked: Asked) -> None:
+def _show_protection(context: CommandContext, done: KeysProtected, arguments: Arguments) -> None:
     has = "have the new passphrase" if done.protected else "have no passphrase now"
     click.echo(f"This device's keys {has}.")
 
@@ -56,7 +56,7 @@ passphrase_command = operation_command(
     "passphrase",
     change_passphrase,
     _show_protection,
-    ask=lambda context, asked: asked.update(old=context.passphrase(itself=True)),
+    ask=lambda context, arguments: arguments.update(old=context.passphrase(itself=True)),
     run=_change,
     options=[
         click.Option(
@@ -73,19 +73,19 @@ passphrase_command = operation_command(
 )
 
 
-def _check_number(context: CommandContext, asked: Asked) -> None:
-    if asked["key_number"] is not None and asked["add"] is None:
+def _check_number(context: CommandContext, arguments: Arguments) -> None:
+    if arguments["key_number"] is not None and arguments["add"] is None:
         raise UsageError("--key-number requires --add")
 
 
-def _list_vaults(context: CommandContext, memory: Memory, asked: Asked) -> VaultNames:
-    if asked["add"] is not None:
-        call(add, context, memory, {"name": asked["add"], "key_number": asked["key_number"] or 1})
-    found: VaultNames = call(list_, context, memory, asked)
+def _list_vaults(context: CommandContext, memory: Memory, arguments: Arguments) -> VaultNames:
+    if arguments["add"] is not None:
+        call(add, context, memory, {"name": arguments["add"], "key_number": arguments["key_number"] or 1})
+    found: VaultNames = call(list_, context, memory, arguments)
     return found
 
 
-def _show_vaults(context: CommandContext, found: VaultNames, asked: Asked) -> None:
+def _show_vaults(context: CommandContext, found: VaultNames, arguments: Arguments) -> None:
     table(
         ("vault", "key number", "wallet"),
         [(one.name, str(one.key_number), one.address) for one in found],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, is_terminal, moment, style, table
 from ipfsmem.errors import UsageError
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from ipfsmem.operations.hidden import HiddenTexts
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | HiddenTexts:
-    if not asked["hidden_here"]:
-        page: MemoryPage = call(list_, context, memory, asked)
-        asked["any"] = bool(page.total or call(list_, context, memory, {"limit": 1}))
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> MemoryPage | HiddenTexts:
+    if not arguments["hidden_here"]:
+        page: MemoryPage = call(list_, context, memory, arguments)
+        arguments["any"] = bool(page.total or call(list_, context, memory, {"limit": 1}))
         return page
-    if context.stacked or any(asked[name] is not None for name in list_.names if name in asked):
+    if context.stacked or any(arguments[name] is not None for name in list_.names if name in arguments):
         raise UsageError("--hidden lists all hidden memories of one scope, and excludes the other options")
     from ipfsmem.operations.hidden import list_ as list_hidden  # few lists need it
 
@@ -32,13 +32,13 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | 
     return found
 
 
-def _show(context: CommandContext, found: MemoryPage | HiddenTexts, asked: Asked) -> None:
+def _show(context: CommandContext, found: MemoryPage | HiddenTexts, arguments: Arguments) -> None:
     if not isinstance(found, MemoryPage):
         _print_hidden(found)
         return
-    kind, tag = asked["type"], asked["tag"]
+    kind, tag = arguments["type"], arguments["tag"]
     chosen = "".join((f" of type {kind}" if kind else "", f" with the tag {tag}" if tag else ""))
-    print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if asked["any"] else "")
+    print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if arguments["any"] else "")
     if found.next is not None:
         click.echo(
             style(f"{count(found.total, 'memory')} in total; more: --cursor {found.next}", dim=True), err=True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, operation_command, run_coroutine
+from ipfsmem.cli.derived import Arguments, operation_command, run_coroutine
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.member_commands import exit_as, find_member, names_somebody, with_owner
 from ipfsmem.cli.options import Subcommands, provider_option, valid_label
@@ -33,7 +33,7 @@ def command() -> None:
     """Members of this vault: devices, wallets and recovery phrases."""
 
 
-def _show(context: CommandContext, found: MemberList, asked: Asked) -> None:
+def _show(context: CommandContext, found: MemberList, arguments: Arguments) -> None:
     table(
         ("id", "role", "label", ""),
         [(one.id, one.role, one.label, "this device" if one.this_device else "") for one in found],
@@ -47,7 +47,7 @@ def _show(context: CommandContext, found: MemberList, asked: Asked) -> None:
         click.echo(style(f"no encryption key: {found.reason}", fg="yellow"), err=True)
 
 
-def _print_removed(context: CommandContext, memory: Memory, found: MemberList, asked: Asked) -> None:
+def _print_removed(context: CommandContext, memory: Memory, found: MemberList, arguments: Arguments) -> None:
     """Print who removed whom, from the key ring of the open vault."""
     from ipfsmem.sync.removals import called
 
@@ -94,29 +94,29 @@ def admit_command(context: CommandContext, **owner_options: Any) -> None:
     with_owner(context, owner_options, lambda memory, meter: memory.sync(progress=meter))
 
 
-def _opened(context: CommandContext, asked: Asked) -> AbstractContextManager[Memory]:
-    return as_owner(context, asked)
+def _opened(context: CommandContext, arguments: Arguments) -> AbstractContextManager[Memory]:
+    return as_owner(context, arguments)
 
 
-def _end(context: CommandContext, report: SyncReport, asked: Asked) -> None:
+def _end(context: CommandContext, report: SyncReport, arguments: Arguments) -> None:
     exit_as(report)
 
 
-def _of_member(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Asked], SyncReport]:
+def _of_member(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Arguments], SyncReport]:
     """Return a function that runs an operation on the member that a person named by a label or id."""
 
-    def run(context: CommandContext, memory: Memory, asked: Asked) -> SyncReport:
+    def run(context: CommandContext, memory: Memory, arguments: Arguments) -> SyncReport:
         async def work(meter: Progress) -> SyncReport:
-            member: str = asked["member"]
+            member: str = arguments["member"]
             before = None
             if not names_somebody(memory, member):
                 before = await memory.sync(progress=meter)  # it may have been added since
             # Revoked phrases are not members, and their statements may still be cancelled; a person may also permanently
             # remove, with the wallet, members removed by phrases.
             removed = memory.members.removed() if op is revoke else []
-            wanted = [one for one in removed if asked["cascade"] or not one.lasting]
-            asked["member"] = find_member(memory, member, wanted)
-            given = {name: asked[name] for name in op.names if name in asked}
+            wanted = [one for one in removed if arguments["cascade"] or not one.lasting]
+            arguments["member"] = find_member(memory, member, wanted)
+            given = {name: arguments[name] for name in op.names if name in arguments}
             report: SyncReport = await op.run(memory.members._view(), {**given, "progress": meter}, "cli")
             report.after(before)
             return report
@@ -126,7 +126,7 @@ def _of_member(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Ask
     return run
 
 
-def _show_report(context: CommandContext, report: SyncReport, asked: Asked) -> None:
+def _show_report(context: CommandContext, report: SyncReport, arguments: Arguments) -> None:
     print_report(report)
 
 
@@ -150,9 +150,9 @@ can be revoked again, permanently.""",
 )
 
 
-def _check_label(context: CommandContext, asked: Asked) -> None:
+def _check_label(context: CommandContext, arguments: Arguments) -> None:
     ctx = click.get_current_context()
-    valid_label(ctx, next(one for one in ctx.command.params if one.name == "label"), asked["label"])
+    valid_label(ctx, next(one for one in ctx.command.params if one.name == "label"), arguments["label"])
 
 
 rename_command = operation_command(

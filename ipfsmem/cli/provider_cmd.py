@@ -11,7 +11,7 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.consent import agrees_to_publish, confirm, public_option, warn_of, warned_of, with_warning
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, moment, seconds, short, style, table
@@ -57,7 +57,7 @@ def command() -> None:
     """
 
 
-def _show_list(context: CommandContext, found: ProviderList, asked: Asked) -> None:
+def _show_list(context: CommandContext, found: ProviderList, arguments: Arguments) -> None:
     table(
         ("kind", "provider", "can", "last version", "when"),
         [
@@ -77,50 +77,50 @@ def _show_list(context: CommandContext, found: ProviderList, asked: Asked) -> No
 list_command = operation_command("list", list_, _show_list, reads=False)
 
 
-def _show_added(context: CommandContext, found: ProviderAdded, asked: Asked) -> None:
+def _show_added(context: CommandContext, found: ProviderAdded, arguments: Arguments) -> None:
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
     click.echo(f"Providers: {', '.join(map(clean, found))}")
-    added = clean(shown_spec(lasting_spec(asked["spec"])))
+    added = clean(shown_spec(lasting_spec(arguments["spec"])))
     click.echo(f"{added} was not contacted. To publish there: {advice('ipfsmem sync')}")
 
 
-def _show_removed(context: CommandContext, found: ProviderNames, asked: Asked) -> None:
+def _show_removed(context: CommandContext, found: ProviderNames, arguments: Arguments) -> None:
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
-    click.echo(f"Removed: {clean(shown_spec(lasting_spec(asked['spec'])))}. Its data stays there.")
+    click.echo(f"Removed: {clean(shown_spec(lasting_spec(arguments['spec'])))}. Its data stays there.")
     click.echo(f"Providers: {', '.join(map(clean, found)) or 'none, so this device publishes nowhere'}")
 
 
-def _warn(context: CommandContext, asked: Asked) -> None:
-    warn_of(asked, "spec")
+def _warn(context: CommandContext, arguments: Arguments) -> None:
+    warn_of(arguments, "spec")
 
 
-def _add(context: CommandContext, memory: Memory, asked: Asked) -> ProviderAdded:
-    found: ProviderAdded = call(add, context, memory, asked)
-    return with_warning(found, asked)
+def _add(context: CommandContext, memory: Memory, arguments: Arguments) -> ProviderAdded:
+    found: ProviderAdded = call(add, context, memory, arguments)
+    return with_warning(found, arguments)
 
 
 add_command = operation_command("add", add, _show_added, ask=_warn, run=_add)
 remove_command = operation_command("remove", remove, _show_removed)
 
 
-def _warn_of_tested(context: CommandContext, asked: Asked) -> None:
-    warn_of(asked, "provider")
+def _warn_of_tested(context: CommandContext, arguments: Arguments) -> None:
+    warn_of(arguments, "provider")
 
 
-def _test(context: CommandContext, memory: Memory, asked: Asked) -> ProviderTried:
-    found: ProviderTried = call(test, context, memory, asked)
-    return with_warning(found, asked)
+def _test(context: CommandContext, memory: Memory, arguments: Arguments) -> ProviderTried:
+    found: ProviderTried = call(test, context, memory, arguments)
+    return with_warning(found, arguments)
 
 
-def _without_vault(context: CommandContext, asked: Asked) -> Memory:
+def _without_vault(context: CommandContext, arguments: Arguments) -> Memory:
     from ipfsmem.memory import Memory
 
     return Memory.load(mode="none", home=context.home)
 
 
-def _show_tried(context: CommandContext, found: ProviderTried, asked: Asked) -> None:
+def _show_tried(context: CommandContext, found: ProviderTried, arguments: Arguments) -> None:
     width = max((len(step.what) for step in found), default=0)
     for step in found:
         mark, colour = _MARK[step.outcome]
@@ -135,7 +135,7 @@ def _show_tried(context: CommandContext, found: ProviderTried, asked: Asked) -> 
         click.echo(advice(hint), err=True)
 
 
-def _end_of_test(context: CommandContext, found: ProviderTried, asked: Asked) -> None:
+def _end_of_test(context: CommandContext, found: ProviderTried, arguments: Arguments) -> None:
     if found.failed:
         click.get_current_context().exit(ProviderError.exit_code)
 
@@ -169,14 +169,14 @@ def policy_command(context: CommandContext, spec: str) -> None:
         click.echo(json.dumps(found, indent=2))
 
 
-def _show_checked(context: CommandContext, found: ProvidersChecked, asked: Asked) -> None:
+def _show_checked(context: CommandContext, found: ProvidersChecked, arguments: Arguments) -> None:
     for one in found:
         _print_presence(one)
     if found.missing:
-        click.echo(advice(_next_step(asked["repair"])), err=True)
+        click.echo(advice(_next_step(arguments["repair"])), err=True)
 
 
-def _end_of_check(context: CommandContext, found: ProvidersChecked, asked: Asked) -> None:
+def _end_of_check(context: CommandContext, found: ProvidersChecked, arguments: Arguments) -> None:
     if found.missing:
         click.get_current_context().exit(MissingError.exit_code)
     found.raise_if_unknown()
@@ -209,29 +209,29 @@ def _next_step(repaired: bool) -> str:
     return "This device does not have the missing blocks: run the command on another one."
 
 
-def _refuse_mixed(context: CommandContext, asked: Asked) -> None:
-    if asked["decline"] and asked["spec"] is not None:
+def _refuse_mixed(context: CommandContext, arguments: Arguments) -> None:
+    if arguments["decline"] and arguments["spec"] is not None:
         raise UsageError("--decline excludes SPEC")
-    if asked["spec"] is not None:
-        warn_of(asked, "spec")
+    if arguments["spec"] is not None:
+        warn_of(arguments, "spec")
 
 
-def _follow(context: CommandContext, memory: Memory, asked: Asked) -> Followed:
-    if not asked["decline"]:
+def _follow(context: CommandContext, memory: Memory, arguments: Arguments) -> Followed:
+    if not arguments["decline"]:
         move = memory.providers.moved()
-        if move is not None and asked["spec"] is None:
+        if move is not None and arguments["spec"] is None:
             with contextlib.suppress(ConfigError):  # the operation raises it, with the next step
                 warned_of([move.to])
-        if move is not None and not asked["yes"] and not context.json and secret_input.can_ask():
+        if move is not None and not arguments["yes"] and not context.json and secret_input.can_ask():
             click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
-            question = f"Publish at {clean(asked['spec'] or move.to)} from now on?"
+            question = f"Publish at {clean(arguments['spec'] or move.to)} from now on?"
             confirm(question, "not moved", default=True)
-        asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
-    found: Followed = call(follow, context, memory, asked)
-    return with_warning(found, asked)
+        arguments["public_ok"] = agrees_to_publish(memory, arguments["yes_public"])
+    found: Followed = call(follow, context, memory, arguments)
+    return with_warning(found, arguments)
 
 
-def _show_followed(context: CommandContext, found: Followed, asked: Asked) -> None:
+def _show_followed(context: CommandContext, found: Followed, arguments: Arguments) -> None:
     if found.report is not None:
         print_report(found.report)
     print_places(found.providers)

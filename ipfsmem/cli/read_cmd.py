@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.printing import clean_lines, is_terminal, style, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memory_records import MemoryRecord
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord | None:
-    if context.stacked and (asked["alternative"] is not None or asked["root"] is not None):
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> MemoryRecord | None:
+    if context.stacked and (arguments["alternative"] is not None or arguments["root"] is not None):
         raise UsageError("--stack excludes --alternative and --root")
-    if asked["alternative"] is not None and asked["root"] is not None:
+    if arguments["alternative"] is not None and arguments["root"] is not None:
         raise UsageError("--alternative and --root exclude each other")
-    found: MemoryRecord | None = call(read, context, memory, asked)
-    key = asked["key"]
-    if found is None and asked["root"] is None and context.scope is None:
+    found: MemoryRecord | None = call(read, context, memory, arguments)
+    key = arguments["key"]
+    if found is None and arguments["root"] is None and context.scope is None:
         found = _where_it_stands(memory, key)
     if found is None:
-        asked["near"] = _near(context, memory, key)
+        arguments["near"] = _near(context, memory, key)
     return found
 
 
-def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
+def _absent(context: CommandContext, arguments: Arguments) -> NotFoundError:
     return NotFoundError(
-        f"there is no memory {asked['key']}{asked['near']}",
+        f"there is no memory {arguments['key']}{arguments['near']}",
         hint=context.scope_notice or "List the memories: ipfsmem list.",
     )
 
 
-def _show(context: CommandContext, reading: MemoryRecord, asked: Asked) -> None:
-    print_memory(context, reading, only_body=asked["only_body"])
+def _show(context: CommandContext, reading: MemoryRecord, arguments: Arguments) -> None:
+    print_memory(context, reading, only_body=arguments["only_body"])
     if reading.scope != (context.scope or ""):
         click.echo(f"from the scope {reading.scope}", err=True)
 

@@ -14,7 +14,7 @@ from ipfsmem.operations.recall import FoundMoment, Recalled, RecallHit, recall
 from ipfsmem.wording import count
 
 
-def _show(context: CommandContext, answer: Recalled, asked: Mapping[str, Any]) -> None:
+def _show(context: CommandContext, answer: Recalled, arguments: Mapping[str, Any]) -> None:
     found = answer.in_order()
     for number, hit in enumerate(found):
         place, about, text = _of_moment(hit) if isinstance(hit, FoundMoment) else _of_memory(hit)
@@ -31,13 +31,13 @@ def _show(context: CommandContext, answer: Recalled, asked: Mapping[str, Any]) -
         click.echo(clean(answer.notice), err=True)
     if is_terminal() or answer.not_fetched or not found:
         nothing = "" if found else "nothing found: "
-        what = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[asked["kind"]]
+        what = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[arguments["kind"]]
         said = f"{nothing}{count(answer.searched, what)} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
             said += (
                 f"; {count(answer.not_fetched, 'text')} could not be searched, as they are not on this device"
             )
-        if not found and asked["kind"] == "memory":
+        if not found and arguments["kind"] == "memory":
             said += "; --kind all also searches the timeline and sessions"
         click.echo(style(said, dim=True), err=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, table
@@ -38,16 +38,18 @@ def command() -> None:
     """
 
 
-def _list(context: CommandContext, memory: Memory, asked: Asked) -> ScopeList:
-    asked["live"] = memory.scopes.names()
-    found: ScopeList = call(list_, context, memory, asked)
+def _list(context: CommandContext, memory: Memory, arguments: Arguments) -> ScopeList:
+    arguments["live"] = memory.scopes.names()
+    found: ScopeList = call(list_, context, memory, arguments)
     return found
 
 
-def _show_list(context: CommandContext, found: ScopeList, asked: Asked) -> None:
+def _show_list(context: CommandContext, found: ScopeList, arguments: Arguments) -> None:
     rows = []
     for one in found:
-        into = f"is {one.card.into} now" if one.card is not None and one.card.into in asked["live"] else ""
+        into = (
+            f"is {one.card.into} now" if one.card is not None and one.card.into in arguments["live"] else ""
+        )
         kind = one.card.kind if one.card is not None else ""
         rows.append((one.scope, kind, str(one.memories), one.title, into))
     table(
@@ -55,12 +57,12 @@ def _show_list(context: CommandContext, found: ScopeList, asked: Asked) -> None:
         rows,
         styles=("bold", "cyan", "dim", "", "yellow"),
         nothing="No forgotten scopes."
-        if asked["forgotten"]
+        if arguments["forgotten"]
         else advice("No scopes. The first write creates one: ipfsmem write KEY --scope NAME --body TEXT"),
     )
 
 
-def _show_scope(context: CommandContext, one: ScopeFacts, asked: Asked) -> None:
+def _show_scope(context: CommandContext, one: ScopeFacts, arguments: Arguments) -> None:
     card = one.card
     facts(
         [
@@ -75,17 +77,17 @@ def _show_scope(context: CommandContext, one: ScopeFacts, asked: Asked) -> None:
     )
 
 
-def _show_made(context: CommandContext, made: ScopeCard, asked: Asked) -> None:
+def _show_made(context: CommandContext, made: ScopeCard, arguments: Arguments) -> None:
     click.echo(f"{made.scope} is created: {clean(made.title)}.")
 
 
-def _refuse_unsaid(context: CommandContext, asked: Asked) -> None:
-    if (asked["into"] is None) != asked["remove"]:
+def _refuse_unsaid(context: CommandContext, arguments: Arguments) -> None:
+    if (arguments["into"] is None) != arguments["remove"]:
         raise UsageError("give OTHER or --remove")
 
 
-def _show_redirected(context: CommandContext, made: ScopeCard, asked: Asked) -> None:
-    name, other = made.scope, asked["into"]
+def _show_redirected(context: CommandContext, made: ScopeCard, arguments: Arguments) -> None:
+    name, other = made.scope, arguments["into"]
     if other is None:
         click.echo(f"{name} is no longer redirected.")
     else:
@@ -94,15 +96,15 @@ def _show_redirected(context: CommandContext, made: ScopeCard, asked: Asked) -> 
         )
 
 
-def _show_titled(context: CommandContext, made: ScopeCard, asked: Asked) -> None:
+def _show_titled(context: CommandContext, made: ScopeCard, arguments: Arguments) -> None:
     click.echo(f"{made.scope} is now titled {clean(made.title)}.")
 
 
-def _forget(context: CommandContext, memory: Memory, asked: Asked) -> ScopeForgotten:
+def _forget(context: CommandContext, memory: Memory, arguments: Arguments) -> ScopeForgotten:
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm
 
-    name = asked["name"]
+    name = arguments["name"]
     try:
         memory.scopes.known(name, live=True)
     except NotFoundError as error:
@@ -112,35 +114,39 @@ def _forget(context: CommandContext, memory: Memory, asked: Asked) -> ScopeForgo
     what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
     lost = memory.scopes.unpublished(name)
     never = f" ({count(lost, 'memory')} never synced: {'it' if lost == 1 else 'they'} cannot be restored)"
-    asked["lasting"] = never if lost else ""
-    if not asked["yes"]:
+    arguments["lasting"] = never if lost else ""
+    if not arguments["yes"]:
         if not secret_input.can_ask():
             raise UsageError(
-                f"this forgets the scope {name} with {what}{asked['lasting']}, on every device",
+                f"this forgets the scope {name} with {what}{arguments['lasting']}, on every device",
                 hint="Confirm: --yes",
             )
-        confirm(f"Forget the scope {name} with {what}{asked['lasting']}, on every device?", "not forgotten")
-    done: ScopeForgotten = call(forget, context, memory, asked)
-    asked["told"] = when_others_learn(memory.mode)
+        confirm(
+            f"Forget the scope {name} with {what}{arguments['lasting']}, on every device?", "not forgotten"
+        )
+    done: ScopeForgotten = call(forget, context, memory, arguments)
+    arguments["told"] = when_others_learn(memory.mode)
     return done
 
 
-def _show_forgotten(context: CommandContext, done: ScopeForgotten, asked: Asked) -> None:
+def _show_forgotten(context: CommandContext, done: ScopeForgotten, arguments: Arguments) -> None:
     gone = count(done.forgotten, "memory")
-    click.echo(f"The scope {done.scope} is forgotten here with {gone}{asked['lasting']}{asked['told']}.")
+    click.echo(
+        f"The scope {done.scope} is forgotten here with {gone}{arguments['lasting']}{arguments['told']}."
+    )
 
 
-def _restore(context: CommandContext, memory: Memory, asked: Asked) -> ScopeRestored:
-    name, looked = asked["name"], asked["root"] is None and memory.mode.published
-    back: ScopeRestored = call(restore, context, memory, asked)
-    asked["newest"] = memory.scopes.newest_version(name) if looked else None
-    asked["gone"] = looked and asked["newest"] is None and memory.scopes.held_anything(name)
+def _restore(context: CommandContext, memory: Memory, arguments: Arguments) -> ScopeRestored:
+    name, looked = arguments["name"], arguments["root"] is None and memory.mode.published
+    back: ScopeRestored = call(restore, context, memory, arguments)
+    arguments["newest"] = memory.scopes.newest_version(name) if looked else None
+    arguments["gone"] = looked and arguments["newest"] is None and memory.scopes.held_anything(name)
     return back
 
 
-def _show_restored(context: CommandContext, back: ScopeRestored, asked: Asked) -> None:
-    name, newest, gone = asked["name"], asked["newest"], asked["gone"]
-    if asked["root"] is None and not gone:
+def _show_restored(context: CommandContext, back: ScopeRestored, arguments: Arguments) -> None:
+    name, newest, gone = arguments["name"], arguments["newest"], arguments["gone"]
+    if arguments["root"] is None and not gone:
         texts = (
             f" To restore its texts too, before writing there: ipfsmem scope restore {name} --root {newest}"
         )
@@ -151,9 +157,9 @@ def _show_restored(context: CommandContext, back: ScopeRestored, asked: Asked) -
         )
 
 
-def _refuse_incomplete(context: CommandContext, back: ScopeRestored, asked: Asked) -> None:
+def _refuse_incomplete(context: CommandContext, back: ScopeRestored, arguments: Arguments) -> None:
     name = back.scope
-    if asked["gone"]:
+    if arguments["gone"]:
         error = IncompleteError(
             f"the scope {name} can be written again, but its texts are not restored: no version on this device contains them"
         )
@@ -162,7 +168,7 @@ def _refuse_incomplete(context: CommandContext, back: ScopeRestored, asked: Aske
     if back.not_fetched:
         raise IncompleteError(
             f"{count(back.not_fetched, 'text')} of the scope {name} are not kept on this device",
-            hint=f"Run: ipfsmem sync. Then restore them: ipfsmem restore KEY --scope {name} --root {asked['root']}",
+            hint=f"Run: ipfsmem sync. Then restore them: ipfsmem restore KEY --scope {name} --root {arguments['root']}",
         )
 
 

@@ -11,7 +11,7 @@ import click
 
 from ipfsmem.canonical import read_json
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
@@ -48,7 +48,7 @@ def command() -> None:
     """
 
 
-def _show_list(context: CommandContext, found: SessionPage, asked: Asked) -> None:
+def _show_list(context: CommandContext, found: SessionPage, arguments: Arguments) -> None:
     table(
         ("session", "messages", "changed", "title"),
         [
@@ -60,14 +60,14 @@ def _show_list(context: CommandContext, found: SessionPage, asked: Asked) -> Non
     )
 
 
-def _end_list(context: CommandContext, found: SessionPage, asked: Asked) -> None:
+def _end_list(context: CommandContext, found: SessionPage, arguments: Arguments) -> None:
     if found.older:
         older = count(found.older, "older session")
         click.echo(advice(f"{older} not shown. List them: ipfsmem session list --all"), err=True)
     _refuse_problems(found.problems)
 
 
-def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None:
+def _show_info(context: CommandContext, info: SessionInfo, arguments: Arguments) -> None:
     covered = f"{count(info.covered, 'message')}, by {info.summary_by}" if info.covered else ""
     facts(
         [
@@ -86,39 +86,39 @@ def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None
     )
 
 
-def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
-    if asked["session"] is None:
+def _absent(context: CommandContext, arguments: Arguments) -> NotFoundError:
+    if arguments["session"] is None:
         return NotFoundError("there is no session", hint="Create one: ipfsmem session create")
     return NotFoundError(
-        f"there is no session {asked['session']}", hint="List the sessions: ipfsmem session list --all"
+        f"there is no session {arguments['session']}", hint="List the sessions: ipfsmem session list --all"
     )
 
 
-def _show_created(context: CommandContext, begun: SessionBegun, asked: Asked) -> None:
+def _show_created(context: CommandContext, begun: SessionBegun, arguments: Arguments) -> None:
     click.echo(begun.session)
 
 
-def _read_messages(context: CommandContext, asked: Asked) -> None:
-    asked["items"] = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
+def _read_messages(context: CommandContext, arguments: Arguments) -> None:
+    arguments["items"] = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
 
 
-def _show_added(context: CommandContext, done: SessionAdded, asked: Asked) -> None:
+def _show_added(context: CommandContext, done: SessionAdded, arguments: Arguments) -> None:
     click.echo(f"{count(done.added, 'message')} added to {clean(done.session)}.")
 
 
-def _end_added(context: CommandContext, done: SessionAdded, asked: Asked) -> None:
+def _end_added(context: CommandContext, done: SessionAdded, arguments: Arguments) -> None:
     from ipfsmem.sessions.messages import read_message
 
-    if unread := sum(not read_message(one).role for one in asked["items"]):
+    if unread := sum(not read_message(one).role for one in arguments["items"]):
         are = f"{unread:,} of them {'has' if unread == 1 else 'have'}"
         click.echo(advice(f"{are} no known role and text: stored, but recall does not find it."), err=True)
 
 
-def _show_resumed(context: CommandContext, given: SessionItems, asked: Asked) -> None:
+def _show_resumed(context: CommandContext, given: SessionItems, arguments: Arguments) -> None:
     context.emit(given)  # for a program also without --json
 
 
-def _show_hits(context: CommandContext, hits: SessionHits, asked: Asked) -> None:
+def _show_hits(context: CommandContext, hits: SessionHits, arguments: Arguments) -> None:
     from ipfsmem.sessions.transcript import shortened
 
     table(
@@ -130,7 +130,7 @@ def _show_hits(context: CommandContext, hits: SessionHits, asked: Asked) -> None
         click.echo("Nothing found.", err=True)
 
 
-def _show_exported(context: CommandContext, found: SessionExport, asked: Asked) -> None:
+def _show_exported(context: CommandContext, found: SessionExport, arguments: Arguments) -> None:
     from ipfsmem.cli.printing import clean_lines
 
     if found.format == "json":
@@ -139,13 +139,13 @@ def _show_exported(context: CommandContext, found: SessionExport, asked: Asked) 
         write_bytes((clean_lines(found.text) if is_terminal() else found.text).encode())
 
 
-def _session_or_all(context: CommandContext, asked: Asked) -> None:
-    if (asked["session"] is None) != asked["every"]:
+def _session_or_all(context: CommandContext, arguments: Arguments) -> None:
+    if (arguments["session"] is None) != arguments["every"]:
         raise UsageError("give a SESSION or --all")
-    asked["now"] = not asked["every"]
+    arguments["now"] = not arguments["every"]
 
 
-def _show_compacted(context: CommandContext, done: SessionsCompacted, asked: Asked) -> None:
+def _show_compacted(context: CommandContext, done: SessionsCompacted, arguments: Arguments) -> None:
     for compacted in done:
         if compacted.covered:
             more = count(compacted.covered, "message")
@@ -154,7 +154,7 @@ def _show_compacted(context: CommandContext, done: SessionsCompacted, asked: Ask
         click.echo("No session is long enough to be compacted.")
 
 
-def _show_status(context: CommandContext, found: SessionStatus, asked: Asked) -> None:
+def _show_status(context: CommandContext, found: SessionStatus, arguments: Arguments) -> None:
     table(
         ("session", "messages", "in its summary", "to compact"),
         [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in found],
@@ -164,36 +164,38 @@ def _show_status(context: CommandContext, found: SessionStatus, asked: Asked) ->
 
 
 def _name_damaged(
-    context: CommandContext, found: SessionHits | SessionStatus | SessionsCompacted, asked: Asked
+    context: CommandContext, found: SessionHits | SessionStatus | SessionsCompacted, arguments: Arguments
 ) -> None:
     _refuse_problems(found.problems)
 
 
-def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> SessionForgotten:
+def _run_forget(context: CommandContext, memory: Memory, arguments: Arguments) -> SessionForgotten:
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm
 
-    name = asked["session"]
+    name = arguments["session"]
     seen = memory.sessions.seen(name)
     number: int | None = None
     with contextlib.suppress(StorageError):  # a damaged one can be forgotten, too
         found = memory.sessions.info(name)
         if found is None:
-            forget.refuse(memory._view(), {"session": name}, "cli", _absent(context, asked))
+            forget.refuse(memory._view(), {"session": name}, "cli", _absent(context, arguments))
         number = found.messages
-    asked["holds"] = "messages that cannot be read" if number is None else count(number, "message")
-    what = f"the session {clean(name)} with {asked['holds']}, on every device"
-    if not asked["yes"]:
+    arguments["holds"] = "messages that cannot be read" if number is None else count(number, "message")
+    what = f"the session {clean(name)} with {arguments['holds']}, on every device"
+    if not arguments["yes"]:
         if not secret_input.can_ask():
             raise UsageError(f"this forgets {what}", hint="Confirm: --yes")
         confirm(f"Forget {what}?", "not forgotten")
-    asked["learn"] = when_others_learn(memory.mode)
-    done: SessionForgotten = call(forget, context, memory, asked | {"seen": seen})
+    arguments["learn"] = when_others_learn(memory.mode)
+    done: SessionForgotten = call(forget, context, memory, arguments | {"seen": seen})
     return done
 
 
-def _show_forgotten(context: CommandContext, done: SessionForgotten, asked: Asked) -> None:
-    click.echo(f"The session {clean(done.session)} is forgotten here with {asked['holds']}{asked['learn']}.")
+def _show_forgotten(context: CommandContext, done: SessionForgotten, arguments: Arguments) -> None:
+    click.echo(
+        f"The session {clean(done.session)} is forgotten here with {arguments['holds']}{arguments['learn']}."
+    )
 
 
 def _whose(text: str, *, own: bool) -> str:

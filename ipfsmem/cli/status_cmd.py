@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli import public_address
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, facts, moment, style
 from ipfsmem.mode import Mode
@@ -102,7 +102,7 @@ def _dreams(found: Status) -> str:
     return said and said + advice(" (ipfsmem dream status)")
 
 
-def _show(context: CommandContext, found: Status, asked: Asked) -> None:
+def _show(context: CommandContext, found: Status, arguments: Arguments) -> None:
     notes = []
     if found.conflicts:
         notes.append(style(advice(f"{found.conflicts} with conflicts (ipfsmem conflicts)"), fg="yellow"))

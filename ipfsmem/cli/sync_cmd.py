@@ -12,7 +12,7 @@ import click
 from ipfsmem.cli import public_address
 from ipfsmem.cli.consent import agrees_to_publish, public_option
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import duration, provider_option
 from ipfsmem.cli.printing import clean, moment, seconds, size, style
@@ -93,49 +93,49 @@ def _every(ctx: click.Context, param: click.Parameter, text: str | None) -> floa
     return 0.0 if text == _AUTOMATIC else duration(ctx, param, text)
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
-    if asked["every"] is not None and asked["wallet"].named:
+def _ask(context: CommandContext, arguments: Arguments) -> None:
+    if arguments["every"] is not None and arguments["wallet"].named:
         raise UsageError(
             "--every accepts no wallet, which would stay unlocked for hours",
             hint="Run once: ipfsmem member admit. Then: ipfsmem sync --every TIME.",
         )
-    if asked["car"] is not None:
-        if asked["every"] is not None:
+    if arguments["car"] is not None:
+        if arguments["every"] is not None:
             raise UsageError(
                 "--car excludes --every",
                 hint="ipfsmem sync --car FILE, then: ipfsmem sync --every TIME.",
             )
-        asked["car"] = expanded(asked["car"])
+        arguments["car"] = expanded(arguments["car"])
 
 
 @contextlib.contextmanager
-def _opened(context: CommandContext, asked: Asked) -> Iterator[Memory]:
-    wallet: Wallet = asked["wallet"]
+def _opened(context: CommandContext, arguments: Arguments) -> Iterator[Memory]:
+    wallet: Wallet = arguments["wallet"]
     unlock = wallet.unlock(context.passphrase_from_fd_or_environment()) if wallet.named else None
     with (
-        _noted(context, asked["every"]),
-        context.memory(provider=asked.pop("provider"), unlock=unlock) as memory,
+        _noted(context, arguments["every"]),
+        context.memory(provider=arguments.pop("provider"), unlock=unlock) as memory,
     ):
         yield memory
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> SyncReport:
-    asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
-    if (every := asked["every"]) is not None:
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> SyncReport:
+    arguments["public_ok"] = agrees_to_publish(memory, arguments["yes_public"])
+    if (every := arguments["every"]) is not None:
         every = every or _free_interval(memory)
         lines = _AttemptPrinter(context, memory)
         with contextlib.suppress(KeyboardInterrupt):  # if signals cannot be handled in a loop
-            asyncio.run(_keep_in_sync(memory, every, asked["public_ok"], asked["allow"], lines))
+            asyncio.run(_keep_in_sync(memory, every, arguments["public_ok"], arguments["allow"], lines))
         click.get_current_context().exit(lines.exit_code)
-    report: SyncReport = call(sync, context, memory, asked)
+    report: SyncReport = call(sync, context, memory, arguments)
     # Only a public vault has an address, and a status counts all memories for it.
-    asked["shown"] = public_address.lines(memory.status()) if memory.mode.public else []
+    arguments["shown"] = public_address.lines(memory.status()) if memory.mode.public else []
     return report
 
 
-def _show(context: CommandContext, report: SyncReport, asked: Asked) -> None:
+def _show(context: CommandContext, report: SyncReport, arguments: Arguments) -> None:
     print_report(report)
-    for line in asked["shown"]:
+    for line in arguments["shown"]:
         click.echo(line)
 
 
@@ -155,7 +155,7 @@ command = operation_command(
     run=_run,
     ask=_ask,
     opens=_opened,
-    end=lambda context, report, asked: click.get_current_context().exit(report.exit_code),
+    end=lambda context, report, arguments: click.get_current_context().exit(report.exit_code),
     options=[
         click.Option(
             ["--every"],

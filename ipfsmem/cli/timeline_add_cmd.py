@@ -8,19 +8,19 @@ import click
 
 from ipfsmem.canonical import read_json
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.errors import UsageError
 from ipfsmem.operations.timeline import add
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
-    pairs, document = asked["pairs"], asked["document"]
+def _ask(context: CommandContext, arguments: Arguments) -> None:
+    pairs, document = arguments["pairs"], arguments["document"]
     if pairs and document is not None:
         raise UsageError("KEY=VALUE and --data exclude each other")
-    asked["data"] = _object(document) if document is not None else _pairs(pairs)
+    arguments["data"] = _object(document) if document is not None else _pairs(pairs)
 
 
-def _show(context: CommandContext, event: dict[str, Any], asked: Asked) -> None:
+def _show(context: CommandContext, event: dict[str, Any], arguments: Arguments) -> None:
     click.echo(event["id"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Arguments, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import data_of, is_terminal, local_text, table
 from ipfsmem.errors import IncompleteError
@@ -13,13 +13,13 @@ from ipfsmem.operations.timeline import EventPage, read
 from ipfsmem.wording import count
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
-    asked["tz"] = "local"
+def _ask(context: CommandContext, arguments: Arguments) -> None:
+    arguments["tz"] = "local"
 
 
-def _show(context: CommandContext, found: EventPage, asked: Asked) -> None:
+def _show(context: CommandContext, found: EventPage, arguments: Arguments) -> None:
     if not found and is_terminal():
-        chosen = any(asked[name] is not None for name in ("since", "until", "type", "cursor"))
+        chosen = any(arguments[name] is not None for name in ("since", "until", "type", "cursor"))
         none = (
             "No events of this type and time."
             if chosen
@@ -38,7 +38,7 @@ def _show(context: CommandContext, found: EventPage, asked: Asked) -> None:
     )
 
 
-def _end(context: CommandContext, found: EventPage, asked: Asked) -> None:
+def _end(context: CommandContext, found: EventPage, arguments: Arguments) -> None:
     if found.missing:
         raise IncompleteError(
             f"{count(found.missing, 'part')} of the timeline {'is' if found.missing == 1 else 'are'} not on this device, or damaged: "

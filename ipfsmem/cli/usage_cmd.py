@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, style, table, write_bytes
 from ipfsmem.memories.usage import Used, as_csv, dollars
@@ -25,22 +25,22 @@ def command() -> None:
     """Model usage reported by your agents, on all devices. Costs are estimates, not an invoice."""
 
 
-def _add(context: CommandContext, memory: Memory, asked: Asked) -> Used:
-    made: Used = call(add, context, memory, asked)
-    asked["over"] = [one for one in call(budgets, context, memory, asked) if one.over]
+def _add(context: CommandContext, memory: Memory, arguments: Arguments) -> Used:
+    made: Used = call(add, context, memory, arguments)
+    arguments["over"] = [one for one in call(budgets, context, memory, arguments) if one.over]
     return made
 
 
-def _show_added(context: CommandContext, made: Used, asked: Asked) -> None:
+def _show_added(context: CommandContext, made: Used, arguments: Arguments) -> None:
     click.echo(f"Recorded: {clean(made.model or made.provider)}, {dollars(made.cost)} USD.")
-    for one in asked["over"]:
+    for one in arguments["over"]:
         text = (
             f"{dollars(one.spent)} USD of this {one.period} (UTC) exceeds the limit of {dollars(one.limit)}"
         )
         click.echo(f"{style('note: ', fg='yellow')}{text}", err=True)
 
 
-def _show_totals(context: CommandContext, found: UsageTotals, asked: Asked) -> None:
+def _show_totals(context: CommandContext, found: UsageTotals, arguments: Arguments) -> None:
     table(
         (found.by, "uses", "tokens in", "tokens out", "USD"),
         [
@@ -58,11 +58,11 @@ def _show_totals(context: CommandContext, found: UsageTotals, asked: Asked) -> N
     )
 
 
-def _show_uses(context: CommandContext, found: UsageList, asked: Asked) -> None:
+def _show_uses(context: CommandContext, found: UsageList, arguments: Arguments) -> None:
     write_bytes(as_csv(found).encode())
 
 
-def _show_budgets(context: CommandContext, found: Budgets, asked: Asked) -> None:
+def _show_budgets(context: CommandContext, found: Budgets, arguments: Arguments) -> None:
     table(
         ("period", "spent", "limit", ""),
         [

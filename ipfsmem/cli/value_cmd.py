@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, earlier, moment, style, table
@@ -36,27 +36,27 @@ def command() -> None:
     """
 
 
-def _ask_set(context: CommandContext, asked: Asked) -> None:
-    if asked["parse"]:
-        asked["value"] = _parsed(asked["value"])
+def _ask_set(context: CommandContext, arguments: Arguments) -> None:
+    if arguments["parse"]:
+        arguments["value"] = _parsed(arguments["value"])
 
 
-def _show_set(context: CommandContext, made: KeyValue, asked: Asked) -> None:
+def _show_set(context: CommandContext, made: KeyValue, arguments: Arguments) -> None:
     click.echo(f"{clean(made.key)} is stored.")
 
 
-def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
-    return no_value(asked["key"])
+def _absent(context: CommandContext, arguments: Arguments) -> NotFoundError:
+    return no_value(arguments["key"])
 
 
-def _show_value(context: CommandContext, found: KeyValue, asked: Asked) -> None:
+def _show_value(context: CommandContext, found: KeyValue, arguments: Arguments) -> None:
     click.echo(_shown(found.value))
     if not found.own:
         click.echo(style("pending: ", fg="yellow") + "others proposed this value.", err=True)
     _print_conflicts(found)
 
 
-def _show_list(context: CommandContext, found: ValuePage, asked: Asked) -> None:
+def _show_list(context: CommandContext, found: ValuePage, arguments: Arguments) -> None:
     rows = [(one.key, one.level, moment(one.changed), _line(one)) for one in found]
     table(
         ("key", "level", "changed (UTC)", "value"),
@@ -69,14 +69,14 @@ def _show_list(context: CommandContext, found: ValuePage, asked: Asked) -> None:
         click.echo(style("More: the same with --cursor and the last key.", dim=True), err=True)
 
 
-def _run_delete(context: CommandContext, memory: Memory, asked: Asked) -> KeyValue:
-    asked["learn"] = when_others_learn(memory.mode)
-    gone: KeyValue = call(delete, context, memory, asked)
-    asked["left"] = call(get, context, memory, {"key": gone.key})
+def _run_delete(context: CommandContext, memory: Memory, arguments: Arguments) -> KeyValue:
+    arguments["learn"] = when_others_learn(memory.mode)
+    gone: KeyValue = call(delete, context, memory, arguments)
+    arguments["left"] = call(get, context, memory, {"key": gone.key})
     return gone
 
 
-def _show_deleted(context: CommandContext, gone: KeyValue, asked: Asked) -> None:
+def _show_deleted(context: CommandContext, gone: KeyValue, arguments: Arguments) -> None:
     typed = f"{'-- ' if gone.key.startswith('-') else ''}{shlex.quote(gone.key)}"
     if not gone.own:
         back = "It was pending, so its history does not keep it."
@@ -84,26 +84,26 @@ def _show_deleted(context: CommandContext, gone: KeyValue, asked: Asked) -> None
         back = "`value restore` with the same key restores it."
     else:
         back = advice(f"Restore it: ipfsmem value restore {typed}")
-    click.echo(f"{clean(gone.key)} is deleted here{asked['learn']}. {back}")
-    if asked["left"] is not None:
+    click.echo(f"{clean(gone.key)} is deleted here{arguments['learn']}. {back}")
+    if arguments["left"] is not None:
         click.echo(style("pending: ", fg="yellow") + "a value that others proposed is shown now.", err=True)
 
 
-def _ask_clear(context: CommandContext, asked: Asked) -> None:
-    asked["keys"] = asked["keys"] or None
-    if asked["keys"] is asked["prefix"] is asked["level"] is None:
+def _ask_clear(context: CommandContext, arguments: Arguments) -> None:
+    arguments["keys"] = arguments["keys"] or None
+    if arguments["keys"] is arguments["prefix"] is arguments["level"] is None:
         raise UsageError("no values selected", hint="Give keys, --prefix or --level.")
 
 
-def _show_gone(context: CommandContext, gone: ValueKeys, asked: Asked) -> None:
+def _show_gone(context: CommandContext, gone: ValueKeys, arguments: Arguments) -> None:
     for key in gone:
         click.echo(f"{clean(key)} is deleted.")
-    if not gone and not asked.get("keys"):
+    if not gone and not arguments.get("keys"):
         click.echo("No values were deleted.", err=True)
 
 
-def _end_clear(context: CommandContext, gone: ValueKeys, asked: Asked) -> None:
-    named = asked["keys"] or () if asked["prefix"] is None and asked["level"] is None else ()
+def _end_clear(context: CommandContext, gone: ValueKeys, arguments: Arguments) -> None:
+    named = arguments["keys"] or () if arguments["prefix"] is None and arguments["level"] is None else ()
     if lacking := sorted({*named}.difference(gone)):
         raise NotFoundError(
             f"no value for {', '.join(f'{key[:80]!a}' for key in lacking[:5])}",
@@ -111,20 +111,20 @@ def _end_clear(context: CommandContext, gone: ValueKeys, asked: Asked) -> None:
         )
 
 
-def _run_history(context: CommandContext, memory: Memory, asked: Asked) -> EarlierValues:
-    found: EarlierValues = call(history, context, memory, asked)
-    asked["shown"] = call(get, context, memory, asked)
+def _run_history(context: CommandContext, memory: Memory, arguments: Arguments) -> EarlierValues:
+    found: EarlierValues = call(history, context, memory, arguments)
+    arguments["shown"] = call(get, context, memory, arguments)
     return found
 
 
-def _show_history(context: CommandContext, found: EarlierValues, asked: Asked) -> None:
+def _show_history(context: CommandContext, found: EarlierValues, arguments: Arguments) -> None:
     rows = ((str(one.number or "-"), one.until, one.why, _shown(one.value)) for one in found)
-    earlier(rows, "number", "value", f"{clean(asked['key'])} has no earlier value.")
-    if asked["shown"] is not None:
-        _print_conflicts(asked["shown"])
+    earlier(rows, "number", "value", f"{clean(arguments['key'])} has no earlier value.")
+    if arguments["shown"] is not None:
+        _print_conflicts(arguments["shown"])
 
 
-def _show_restored(context: CommandContext, made: KeyValue, asked: Asked) -> None:
+def _show_restored(context: CommandContext, made: KeyValue, arguments: Arguments) -> None:
     click.echo(f"{clean(made.key)} is {_line(made)} again.")
 
 

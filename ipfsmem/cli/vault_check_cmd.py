@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.operations.check import Examined, check
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red")}
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Examined:
-    back = call(trust_clock, context, memory, {}).clock_back_ms if asked["clock_is_right"] else 0
-    restored = memory.folders.restore_files() if asked["restore_files"] else 0
-    found: Examined = call(check, context, memory, asked)
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Examined:
+    back = call(trust_clock, context, memory, {}).clock_back_ms if arguments["clock_is_right"] else 0
+    restored = memory.folders.restore_files() if arguments["restore_files"] else 0
+    found: Examined = call(check, context, memory, arguments)
     return replace(found, restored_files=restored, clock_back_ms=back)
 
 
-def _show(context: CommandContext, found: Examined, asked: Asked) -> None:
-    if asked["clock_is_right"]:
+def _show(context: CommandContext, found: Examined, arguments: Arguments) -> None:
+    if arguments["clock_is_right"]:
         click.echo(
             f"New writes use this machine's clock again: {count(found.clock_back_ms // 60_000, 'minute')} back"
         )
-    if asked["restore_files"]:
+    if arguments["restore_files"]:
         click.echo(f"{count(found.restored_files, 'file')} restored")
     for finding in found:
         mark, colour = _MARK[finding.level]
@@ -42,7 +42,7 @@ def _show(context: CommandContext, found: Examined, asked: Asked) -> None:
             click.echo(style(f"  {advice(finding.hint)}", dim=True))
 
 
-def _end(context: CommandContext, found: Examined, asked: Asked) -> None:
+def _end(context: CommandContext, found: Examined, arguments: Arguments) -> None:
     if found.errors:
         click.get_current_context().exit(1)
 

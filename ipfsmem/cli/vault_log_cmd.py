@@ -84,9 +84,9 @@ def _operations(
     from ipfsmem.cli.derived import call
     from ipfsmem.operations.audit_log import list_
 
-    asked = {"operation": name, "scope": scope, "since": since, "limit": limit}
+    arguments = {"operation": name, "scope": scope, "since": since, "limit": limit}
     with context.memory() as memory:
-        found = call(list_, context, memory, asked)
+        found = call(list_, context, memory, arguments)
     if context.json:
         context.emit(found)
         return

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.consent import agrees_to_publish, public_option, warn_of, with_warning
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.printing import clean, size, style
 from ipfsmem.cli.provider_cmd import print_places
 from ipfsmem.operations.provider_moves import MovedTo, move
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-def _warn(context: CommandContext, asked: Asked) -> None:
-    warn_of(asked, "target")
+def _warn(context: CommandContext, arguments: Arguments) -> None:
+    warn_of(arguments, "target")
 
 
-def _move(context: CommandContext, memory: Memory, asked: Asked) -> MovedTo:
-    asked["public_ok"] = agrees_to_publish(memory, asked["yes_public"])
-    found: MovedTo = call(move, context, memory, asked)
-    return with_warning(found, asked)
+def _move(context: CommandContext, memory: Memory, arguments: Arguments) -> MovedTo:
+    arguments["public_ok"] = agrees_to_publish(memory, arguments["yes_public"])
+    found: MovedTo = call(move, context, memory, arguments)
+    return with_warning(found, arguments)
 
 
-def _show(context: CommandContext, found: MovedTo, asked: Asked) -> None:
+def _show(context: CommandContext, found: MovedTo, arguments: Arguments) -> None:
     moved = found.moved
     click.echo(
-        f"{count(len(moved.roots), 'version')} at {clean(asked['target'])}: {size(moved.bytes)} sent, "
+        f"{count(len(moved.roots), 'version')} at {clean(arguments['target'])}: {size(moved.bytes)} sent, "
         f"{count(moved.checked, 'block')} checked there."
     )
     if moved.forwarding_at:
@@ -50,8 +50,8 @@ def _show(context: CommandContext, found: MovedTo, asked: Asked) -> None:
     print_places(found.providers)
 
 
-def _end(context: CommandContext, found: MovedTo, asked: Asked) -> None:
-    found.raise_if_incomplete(asked["target"])
+def _end(context: CommandContext, found: MovedTo, arguments: Arguments) -> None:
+    found.raise_if_incomplete(arguments["target"])
 
 
 command = operation_command("move", move, _show, ask=_warn, run=_move, end=_end, shared=(public_option,))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ipfsmem.cli.consent import agrees_to_publish, public_option
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import provider_option
 from ipfsmem.cli.printing import clean, style
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def _opened(context: CommandContext, asked: Asked) -> Iterator[Memory]:
-    with context.memory(provider=asked["provider"]) as memory:
+def _opened(context: CommandContext, arguments: Arguments) -> Iterator[Memory]:
+    with context.memory(provider=arguments["provider"]) as memory:
         yield memory
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Salvage:
-    dry_run: bool = asked["dry_run"]
-    asked["public_ok"] = dry_run or agrees_to_publish(memory, asked["yes_public"])
-    result: Salvage = call(salvage, context, memory, {**asked, "dry_run": True})
-    asked["pick"] = _picked(result.found, asked["names"])
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Salvage:
+    dry_run: bool = arguments["dry_run"]
+    arguments["public_ok"] = dry_run or agrees_to_publish(memory, arguments["yes_public"])
+    result: Salvage = call(salvage, context, memory, {**arguments, "dry_run": True})
+    arguments["pick"] = _picked(result.found, arguments["names"])
     if not dry_run and result.found.heads:
-        result = call(salvage, context, memory, asked)
+        result = call(salvage, context, memory, arguments)
     return replace(result, dry_run=dry_run)
 
 
-def _end(context: CommandContext, result: Salvage, asked: Asked) -> None:
+def _end(context: CommandContext, result: Salvage, arguments: Arguments) -> None:
     result.raise_if_damaged()
     if code := result.exit_code:
         click.get_current_context().exit(code)
 
 
-def _print(context: CommandContext, result: Salvage, asked: Asked) -> None:
+def _print(context: CommandContext, result: Salvage, arguments: Arguments) -> None:
     found, done, report = result.found, result.done, result.report
     if found.heads or not (report.damaged or report.unread):
         _show(found, done)

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from ipfsmem.cli.context import CommandContext
-from ipfsmem.cli.derived import Asked, call, operation_command
+from ipfsmem.cli.derived import Arguments, call, operation_command
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import is_terminal, size
 from ipfsmem.cli.values import pairs, read_text
@@ -24,24 +24,31 @@ header, as `ipfsmem read` prints it, is the whole file. Empty input is refused. 
 seen. The output is the SHA-256 of the text."""
 
 
-def _ask(context: CommandContext, asked: Asked) -> None:
+def _ask(context: CommandContext, arguments: Arguments) -> None:
     """Check the options and read the text before the memory is opened."""
     from ipfsmem.memories.write_request import WriteRequest, scope_of_type
 
-    body, file, source = asked["body"], asked["file"], asked["source"]
+    body, file, source = arguments["body"], arguments["file"], arguments["source"]
     _check_places(body, file, source)
-    if asked["by_type"] and asked["type"] is None:
+    if arguments["by_type"] and arguments["type"] is None:
         raise UsageError("--by-type requires --type")
-    asked["there"] = scope_of_type(asked["type"], context.scope or "") if asked["by_type"] else None
-    named = {name: asked[name] for name in ("name", "description", "type", "whole", "empty_ok", "if_match")}
+    arguments["there"] = (
+        scope_of_type(arguments["type"], context.scope or "") if arguments["by_type"] else None
+    )
+    named = {
+        name: arguments[name] for name in ("name", "description", "type", "whole", "empty_ok", "if_match")
+    }
     request = WriteRequest(
-        **named, tags=asked["tags"] or (), fields=pairs(asked["fields"], "--set"), must_be_new=asked["new"]
+        **named,
+        tags=arguments["tags"] or (),
+        fields=pairs(arguments["fields"], "--set"),
+        must_be_new=arguments["new"],
     )
     # Before a person types a text at the terminal, not afterwards.
     request.check_without_text(has_text=any(place is not None for place in (body, file, source)))
     request = msgspec.structs.replace(request, text=_text(body, file or source))
     request.check()
-    asked["request"] = request
+    arguments["request"] = request
 
 
 def _check_places(body: str | None, file: str | None, source: str | None) -> None:
@@ -61,9 +68,9 @@ def _text(body: str | None, path: str | None) -> bytes | None:
     return None if path is None else read_text(path, "the text")
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord:
-    request, there = asked["request"], asked["there"]
-    given: Asked = {"key": asked["key"], "if_match": request.expected}
+def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> MemoryRecord:
+    request, there = arguments["request"], arguments["there"]
+    given: Arguments = {"key": arguments["key"], "if_match": request.expected}
     if request.file is not None:
         given["text"] = request.file
     else:
@@ -73,7 +80,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord:
     return written
 
 
-def _show(context: CommandContext, written: MemoryRecord, asked: Asked) -> None:
+def _show(context: CommandContext, written: MemoryRecord, arguments: Arguments) -> None:
     if is_terminal():  # a person needs no hash, a program nothing else
         click.echo(f"{written.key} is written: {size(len(written.data))}, on this disk")
     else:
