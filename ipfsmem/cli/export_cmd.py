@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -11,7 +10,8 @@ import click
 
 from ipfsmem.cli.app import output_closed_error, output_is_closed
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.new_file import is_stdout, new_file, refuse_existing
+from ipfsmem.cli.options import not_empty, overwrite_option
 from ipfsmem.cli.printing import clean, is_terminal, size, write_bytes
 from ipfsmem.config import expanded
 from ipfsmem.device.connection import DatabaseDamagedError
@@ -63,7 +63,7 @@ _PROGRAMS: Final = ("initrunner", "initrunner-typed", "infraware")
     help="Another program's JSON format, for one scope.",
 )
 @click.option("--root", metavar="CID", help="Version for --car (default: the version published last).")
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@overwrite_option
 @click.option(
     "--partial", is_flag=True, help="Exit with 0 although texts were omitted; they are still named."
 )
@@ -116,8 +116,8 @@ def command(
         )
     target = out or zipped or plain_car or car or html
     refuse_inside(context, target)
-    if not overwrite:
-        _refuse_existing(target)
+    if target is not None and not overwrite:
+        refuse_existing(target)
     if html is not None:
         _export_html(context, expanded(html), partial, overwrite)
         return
@@ -171,7 +171,6 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str, 
     """Write a memory, or the chosen scope, and print the result. Return the omitted data."""
     from msgspec import UNSET
 
-    from ipfsmem.cli.format_cid_cmd import new_car
     from ipfsmem.results import FileWritten
 
     if form not in ("blob", *_PROGRAMS) and to is not None:
@@ -188,7 +187,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str, 
     left = memory.bundles.left_out()
     if to is not None:
         where = expanded(to)
-        with new_car(str(where), mode=0o600, overwrite=overwrite) as file:
+        with new_file(str(where), mode=0o600, overwrite=overwrite) as file:
             file.write(blob)
         _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
     else:
@@ -219,31 +218,13 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
         )
 
 
-def _refuse_existing(where: str | None) -> None:
-    """Raise UsageError for a file that is not empty: it may be the only copy of its content."""
-    if where is None or where == "-":
-        return
-    from ipfsmem.cli.format_cid_cmd import is_stdout
-
-    path = expanded(where)
-    try:
-        found = path.stat()
-    except OSError:
-        return  # the write reports any error
-    if stat.S_ISREG(found.st_mode) and found.st_size and not is_stdout(where):
-        raise UsageError(
-            f"{clean(where)} exists already", hint="Name a new file, or replace it with --overwrite."
-        )
-
-
 def _write_tree(memory: Memory, where: Path, form: str, overwrite: bool) -> Exported:
-    from ipfsmem.cli.format_cid_cmd import new_car
 
     if form == "okf":
         return memory.bundles.export_okf(where, partial=True)
     if form == "folder":
         return memory.bundles.export_folder(where, partial=True)
-    with new_car(str(where), mode=0o600, overwrite=overwrite) as out:
+    with new_file(str(where), mode=0o600, overwrite=overwrite) as out:
         return (memory.bundles.export_zip if form == "zip" else memory.bundles.export_car)(out, partial=True)
 
 
@@ -259,7 +240,6 @@ def report_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
 
 
 def _said(context: CommandContext, done: FileWritten, what: str) -> None:
-    from ipfsmem.cli.format_cid_cmd import is_stdout
 
     if context.json:
         context.emit(done)
@@ -268,23 +248,21 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
 
 
 def _export_car(context: CommandContext, where: Path, root: str | None, overwrite: bool) -> None:
-    from ipfsmem.cli.format_cid_cmd import new_car
 
     refuse_inside(context, str(where))
-    with context.memory() as memory, new_car(str(where), mode=0o600, overwrite=overwrite) as out:
+    with context.memory() as memory, new_file(str(where), mode=0o600, overwrite=overwrite) as out:
         done = memory.bundles.export_published(out, root)
     _said_version(context, where, done.root)
 
 
 def _export_html(context: CommandContext, where: Path, partial: bool, overwrite: bool) -> None:
-    from ipfsmem.cli.format_cid_cmd import new_car
     from ipfsmem.files.rescue_page import read_shell
 
     refuse_inside(context, str(where))
     read_shell()  # before any prompt: nothing can be written without it
     with context.memory() as memory:
         lacks = memory.bundles.unpublished()
-        with new_car(str(where), mode=0o600, overwrite=overwrite) as out:
+        with new_file(str(where), mode=0o600, overwrite=overwrite) as out:
             done = memory.bundles.export_html(out, partial=True)
     _said_version(context, where, done.root)
     if lacks and not partial:
@@ -296,7 +274,6 @@ def _export_html(context: CommandContext, where: Path, partial: bool, overwrite:
 
 
 def _said_version(context: CommandContext, where: Path, root: str) -> None:
-    from ipfsmem.cli.format_cid_cmd import is_stdout
 
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if context.json:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.new_file import new_file, refuse_existing
+from ipfsmem.cli.options import not_empty, overwrite_option
 from ipfsmem.cli.printing import clean, moment, to_json
 from ipfsmem.config import expanded
+from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.vault.sheet import RecoverySheet, SheetProvider
@@ -20,15 +22,18 @@ _WIDTH = 78
 
 @cli_command("sheet", short_help="Print the recovery sheet")
 @click.option("--output", callback=not_empty, metavar="FILE", help="Write it to a file.")
-def command(context: CommandContext, output: str | None) -> None:
+@overwrite_option
+def command(context: CommandContext, output: str | None, overwrite: bool) -> None:
     """Print the recovery sheet: names, newest version, providers, and the commands that bring this vault
     back.
 
     It contains no secrets; it has space to write the 24 words by hand. Print it again after a change of
     provider or recovery phrase.
     """
-    from ipfsmem.device.atomic_files import write_atomic
-
+    if overwrite and output is None:
+        raise UsageError("--overwrite requires --output")
+    if output is not None and not overwrite:
+        refuse_existing(output)
     with context.memory() as memory:
         sheet = memory.members.recovery_sheet()
     text = to_json(sheet) if context.json else page(sheet)
@@ -36,7 +41,8 @@ def command(context: CommandContext, output: str | None) -> None:
         click.echo(text)
         return
     where = expanded(output)
-    write_atomic(where, f"{text}\n".encode())
+    with new_file(str(where), mode=0o600, overwrite=overwrite) as file:
+        file.write(f"{text}\n".encode())
     if context.json:
         from ipfsmem.results import FileWritten
 

@@ -8,7 +8,8 @@ import click
 
 from ipfsmem.cli import export_cmd, list_cmd, read_cmd
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import not_empty, provider_option
+from ipfsmem.cli.new_file import new_file, refuse_existing
+from ipfsmem.cli.options import not_empty, overwrite_option, provider_option
 from ipfsmem.cli.printing import clean, is_terminal, size, style
 from ipfsmem.config import expanded
 from ipfsmem.errors import NotFoundError, UsageError
@@ -33,6 +34,7 @@ MOST = 20
     metavar="FILE",
     help="Write the memories to FILE as an export, for `ipfsmem import`.",
 )
+@overwrite_option
 @click.option(
     "--partial",
     is_flag=True,
@@ -45,6 +47,7 @@ def command(
     key: str | None,
     provider: tuple[str, ...],
     out: str | None,
+    overwrite: bool,
     partial: bool,
     scope: str | None,
 ) -> None:
@@ -63,8 +66,12 @@ def command(
         raise UsageError("KEY and --export exclude each other")
     if partial and out is None:
         raise UsageError("--partial requires --export")
+    if overwrite and out is None:
+        raise UsageError("--overwrite requires --export")
     if out is not None:
         export_cmd.refuse_inside(context, out)
+        if not overwrite:
+            refuse_existing(out)
     with asyncio.run(Memory.open_foreign(source, provider=provider or None)) as opened:
         _tell_problems(opened)
         if scope and opened.scopes.get(scope) is None:
@@ -74,7 +81,7 @@ def command(
             )
         memory = opened if scope is None else opened.scope(scope)
         if out is not None:
-            _export(context, memory, out, partial)
+            _export(context, memory, out, partial, overwrite)
         elif key is not None:
             reading = memory.read(key)
             if reading is None:
@@ -106,14 +113,12 @@ def _tell_problems(memory: Memory) -> None:
         click.echo(clean(problem), err=True)
 
 
-def _export(context: CommandContext, memory: Memory, out: str, partial: bool) -> None:
-    from ipfsmem.cli.format_cid_cmd import new_car
-
+def _export(context: CommandContext, memory: Memory, out: str, partial: bool, overwrite: bool) -> None:
     assert memory.opened is not None
     left = memory.bundles.left_out()
     blob = memory.bundles.export(partial=True)
     where = expanded(out)
-    with new_car(str(where), mode=0o600) as file:
+    with new_file(str(where), mode=0o600, overwrite=overwrite) as file:
         file.write(blob)
     if context.json:
         from ipfsmem.results import BundleWritten

@@ -226,6 +226,7 @@ def valid_label(ctx: click.Context, param: click.Parameter, label: str | None) -
 
 
 #: --label, for commands that create a device.
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 label_option = click.option(
     "--label", callback=valid_label, help="Label of this device (default: the host name)."
 )

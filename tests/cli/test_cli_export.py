@@ -33,6 +33,26 @@ def test_export_to_a_file_that_holds_something_is_refused(cli: Cli, tmp_path: Pa
         cli.ok("export", form, str(tmp_path / "empty"))
 
 
+@pytest.mark.parametrize("command", ["key sheet --output", "format cid notes --car", "open notes --export"])
+def test_other_commands_replace_a_file_only_with_overwrite(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    monkeypatch.chdir(tmp_path)
+    notes, there = tmp_path / "notes", tmp_path / "there"
+    notes.mkdir()
+    (notes / "tone.md").write_text("direct")
+    there.write_bytes(b"the only copy")
+    assert (
+        "Name a new file, or replace it with --overwrite." in sealed.fails(2, *command.split(), "there").err
+    )
+    assert there.read_bytes() == b"the only copy"
+    sealed.ok(*command.split(), "there", "--overwrite")
+    assert b"the only copy" not in there.read_bytes()
+    assert "--overwrite requires" in sealed.fails(2, *command.split()[:-1], "--overwrite").err
+    assert "Create the folder" in sealed.fails(30, *command.split(), "absent/there").err
+
+
 @POSIX
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
 def test_export_to_a_link_to_nothing_is_private_and_complete_or_absent(

@@ -112,7 +112,9 @@ def test_json_and_a_file(sealed: Cli, tmp_path: Path) -> None:
     assert "print it" in sealed.ok("key", "sheet", "--output", str(where)).out
     printed = sealed.ok("key", "sheet").out
     assert where.read_text().splitlines()[3:] == printed.splitlines()[3:]
-    assert sealed.ok("key", "sheet", "--output", str(where), "--json").json == {"path": str(where)}
+    assert sealed.ok("key", "sheet", "--output", str(where), "--overwrite", "--json").json == {
+        "path": str(where)
+    }
     assert '"vault_tag"' in where.read_text()
 
 

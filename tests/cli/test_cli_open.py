@@ -200,7 +200,7 @@ def test_an_export_goes_where_a_link_leads_and_into_no_memory(bare: Cli, tmp_pat
     (notes / "tone.md").write_text("direct\n")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "real").write_text("old")
-    bare.ok("open", str(notes), "--export", str(tmp_path / "link"))
+    bare.ok("open", str(notes), "--export", str(tmp_path / "link"), "--overwrite")
     assert (tmp_path / "link").is_symlink() and "direct" in (tmp_path / "real").read_text()
     bare.fails(2, "open", str(notes), "--export", str(bare.home / "default" / "state.db"))
 

@@ -284,7 +284,7 @@ def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:
     cli.fails(12, "open", files, "--scope", "No Scope")
     out = str(tmp_path / "one.json")
     assert cli("open", files, "--export", out).code == 7
-    cli.ok("open", files, "--export", out, "--scope", "work")
+    cli.ok("open", files, "--export", out, "--overwrite", "--scope", "work")
     assert "the project's" in Path(out).read_text() and "everybody's" not in Path(out).read_text()
 
 
