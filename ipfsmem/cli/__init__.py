@@ -20,11 +20,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return its exit code. `arguments`: without the program's name; None: those of the process."""
     gc.set_threshold(_GARBAGE_AT)
     atexit.register(gc.freeze)  # Python would search the remaining objects twice at exit
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    if given[:1] == ["hook"]:
+    argv = sys.argv[1:] if arguments is None else list(arguments)
+    if argv[:1] == ["hook"]:
         from ipfsmem.cli.hook_call import plain_call, run_plain
 
-        call = plain_call(given)
+        call = plain_call(argv)
         if call is not None:
             code = run_plain(call)
             if arguments is None:  # the program is done and its memory closed; Python takes 8 ms to end
@@ -35,4 +35,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load_click()
     from ipfsmem.cli.app import run
 
-    return run(given, ends=arguments is None)
+    return run(argv, ends=arguments is None)

@@ -316,10 +316,10 @@ class ReaderGoneError(Exception):
     """The reader of our output closed it."""
 
 
-def _imported(where: str) -> click.Command:
-    if where not in _WITHOUT_MSGSPEC:
+def _imported(target: str) -> click.Command:
+    if target not in _WITHOUT_MSGSPEC:
         load_msgspec()
-    module, _, attribute = where.partition(":")
+    module, _, attribute = target.partition(":")
     command: click.Command = getattr(import_module(f"ipfsmem.cli.{module}"), attribute or "command")
     return command
 
@@ -448,8 +448,8 @@ def group(
     verbose: bool,
 ) -> None:
     """Your agent's memory, on all your machines, end-to-end encrypted."""
-    for option, given in (("--vault", vault), ("--namespace", namespace), ("--home", home)):
-        if given is not None and not given.strip():
+    for option, value in (("--vault", vault), ("--namespace", namespace), ("--home", home)):
+        if value is not None and not value.strip():
             raise click.BadParameter("must not be empty", ctx, param_hint=f"'{option}'")
     ctx.obj |= {"vault": vault, "namespace": namespace, "home": home, "as_json": as_json, "verbose": verbose}
 
@@ -473,8 +473,8 @@ def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
         except OSError:
             # The error was printed, if possible. Python would print it again, and exit with a code of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["hook"]:
+    argv = sys.argv[1:] if arguments is None else arguments
+    if argv[:1] == ["hook"]:
         return 0  # other codes tell the program to stop the agent
     if (
         ends
@@ -494,18 +494,18 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
     _have_streams()
     for stream in (sys.stdout, sys.stderr):
         _have_every_letter(stream)
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in argv[: argv.index("--")] if "--" in argv else "--json" in argv
     try:
-        if output_is_closed() and (given[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(given)):
+        if output_is_closed() and (argv[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(argv)):
             raise output_closed_error("this")
-        if given == ["--version"]:
+        if argv == ["--version"]:
             from importlib.metadata import version
 
             click.echo(f"ipfsmem {version('ipfsmem')}")
             sys.stdout.flush()
             return 0
-        code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False, obj=about)
+        code = group.main(args=argv, prog_name="ipfsmem", standalone_mode=False, obj=about)
         sys.stdout.flush()
     except IpfsmemError as error:
         from ipfsmem.cli.hint_commands import with_call_options
@@ -527,8 +527,8 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
         warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that had not begun
         by = error if isinstance(error, KeyboardInterrupt) else error.__cause__
         number = by.args[0] if isinstance(by, KeyboardInterrupt) and by.args else signal.SIGINT
-        said = "interrupted; nothing that was acknowledged is lost"
-        return _report("Interrupted", said, "", INTERRUPTED - signal.SIGINT + number, as_json)
+        message = "interrupted; nothing that was acknowledged is lost"
+        return _report("Interrupted", message, "", INTERRUPTED - signal.SIGINT + number, as_json)
     except (ReaderGoneError, BrokenPipeError):
         return BROKEN_PIPE
     except OSError as error:
@@ -590,8 +590,8 @@ def _os_error(error: OSError) -> str:
         sys.stdout.flush()
     except OSError as refused:
         return f"standard output cannot be written: {reason(refused)}"
-    where = f" {error.filename}" if error.filename is not None else ""
-    return f"system error{where}: {reason(error)}"
+    path = f" {error.filename}" if error.filename is not None else ""
+    return f"system error{path}: {reason(error)}"
 
 
 def _usage_hint(error: click.ClickException) -> str:

@@ -45,31 +45,31 @@ def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Any:
     return call(approve if arguments["to"] is None else promote, context, memory, arguments)
 
 
-def _show(context: CommandContext, done: Any, arguments: Arguments) -> None:
-    if isinstance(done, PendingTexts):
-        for one in done:
+def _show(context: CommandContext, result: Any, arguments: Arguments) -> None:
+    if isinstance(result, PendingTexts):
+        for one in result:
             first = one.copy or one.key or f"session {one.session}"
             click.echo("\t".join(map(clean, (first, one.source, one.name, one.description))))
-        if not done and is_terminal():
+        if not result and is_terminal():
             click.echo("No pending texts.", err=True)
-    elif isinstance(done, SessionApproved):
-        _show_messages(done.messages, 1)
-    elif isinstance(done, MemoryRecord):
-        click.echo(done.sha256)
-    elif isinstance(done, Approved):
-        _show_approved(done, arguments)
+    elif isinstance(result, SessionApproved):
+        _show_messages(result.messages, 1)
+    elif isinstance(result, MemoryRecord):
+        click.echo(result.sha256)
+    elif isinstance(result, Approved):
+        _show_approved(result, arguments)
 
 
-def _show_approved(done: Approved, arguments: Arguments) -> None:
+def _show_approved(result: Approved, arguments: Arguments) -> None:
     if arguments["key"] is not None:
-        click.echo(done[0].sha256)
+        click.echo(result[0].sha256)
         return
-    texts = sum(not one.session for one in done)
-    messages = sum(one.messages for one in done)
+    texts = sum(not one.session for one in result)
+    messages = sum(one.messages for one in result)
     if texts or not messages:
         click.echo(f"Approved {count(texts, 'text')}.")
     if messages:
-        _show_messages(messages, len({one.session for one in done} - {""}))
+        _show_messages(messages, len({one.session for one in result} - {""}))
 
 
 def _show_messages(messages: int, sessions: int) -> None:

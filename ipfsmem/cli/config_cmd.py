@@ -26,10 +26,13 @@ def command() -> None:
     """
 
 
-def _show(context: CommandContext, found: SettingList, arguments: Arguments) -> None:
+def _show(context: CommandContext, settings: SettingList, arguments: Arguments) -> None:
     table(
         ("setting", "value", "default", "unit", "from", "what it is"),
-        [(one.name, _text(one.value), _text(one.default), one.unit, one.source, one.about) for one in found],
+        [
+            (one.name, _text(one.value), _text(one.default), one.unit, one.source, one.about)
+            for one in settings
+        ],
         styles=("bold", "cyan", "dim", "dim", "", ""),
     )
 
@@ -47,10 +50,10 @@ def _check_value(context: CommandContext, arguments: Arguments) -> None:
         )
 
 
-def _show_changed(context: CommandContext, done: SettingChanged, arguments: Arguments) -> None:
-    one, unit = done.setting, f" {done.setting.unit}" if done.setting.unit else ""
+def _show_changed(context: CommandContext, change: SettingChanged, arguments: Arguments) -> None:
+    one, unit = change.setting, f" {change.setting.unit}" if change.setting.unit else ""
     click.echo(
-        f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if done.changed else 'So it was in'} {clean(done.file)}"
+        f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if change.changed else 'So it was in'} {clean(change.file)}"
     )
     if one.source not in ("file", "default"):
         click.echo(f"note: {one.source} overrides the file", err=True)
@@ -77,15 +80,15 @@ def path_command(context: CommandContext) -> None:
     """Print the settings files in order of precedence. Only the first is used."""
     from ipfsmem.operations.settings import settings_files
 
-    found = settings_files()
+    files = settings_files()
     if context.json:
-        context.emit(found)
+        context.emit(files)
         return
     table(
         ("file", "named by", "", ""),
         [
             (one.path, one.by, "there" if one.there else "not there", "counts" if one.counts else "")
-            for one in found
+            for one in files
         ],
         styles=("bold", "", "dim", "green"),
         shrink=(0,),

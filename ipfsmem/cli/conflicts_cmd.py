@@ -20,34 +20,34 @@ def _ask(context: CommandContext, arguments: Arguments) -> None:
     arguments["everywhere"] = arguments["key"] is None and context.scope is None
 
 
-def _show(context: CommandContext, found: Conflicts, arguments: Arguments) -> None:
-    if not found and not found.late and is_terminal():
+def _show(context: CommandContext, report: Conflicts, arguments: Arguments) -> None:
+    if not report and not report.late and is_terminal():
         click.echo("No conflicts.", err=True)
-    for item in found:
+    for item in report:
         _print(
-            found,
+            report,
             item,
             whole=arguments["key"] is not None,
             elsewhere=arguments["everywhere"] and bool(item.scope),
         )
-    for value in found.late:
-        said = f"written by {value.member} after it was revoked; to approve it, write the memory again"
-        click.echo(f"{style(clean(value.place), bold=True)}  {said}")
+    for value in report.late:
+        note = f"written by {value.member} after it was revoked; to approve it, write the memory again"
+        click.echo(f"{style(clean(value.place), bold=True)}  {note}")
 
 
-def _print(found: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) -> None:
+def _print(report: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) -> None:
     key = item.key
     if item.forgotten:
         state = "forgotten, with a concurrent edit"
     elif item.shown is None:
         state = advice("the newest text is not fetched yet (ipfsmem sync)")
     else:
-        state = f"shown is what {found.writer(item.shown)} wrote"
-    where = f" (in the scope {item.scope}: ipfsmem conflicts {key} --scope {item.scope})"
-    click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(where) if elsewhere else ''}")
+        state = f"shown is what {report.writer(item.shown)} wrote"
+    hint = f" (in the scope {item.scope}: ipfsmem conflicts {key} --scope {item.scope})"
+    click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(hint) if elsewhere else ''}")
     shown = "" if item.shown is None else item.shown.text
     for copy in item.copies:
-        by = f"by {found.writer(copy.reading)}" if copy.reading else advice("not fetched yet (ipfsmem sync)")
+        by = f"by {report.writer(copy.reading)}" if copy.reading else advice("not fetched yet (ipfsmem sync)")
         click.echo(f"  {copy.file}  {clean(by)}")
         if whole and copy.reading is not None:
             before, after = shown.splitlines(), copy.reading.text.splitlines()

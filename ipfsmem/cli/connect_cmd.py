@@ -82,11 +82,11 @@ def command(
     from ipfsmem.agents.connecting import plan_connect, snippets
     from ipfsmem.agents.programs import program_named
 
-    found = program_named(program)
+    target = program_named(program)
     context.refuse_missing_memory()
     words = launch(context.namespace, context.home)
     if as_text:
-        texts = snippets(surroundings(), found, words)
+        texts = snippets(surroundings(), target, words)
         if context.json:
             context.emit(texts)
         for text in () if context.json else texts:
@@ -95,7 +95,7 @@ def command(
     import time
 
     plan = plan_connect(
-        context.home, surroundings(), found, words, now=time.time_ns() // 1_000_000, replace=replace
+        context.home, surroundings(), target, words, now=time.time_ns() // 1_000_000, replace=replace
     )
     if project is not None or everything:
 
@@ -106,9 +106,9 @@ def command(
                 return
             answer = carry_out(context, plan, dry_run=dry_run, say_nothing_written=False)
             if not dry_run:
-                _say_done(context, found, answer)
+                _say_done(context, target, answer)
 
-        if project is not None and found.name != "claude-code":
+        if project is not None and target.name != "claude-code":
             bind_project(context, folder=project, scope=scope, new=new, dry_run=dry_run, first=enter)
             return
         connect_projects(
@@ -124,14 +124,14 @@ def command(
         return
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:
-        _say_done(context, found, answer)
+        _say_done(context, target, answer)
 
 
 def _say_done(context: CommandContext, program: Program, answer: Connected) -> None:
     from ipfsmem.vault.unlocking import needs_passphrase
 
-    done = "is connected now" if answer.written else "is already connected; no changes"
-    click.echo(f"{program.title} {done}.")
+    outcome = "is connected now" if answer.written else "is already connected; no changes"
+    click.echo(f"{program.title} {outcome}.")
     print_notes(answer)
     if needs_passphrase(context.folder):
         locked = advice("It gets no memories while this vault is locked: ipfsmem unlock")
@@ -176,15 +176,15 @@ def surroundings() -> Surroundings:
 def _list(context: CommandContext) -> None:
     from ipfsmem.agents.connecting import states
 
-    found = states(context.home, surroundings())
+    programs = states(context.home, surroundings())
     if context.json:
-        context.emit(found)
+        context.emit(programs)
         return
     table(
         ("program", "here", "connected", "since", "what to know"),
         [
             (one.program, "yes" if one.here else "no", _state(one), moment(one.since), _to_know(one))
-            for one in found
+            for one in programs
         ],
         styles=("bold", "", "cyan", "dim"),
     )

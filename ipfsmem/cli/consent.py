@@ -45,11 +45,11 @@ def warn_of(arguments: dict[str, Any], name: str) -> None:
     arguments[name], arguments["warned"] = _warned(arguments[name])
 
 
-def with_warning(found: T, arguments: Mapping[str, Any]) -> T:
+def with_warning(result: T, arguments: Mapping[str, Any]) -> T:
     """Return an answer with the warning that was printed: the name of a remote is an address by now, which tells less."""
     from msgspec.structs import replace
 
-    return replace(found, warning=arguments["warned"]) if arguments.get("warned") else found
+    return replace(result, warning=arguments["warned"]) if arguments.get("warned") else result
 
 
 #: Add --yes-public, for operations with `allow`.

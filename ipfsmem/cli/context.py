@@ -121,9 +121,9 @@ class CommandContext:
         from ipfsmem.device.identity import passphrase_protected
         from ipfsmem.vault.unlocking import needs_passphrase
 
-        found = self.passphrase_from_fd_or_environment() or self._asked
-        if found is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
-            return found
+        secret = self.passphrase_from_fd_or_environment() or self._asked
+        if secret is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
+            return secret
         self._asked = secret_input.ask(
             f"passphrase of the vault {self.namespace}", otherwise=None if itself else _LOCKED_HINT
         )
@@ -288,9 +288,9 @@ def cli_command(
                     raise
             context.refuse_left_out()
 
-        made = click.command(name, NoRepeatedOptions, **settings)(run)
-        made.params += _shared_options(secrets=secrets, scoped=scoped, stacks=stacks)
-        return made
+        command = click.command(name, NoRepeatedOptions, **settings)(run)
+        command.params += _shared_options(secrets=secrets, scoped=scoped, stacks=stacks)
+        return command
 
     return make
 
@@ -413,13 +413,13 @@ def _note_unknown_time_zone() -> None:
     if not name or name in _UTC_NAMES or time.timezone or time.daylight or _POSIX_ZONE.match(name):
         return
     if name.startswith("/"):
-        known = Path(name).is_file()
+        is_known = Path(name).is_file()
     else:
         from ipfsmem.wording import zone_of
 
         try:
-            known = bool(zone_of(name))
+            is_known = bool(zone_of(name))
         except UsageError:
-            known = False
-    if not known:
+            is_known = False
+    if not is_known:
         click.echo(f"note: unknown time zone in TZ: {name[:60]!a}; days and times are in UTC", err=True)

@@ -32,8 +32,10 @@ def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Conte
     if arguments["reset"] and not arguments["preview"]:
         memory.reset_context(arguments["session"])
     session = "" if arguments["reset"] and arguments["preview"] else arguments["session"]
-    made: ContextBlock = call(operation, context, memory, {**arguments, "session": session, "deliver": False})
-    return made
+    block: ContextBlock = call(
+        operation, context, memory, {**arguments, "session": session, "deliver": False}
+    )
+    return block
 
 
 def _printed(context: CommandContext, memory: Memory, block: ContextBlock, arguments: Arguments) -> None:
@@ -59,7 +61,7 @@ def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
     lines += [f"events: {block.events}"] if block.events else []
     lines += [f"omitted, as this session has them: {block.repeated}"] if block.repeated else []
     masked = _masked(block.text, secrets).split("\n")
-    for number, finds in groupby(secrets, lambda found: found.line):
+    for number, finds in groupby(secrets, lambda secret: secret.line):
         lines += [f"looks like a secret: {found}" for found in finds]
         lines.append(f"  {masked[number - 1][:_WIDE]}")
     return "\n".join([*lines, ""])
@@ -67,9 +69,9 @@ def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
 
 def _masked(text: str, secrets: tuple[SecretFinding, ...]) -> str:
     """Return a text with a mark in place of each secret, with the same number of lines."""
-    for found in sorted(secrets, reverse=True, key=lambda one: one.start):
-        breaks = "\n" * text.count("\n", found.start, found.end)
-        text = f"{text[: found.start]}[{found.kind}]{breaks}{text[found.end :]}"
+    for secret in sorted(secrets, reverse=True, key=lambda one: one.start):
+        breaks = "\n" * text.count("\n", secret.start, secret.end)
+        text = f"{text[: secret.start]}[{secret.kind}]{breaks}{text[secret.end :]}"
     return text
 
 

@@ -76,7 +76,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
         if not keep:
             shutil.rmtree(place, ignore_errors=True)
     claims = [claim for step in steps for claim in step.claims]
-    held = all(claim.held for claim in claims)
+    all_held = all(claim.held for claim in claims)
     if context.json:
         from ipfsmem.demo import DemoResult
 
@@ -85,7 +85,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
         _end(demo.roots, len(claims), sum(not claim.held for claim in claims), time.perf_counter() - started)
         if keep:
             _kept(place)
-    if not held:
+    if not all_held:
         click.get_current_context().exit(1)
 
 

@@ -49,10 +49,10 @@ def operation_command(
     its output. `shared`: decorators that add options of several commands, such as those of a wallet. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call, and `reads`:
     whether it works on a full or read-only disk; None: if the operation reads."""
     declared = op.declared
-    given, alone = op.parameters("cli"), declared.about == "user"
+    parameters, alone = op.parameters("cli"), declared.about == "user"
 
     def work(context: CommandContext, **values: Any) -> None:
-        arguments = values | {one.name: _asked(one, values[one.name]) for one in given}
+        arguments = values | {one.name: _asked(one, values[one.name]) for one in parameters}
         if ask is not None:
             ask(context, arguments)
         with opens(context, arguments) if opens else _nothing() if alone else context.memory() as memory:
@@ -83,7 +83,7 @@ def operation_command(
         help=f"{_help(op)}\n\n{notes}",
         short_help=declared.summary,
     )(work)
-    command.params = [*map(_parameter, given), *options, *command.params]
+    command.params = [*map(_parameter, parameters), *options, *command.params]
     return command
 
 
@@ -107,15 +107,15 @@ def _print(
 
 def call(op: Operation[..., Any], context: CommandContext, memory: Memory, arguments: Arguments) -> Any:
     """Run an operation on the scope or scopes of a command. Arguments that it has not are those of the command line alone."""
-    given = {name: arguments[name] for name in op.names if name in arguments}
+    values = {name: arguments[name] for name in op.names if name in arguments}
     if op.declared.about == "user":
-        return op.run_alone(given, "cli")
+        return op.run_alone(values, "cli")
     source = memory.stack(*context.stacked) if context.stacked else memory
     if not op.is_coroutine:
-        return op.run(source._view(), given, "cli")
+        return op.run(source._view(), values, "cli")
     if "progress" not in op.names:
-        return run_coroutine(context, lambda meter: op.run(source._view(), given, "cli"))
-    return run_coroutine(context, lambda meter: op.run(source._view(), {**given, "progress": meter}, "cli"))
+        return run_coroutine(context, lambda meter: op.run(source._view(), values, "cli"))
+    return run_coroutine(context, lambda meter: op.run(source._view(), {**values, "progress": meter}, "cli"))
 
 
 def run_coroutine(context: CommandContext, work: Callable[[Progress], Coroutine[Any, Any, T]]) -> T:
@@ -131,7 +131,7 @@ def run_coroutine(context: CommandContext, work: Callable[[Progress], Coroutine[
 def _help(op: Operation[..., Any]) -> str:
     """The docstring, with options in place of the names of parameters."""
     called = {one.name: one.called("cli") for one in op.parameters("cli")}
-    return re.sub(r"`(\w+)`", lambda found: called.get(found[1], found[0]), op.doc)
+    return re.sub(r"`(\w+)`", lambda match: called.get(match[1], match[0]), op.doc)
 
 
 def _asked(one: Parameter, value: Any) -> Any:
@@ -144,19 +144,19 @@ def _asked(one: Parameter, value: Any) -> Any:
 
 
 def _parameter(one: Parameter) -> click.Parameter:
-    said = one.cli
-    if said.joined:
-        return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
+    cli = one.cli
+    if cli.joined:
+        return click.Argument([one.name], nargs=-1, required=True, metavar=f"{cli.metavar}...")
     if one.is_argument:
-        metavar = said.metavar if one.required else f"[{said.metavar}]"
+        metavar = cli.metavar if one.required else f"[{cli.metavar}]"
         return click.Argument(
             [one.name],
             required=one.required,
-            metavar=metavar if said.metavar else None,
-            callback=not_empty if said.path else None,
+            metavar=metavar if cli.metavar else None,
+            callback=not_empty if cli.path else None,
         )
     names = [one.called("cli"), one.name]
-    text = said.help or one.description
+    text = cli.help or one.description
     if one.type is bool:
         return click.Option(names, is_flag=True, help=text)
     is_shown = not one.required and one.default not in (None, "", ())
@@ -167,8 +167,8 @@ def _parameter(one: Parameter) -> click.Parameter:
         default=one.default if is_shown else None,
         show_default=is_shown,
         multiple=one.is_list,
-        metavar=said.metavar or None,
-        callback=moment_in_words if said.moment else not_empty if said.path else None,
+        metavar=cli.metavar or None,
+        callback=moment_in_words if cli.moment else not_empty if cli.path else None,
         help=text,
     )
 

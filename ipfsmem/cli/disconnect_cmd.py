@@ -36,12 +36,12 @@ def command(
     if project is not None or everything:
         disconnect_projects(context, folder=project, dry_run=dry_run)
         return
-    found = program_named(program)
-    plan = plan_disconnect(context.home, surroundings(), found, replace=replace)
+    target = program_named(program)
+    plan = plan_disconnect(context.home, surroundings(), target, replace=replace)
     answer = carry_out(context, plan, dry_run=dry_run)
     if not context.json and not dry_run:
-        done = "is disconnected" if answer.written else "is not connected; no changes"
-        click.echo(f"{found.title} {done}.")
+        outcome = "is disconnected" if answer.written else "is not connected; no changes"
+        click.echo(f"{target.title} {outcome}.")
         print_notes(answer)
     if program == "claude-code":
         say_what_stays(context)

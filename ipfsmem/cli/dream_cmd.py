@@ -51,10 +51,10 @@ class _RunsByDefault(Subcommands):
     """A group of which one command is meant when none is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        named = args and (
+        names_subcommand = args and (
             args[0] in self.commands or not args[0].startswith("-") or args[0] in ("-h", "--help")
         )
-        return super().parse_args(ctx, args if named else ["run", *args])
+        return super().parse_args(ctx, args if names_subcommand else ["run", *args])
 
 
 @click.group("dream", _RunsByDefault, context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,12 +82,12 @@ def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> list[
     return [*memory.dreams.run_due()]
 
 
-def _show_runs(context: CommandContext, done: list[DreamRun], arguments: Arguments) -> None:
-    _print_runs(done, arguments["told"], arguments.get("none", ""))
+def _show_runs(context: CommandContext, runs: list[DreamRun], arguments: Arguments) -> None:
+    _print_runs(runs, arguments["told"], arguments.get("none", ""))
 
 
-def _refuse_skipped_runs(context: CommandContext, done: list[DreamRun], arguments: Arguments) -> None:
-    for one in done:
+def _refuse_skipped_runs(context: CommandContext, runs: list[DreamRun], arguments: Arguments) -> None:
+    for one in runs:
         if one.outcome is not None:
             _refuse_skipped(context, one.outcome, arguments)
 
@@ -113,38 +113,38 @@ run_command = operation_command(
 )
 
 
-def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
+def _print_runs(runs: list[DreamRun], suffix: str, none: str) -> None:
     """Print the results of dreams. `none`: the message if no dream was due; "" if one was requested."""
-    if none and not done:
+    if none and not runs:
         click.echo(none)
-    for one in done:
+    for one in runs:
         if one.outcome is None:
             _print_proposed(one.proposed)
             _print_found(one.proposed)
         elif one.outcome.id or not none:
-            _print_outcome(one.outcome, told)
+            _print_outcome(one.outcome, suffix)
             _print_found(one.proposed)
-    if none and done and not any(one.outcome is not None and one.outcome.id for one in done):
+    if none and runs and not any(one.outcome is not None and one.outcome.id for one in runs):
         click.echo("Nothing was changed.")
 
 
 def _with_texts(context: CommandContext, memory: Memory, arguments: Arguments) -> Proposed | None:
-    found: Proposed | None = call(proposed, context, memory, arguments)
-    changes = [] if found is None else [one for step in found.steps for one in step.changes]
+    proposal: Proposed | None = call(proposed, context, memory, arguments)
+    changes = [] if proposal is None else [one for step in proposal.steps for one in step.changes]
     arguments["here"] = {one.key: memory.read(one.key, counts=False) for one in changes}
-    return found
+    return proposal
 
 
-def _show_proposed(context: CommandContext, found: Proposed, arguments: Arguments) -> None:
-    for step in found.steps:
+def _show_proposed(context: CommandContext, proposal: Proposed, arguments: Arguments) -> None:
+    for step in proposal.steps:
         click.echo(style(clean(step.why), bold=True))
         for change in step.changes:
             reading = arguments["here"][change.key]
             before = reading.text.splitlines() if reading is not None else []
             click.echo(f"  {change.key}" + ("" if change.text is not None else " is deleted"))
             print_difference(before, (change.text or "").splitlines(), indent=4)
-    _print_sum(found)
-    _print_found(found)
+    _print_sum(proposal)
+    _print_found(proposal)
 
 
 def _nothing_proposed(context: CommandContext, arguments: Arguments) -> NotFoundError:
@@ -179,42 +179,42 @@ def _show_undone(context: CommandContext, undone: Undoing, arguments: Arguments)
 
 
 def _refuse_left(context: CommandContext, undone: Undoing, arguments: Arguments) -> None:
-    left = [
+    remaining = [
         *(f"{key} was written since" for key in undone.changed),
         *(f"the earlier text of {key} is no longer kept" for key in undone.lost),
     ]
-    if left:
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    if remaining:
+        more = f" and {len(remaining) - 5} more" if len(remaining) > 5 else ""
         raise IncompleteError(
-            f"not undone: {'; '.join(left[:5])}{more}",
+            f"not undone: {'; '.join(remaining[:5])}{more}",
             hint="List the revisions of a memory: ipfsmem history KEY.",
         )
 
 
-def _show_dreams(context: CommandContext, found: DreamLines, arguments: Arguments) -> None:
+def _show_dreams(context: CommandContext, dreams: DreamLines, arguments: Arguments) -> None:
     table(
         ("dream", "when", "by", "written", "removed"),
-        [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in found],
+        [(one.id, moment(one.at), clean(one.by), str(one.written), str(one.removed)) for one in dreams],
         styles=("bold", "dim"),
         nothing="No dream changed anything here.",
     )
 
 
-def _show_status(context: CommandContext, found: DreamStatus, arguments: Arguments) -> None:
+def _show_status(context: CommandContext, state: DreamStatus, arguments: Arguments) -> None:
     facts(
         [
-            ("automatic", "yes" if found.enabled and found.chosen else "no"),
+            ("automatic", "yes" if state.enabled and state.chosen else "no"),
             (
                 "next",
-                f"not yet: {found.waits_for}"
-                if found.waits_for
+                f"not yet: {state.waits_for}"
+                if state.waits_for
                 else "with the next `ipfsmem dream run --if-due`",
             ),
-            ("under way", (found.phase or "begun") if found.under_way else ""),
-            ("last", moment(found.worked) if found.worked else "never"),
-            ("failed", f"{moment(found.failed)} ({found.failure})" if found.failed else ""),
-            ("proposed", f"{count(found.changes, 'change')} ({found.proposed})" if found.proposed else ""),
-            ("to undo", count(found.kept, "dream") if found.kept else ""),
+            ("under way", (state.phase or "begun") if state.under_way else ""),
+            ("last", moment(state.worked) if state.worked else "never"),
+            ("failed", f"{moment(state.failed)} ({state.failure})" if state.failed else ""),
+            ("proposed", f"{count(state.changes, 'change')} ({state.proposed})" if state.proposed else ""),
+            ("to undo", count(state.kept, "dream") if state.kept else ""),
         ]
     )
 
@@ -236,52 +236,54 @@ def off_command(context: CommandContext) -> None:
 
 def _switch(context: CommandContext, on: bool) -> None:
     with context.memory() as memory:
-        found: DreamStatus = call(switch, context, memory, {"chosen": on})
+        state: DreamStatus = call(switch, context, memory, {"chosen": on})
     if context.json:
-        context.emit(found)
+        context.emit(state)
         return
-    click.echo(f"Automatic dreams for this vault: {'yes' if found.chosen and found.enabled else 'no'}.")
-    if on and not found.enabled:
+    click.echo(f"Automatic dreams for this vault: {'yes' if state.chosen and state.enabled else 'no'}.")
+    if on and not state.enabled:
         raise IncompleteError(
             "dreams are off in the settings",
             hint="Allow it: ipfsmem config set dream.enabled true",
         )
 
 
-def _show_abort(context: CommandContext, found: DreamStatus, arguments: Arguments) -> None:
+def _show_abort(context: CommandContext, state: DreamStatus, arguments: Arguments) -> None:
     click.echo("The dream stops before its next phase.")
 
 
-def _print_proposed(found: Proposed) -> None:
-    for step in found.steps[:_SHOWN]:
+def _print_proposed(proposal: Proposed) -> None:
+    for step in proposal.steps[:_SHOWN]:
         click.echo(f"  {clean(step.why)}")
-    if len(found.steps) > _SHOWN:
-        click.echo(f"  and {count(len(found.steps) - _SHOWN, 'step')} more")
-    _print_sum(found)
+    if len(proposal.steps) > _SHOWN:
+        click.echo(f"  and {count(len(proposal.steps) - _SHOWN, 'step')} more")
+    _print_sum(proposal)
 
 
-def _print_sum(found: Proposed) -> None:
-    looked = f"Looked at {count(found.looked_at, 'memory', 'memories')}."
-    changes = sum(len(step.changes) for step in found.steps)
+def _print_sum(proposal: Proposed) -> None:
+    summary = f"Looked at {count(proposal.looked_at, 'memory', 'memories')}."
+    changes = sum(len(step.changes) for step in proposal.steps)
     if not changes:
-        click.echo(f"{looked} Nothing to tidy up.")
+        click.echo(f"{summary} Nothing to tidy up.")
         return
-    left = f", {found.left:,} more are left for the next" if found.left else ""
+    rest = f", {proposal.left:,} more are left for the next" if proposal.left else ""
     click.echo(
-        advice(f"{looked} Proposed: {count(changes, 'change')}{left}. Apply: ipfsmem dream apply {found.id}")
+        advice(
+            f"{summary} Proposed: {count(changes, 'change')}{rest}. Apply: ipfsmem dream apply {proposal.id}"
+        )
     )
 
 
-def _print_outcome(outcome: Outcome, told: str) -> None:
+def _print_outcome(outcome: Outcome, suffix: str) -> None:
     if not outcome.id:
         click.echo("Nothing was changed.")
     else:
         did = [
-            f"{what} {count(len(keys), 'memory')}"
-            for what, keys in (("took away", outcome.removed), ("changed", outcome.written))
+            f"{verb} {count(len(keys), 'memory')}"
+            for verb, keys in (("took away", outcome.removed), ("changed", outcome.written))
             if keys
         ]
-        click.echo(advice(f"The dream {outcome.id} {' and '.join(did)}{told}. Undo: ipfsmem dream undo"))
+        click.echo(advice(f"The dream {outcome.id} {' and '.join(did)}{suffix}. Undo: ipfsmem dream undo"))
     for why in outcome.skipped:
         click.echo(f"  not done, it changed meanwhile: {clean(why)}")
     for why in outcome.waiting:
@@ -290,18 +292,18 @@ def _print_outcome(outcome: Outcome, told: str) -> None:
         click.echo(advice("Look: ipfsmem dream show. Apply: ipfsmem dream apply"))
 
 
-def _print_found(found: Proposed) -> None:
+def _print_found(proposal: Proposed) -> None:
     """Print the findings that a person decides on."""
-    if not found.found:
+    if not proposal.found:
         return
-    click.echo(f"For you to review: {len(found.found):,}")
+    click.echo(f"For you to review: {len(proposal.found):,}")
     table(
         ("memory", "what", "other", "detail"),
-        [(one.key, _KINDS[one.kind], one.other, clean(one.detail)) for one in found.found[:_SHOWN]],
+        [(one.key, _KINDS[one.kind], one.other, clean(one.detail)) for one in proposal.found[:_SHOWN]],
         styles=("bold", "", "bold", "dim"),
     )
-    if len(found.found) > _SHOWN:
-        click.echo(f"and {len(found.found) - _SHOWN:,} more: ipfsmem dream show --json")
+    if len(proposal.found) > _SHOWN:
+        click.echo(f"and {len(proposal.found) - _SHOWN:,} more: ipfsmem dream show --json")
 
 
 for _command in (

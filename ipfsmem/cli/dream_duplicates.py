@@ -17,13 +17,13 @@ _HOW = {
 }
 
 
-def _show(context: CommandContext, found: Duplicates, arguments: Arguments) -> None:
+def _show(context: CommandContext, pairs: Duplicates, arguments: Arguments) -> None:
     table(
         ("memory", "", "memory", "in common"),
-        [(one.key, _HOW[one.how], one.other, f"{one.similarity:.0%}") for one in found],
+        [(one.key, _HOW[one.how], one.other, f"{one.similarity:.0%}") for one in pairs],
         styles=("bold", "dim", "bold", "dim"),
     )
-    if not found:
+    if not pairs:
         click.echo("No similar memories.", err=True)
 
 

@@ -117,8 +117,8 @@ def _file(shown: MemoryRecord) -> Iterator[Path]:
         if not _was_edited(path, shown):
             shutil.rmtree(folder, ignore_errors=True)
         elif isinstance(error, IpfsmemError):
-            where = "kept in memory, until the next restart" if place else "kept"
-            error.hint = f"Your text is {where}. Read {shown.key}, then write your text: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
+            state = "kept in memory, until the next restart" if place else "kept"
+            error.hint = f"Your text is {state}. Read {shown.key}, then write your text: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
         else:
             click.echo(f"your text is kept in {path}{', until the next restart' if place else ''}", err=True)
         raise

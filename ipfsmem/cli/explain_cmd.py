@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Explained
 
 
-def _show(context: CommandContext, found: Explained, arguments: Arguments) -> None:
-    place = f"{found.scope}/{found.key}" if found.scope else found.key
-    if found.place:
-        where = f"is number {found.place:,} of {count(found.hits, 'hit')}, {count(found.searched, 'memory')} searched"
+def _show(context: CommandContext, explanation: Explained, arguments: Arguments) -> None:
+    place = f"{explanation.scope}/{explanation.key}" if explanation.scope else explanation.key
+    if explanation.place:
+        outcome = f"is number {explanation.place:,} of {count(explanation.hits, 'hit')}, {count(explanation.searched, 'memory')} searched"
     else:
-        where = f"is not found: {found.reason}"
-    click.echo(clean(f"{place} {where}."))
-    if not found.own:
+        outcome = f"is not found: {explanation.reason}"
+    click.echo(clean(f"{place} {outcome}."))
+    if not explanation.own:
         click.echo("It is pending, and comes after all of your own texts.")
-    for line in sum_of(found.parts, found.before_parts if found.before else None):
+    for line in sum_of(explanation.parts, explanation.before_parts if explanation.before else None):
         click.echo(style(line, dim=True))
-    if found.before:
-        click.echo(clean(f"The second column is {found.before}, the hit before it."))
-    if found.words:
-        click.echo(f"It contains {clean(', '.join(found.words))}.")
-    if found.missing:
-        click.echo(f"It does not contain {clean(', '.join(found.missing))}.")
+    if explanation.before:
+        click.echo(clean(f"The second column is {explanation.before}, the hit before it."))
+    if explanation.words:
+        click.echo(f"It contains {clean(', '.join(explanation.words))}.")
+    if explanation.missing:
+        click.echo(f"It does not contain {clean(', '.join(explanation.missing))}.")
 
 
 command = operation_command("explain", why, _show)

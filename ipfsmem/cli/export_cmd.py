@@ -138,14 +138,14 @@ def command(
     try:
         with context.memory() as memory:
             opened = True
-            left = _export(context, memory, tree or out, form, overwrite)
+            left_out = _export(context, memory, tree or out, form, overwrite)
             if context.scope and not context.json and (note := _missing_scopes(memory, context.scope, form)):
                 click.echo(f"note: {note}", err=True)
     except StorageError as error:
         if opened and not isinstance(error, DatabaseDamagedError):
             raise  # the target could not be written
-        left = _export_as_it_lies(context, error, tree or out, form, overwrite)
-    report_left_out(left, partial)
+        left_out = _export_as_it_lies(context, error, tree or out, form, overwrite)
+    report_left_out(left_out, partial)
 
 
 def _export_as_it_lies(
@@ -174,25 +174,25 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str, 
     from ipfsmem.results import FileWritten
 
     if form not in ("blob", *_PROGRAMS) and to is not None:
-        where = expanded(to)
-        made = _write_tree(memory, where, form, overwrite)
-        done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
-        _said(context, done, f"{count(made.files, 'file')}")
-        return made.left_out
+        path = expanded(to)
+        tree_export = _write_tree(memory, path, form, overwrite)
+        report = FileWritten(path=str(path), files=tree_export.files, root=tree_export.root or UNSET)
+        _said(context, report, f"{count(tree_export.files, 'file')}")
+        return tree_export.left_out
     # The export first: a failed one is in the list of operations.
     if form in _PROGRAMS:
         blob = memory.bundles.export_for(cast("Program", form))
     else:
         blob = memory.bundles.export(partial=True)
-    left = memory.bundles.left_out()
+    left_out = memory.bundles.left_out()
     if to is not None:
-        where = expanded(to)
-        with new_file(str(where), mode=0o600, overwrite=overwrite) as file:
+        path = expanded(to)
+        with new_file(str(path), mode=0o600, overwrite=overwrite) as file:
             file.write(blob)
-        _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
+        _said(context, FileWritten(path=str(path), bytes=len(blob)), size(len(blob)))
     else:
         write_bytes(blob)
-    return left
+    return left_out
 
 
 def _missing_scopes(memory: Memory, scope: str, form: str) -> str:
@@ -207,64 +207,64 @@ def _missing_scopes(memory: Memory, scope: str, form: str) -> str:
     return f"This export does not include {', '.join(merged)}, which {are} redirected to {scope}."
 
 
-def refuse_inside(context: CommandContext, where: str | None) -> None:
+def refuse_inside(context: CommandContext, target: str | None) -> None:
     """Raise UsageError for a path in the folder of a vault: an export must not replace its files, or move away with a damaged
     vault."""
-    if where is None or where == "-":
+    if target is None or target == "-":
         return
-    if expanded(where).resolve().is_relative_to(context.folder.resolve()):
+    if expanded(target).resolve().is_relative_to(context.folder.resolve()):
         raise UsageError(
-            f"{where} is in the vault's own folder", hint="Choose a folder outside the memory folder."
+            f"{target} is in the vault's own folder", hint="Choose a folder outside the memory folder."
         )
 
 
-def _write_tree(memory: Memory, where: Path, form: str, overwrite: bool) -> Exported:
+def _write_tree(memory: Memory, path: Path, form: str, overwrite: bool) -> Exported:
 
     if form == "okf":
-        return memory.bundles.export_okf(where, partial=True)
+        return memory.bundles.export_okf(path, partial=True)
     if form == "folder":
-        return memory.bundles.export_folder(where, partial=True)
-    with new_file(str(where), mode=0o600, overwrite=overwrite) as out:
+        return memory.bundles.export_folder(path, partial=True)
+    with new_file(str(path), mode=0o600, overwrite=overwrite) as out:
         return (memory.bundles.export_zip if form == "zip" else memory.bundles.export_car)(out, partial=True)
 
 
-def report_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
+def report_left_out(left_out: LeftOut, partial: bool, *, ours: bool = True) -> None:
     """Print the omitted data, for a memory of `ours` with a hint. Raises IncompleteError unless `partial`."""
-    if left and not partial:
+    if left_out and not partial:
         raise IncompleteError(
-            f"the export is written but incomplete; omitted: {left}",
-            hint=left.hint if ours else None,
+            f"the export is written but incomplete; omitted: {left_out}",
+            hint=left_out.hint if ours else None,
         )
-    if left:
-        click.echo(f"omitted: {clean(str(left))}", err=True)
+    if left_out:
+        click.echo(f"omitted: {clean(str(left_out))}", err=True)
 
 
-def _said(context: CommandContext, done: FileWritten, what: str) -> None:
+def _said(context: CommandContext, report: FileWritten, contents: str) -> None:
 
     if context.json:
-        context.emit(done)
+        context.emit(report)
     else:
-        click.echo(f"{clean(done.path)}: {what}, unencrypted", err=is_stdout(done.path))
+        click.echo(f"{clean(report.path)}: {contents}, unencrypted", err=is_stdout(report.path))
 
 
-def _export_car(context: CommandContext, where: Path, root: str | None, overwrite: bool) -> None:
+def _export_car(context: CommandContext, path: Path, root: str | None, overwrite: bool) -> None:
 
-    refuse_inside(context, str(where))
-    with context.memory() as memory, new_file(str(where), mode=0o600, overwrite=overwrite) as out:
-        done = memory.bundles.export_published(out, root)
-    _said_version(context, where, done.root)
+    refuse_inside(context, str(path))
+    with context.memory() as memory, new_file(str(path), mode=0o600, overwrite=overwrite) as out:
+        report = memory.bundles.export_published(out, root)
+    _said_version(context, path, report.root)
 
 
-def _export_html(context: CommandContext, where: Path, partial: bool, overwrite: bool) -> None:
+def _export_html(context: CommandContext, path: Path, partial: bool, overwrite: bool) -> None:
     from ipfsmem.files.rescue_page import read_shell
 
-    refuse_inside(context, str(where))
+    refuse_inside(context, str(path))
     read_shell()  # before any prompt: nothing can be written without it
     with context.memory() as memory:
         lacks = memory.bundles.unpublished()
-        with new_file(str(where), mode=0o600, overwrite=overwrite) as out:
-            done = memory.bundles.export_html(out, partial=True)
-    _said_version(context, where, done.root)
+        with new_file(str(path), mode=0o600, overwrite=overwrite) as out:
+            report = memory.bundles.export_html(out, partial=True)
+    _said_version(context, path, report.root)
     if lacks and not partial:
         raise IncompleteError(
             f"the export is written but incomplete; omitted: {clean(str(lacks))}", hint=lacks.hint
@@ -273,13 +273,13 @@ def _export_html(context: CommandContext, where: Path, partial: bool, overwrite:
         click.echo(f"omitted: {clean(str(lacks))}", err=True)
 
 
-def _said_version(context: CommandContext, where: Path, root: str) -> None:
+def _said_version(context: CommandContext, path: Path, root: str) -> None:
 
-    written = 0 if is_stdout(str(where)) else where.stat().st_size
+    written = 0 if is_stdout(str(path)) else path.stat().st_size
     if context.json:
         from ipfsmem.results import FileWritten
 
-        context.emit(FileWritten(path=str(where), root=root, bytes=written))
+        context.emit(FileWritten(path=str(path), root=root, bytes=written))
     else:
         long = f", {size(written)}" if written else ""
-        click.echo(f"{clean(str(where))}: version {root}{long}", err=is_stdout(str(where)))
+        click.echo(f"{clean(str(path))}: version {root}{long}", err=is_stdout(str(path)))

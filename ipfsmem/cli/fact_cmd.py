@@ -34,23 +34,23 @@ def command() -> None:
     """
 
 
-def _show_added(context: CommandContext, made: Remembered, arguments: Arguments) -> None:
-    key, was = made.fact.key, clean(made.was)
-    said = {
+def _show_added(context: CommandContext, result: Remembered, arguments: Arguments) -> None:
+    key, was = result.fact.key, clean(result.was)
+    messages = {
         "kept": f"{key} already says this.",
         "updated": f"{key} now says this, instead of: {was}",
         "added": f"{key} is added.",
     }
-    click.echo(said[made.action])
-    if made.conflict:
-        where = was if made.action == "added" else "what it said before"
-        click.echo(advice(f"note: it contradicts {where}. See: ipfsmem list --tag conflict"), err=True)
-    if made.hidden:
-        gone = count(len(made.hidden), "entry", "entries")
+    click.echo(messages[result.action])
+    if result.conflict:
+        other = was if result.action == "added" else "what it said before"
+        click.echo(advice(f"note: it contradicts {other}. See: ipfsmem list --tag conflict"), err=True)
+    if result.hidden:
+        gone = count(len(result.hidden), "entry", "entries")
         click.echo(advice(f"{gone} is hidden on this device. See: ipfsmem list --hidden"), err=True)
 
 
-def _show_list(context: CommandContext, found: FactPage, arguments: Arguments) -> None:
+def _show_list(context: CommandContext, page: FactPage, arguments: Arguments) -> None:
     chosen = arguments["kind"] is not None or arguments["category"] is not None
     table(
         ("key", "category", "written", "fact"),
@@ -61,19 +61,19 @@ def _show_list(context: CommandContext, found: FactPage, arguments: Arguments) -
                 moment(one.changed),
                 f"{one.text}{'' if one.own else '  (pending)'}",
             )
-            for one in found
+            for one in page
         ],
         styles=("bold", "cyan", "dim", ""),
         shrink=(3,),
         nothing="No facts of this kind and category." if chosen else "No facts.",
     )
-    if found.next is not None:
-        click.echo(style(f"More: --cursor {found.next}", dim=True), err=True)
+    if page.next is not None:
+        click.echo(style(f"More: --cursor {page.next}", dim=True), err=True)
 
 
-def _show_history(context: CommandContext, found: EarlierFacts, arguments: Arguments) -> None:
+def _show_history(context: CommandContext, revisions: EarlierFacts, arguments: Arguments) -> None:
     key = arguments["key"]
-    rows = ((one.key if key is None else str(one.number), one.until, one.why, one.text) for one in found)
+    rows = ((one.key if key is None else str(one.number), one.until, one.why, one.text) for one in revisions)
     nothing = "No deleted facts." if key is None else f"{clean(key)} has no earlier text."
     earlier(rows, "key" if key is None else "number", "text", nothing)
 
@@ -90,8 +90,8 @@ def _show_deleted(context: CommandContext, gone: Fact, arguments: Arguments) -> 
     )
 
 
-def _show_changed(context: CommandContext, made: Fact, arguments: Arguments) -> None:
-    click.echo(f"{made.key} now says: {clean(made.text)}")
+def _show_changed(context: CommandContext, fact: Fact, arguments: Arguments) -> None:
+    click.echo(f"{fact.key} now says: {clean(fact.text)}")
 
 
 for _command in (

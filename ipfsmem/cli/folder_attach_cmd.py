@@ -28,31 +28,33 @@ _NAMED = 10
 
 def _attach(context: CommandContext, memory: Memory, arguments: Arguments) -> FolderFacts | FolderPreview:
     arguments["existed"] = expanded(arguments["folder"]).exists()
-    given = {name: arguments[name] for name in ("scope", "take_over")}
-    found: FolderPreview = memory.folders.preview(arguments["folder"], **given)
-    arguments["preview"] = found
+    choices = {name: arguments[name] for name in ("scope", "take_over")}
+    preview: FolderPreview = memory.folders.preview(arguments["folder"], **choices)
+    arguments["preview"] = preview
     if arguments["dry_run"]:
-        return found
-    if found.taken and not found.known and not arguments["yes"]:
-        _ask(found)
-    made: FolderFacts = call(attach, context, memory, arguments)
-    arguments["left"] = left = memory.folders.left_alone(made.path)
-    notices = [text for text in memory.folders.notices(made.path) if f"{made.path}: {text}" not in left]
-    if found.unread and not found.known:
+        return preview
+    if preview.taken and not preview.known and not arguments["yes"]:
+        _ask(preview)
+    folder: FolderFacts = call(attach, context, memory, arguments)
+    arguments["left"] = untouched = memory.folders.left_alone(folder.path)
+    notices = [
+        text for text in memory.folders.notices(folder.path) if f"{folder.path}: {text}" not in untouched
+    ]
+    if preview.unread and not preview.known:
         notices = [text for text in notices if not text.startswith("subfolders are not read")]
-        notices.append(_told_of_unread(found))
+        notices.append(_told_of_unread(preview))
     arguments["notices"] = notices
-    return made
+    return folder
 
 
-def _show(context: CommandContext, made: FolderFacts | FolderPreview, arguments: Arguments) -> None:
+def _show(context: CommandContext, result: FolderFacts | FolderPreview, arguments: Arguments) -> None:
     if arguments["dry_run"]:
         click.echo("\n".join(_told(arguments["preview"])))
     else:
-        _show_made(cast("FolderFacts", made), arguments["notices"], arguments["existed"])
+        _show_made(cast("FolderFacts", result), arguments["notices"], arguments["existed"])
 
 
-def _end(context: CommandContext, made: FolderFacts | FolderPreview, arguments: Arguments) -> None:
+def _end(context: CommandContext, result: FolderFacts | FolderPreview, arguments: Arguments) -> None:
     if arguments["dry_run"]:
         arguments["preview"].raise_if_incomplete()
     elif arguments["left"]:
@@ -73,19 +75,19 @@ command = operation_command(
 )
 
 
-def left_alone_error(left: list[str]) -> IncompleteError:
+def left_alone_error(reasons: list[str]) -> IncompleteError:
     """Return the error about skipped files of a new linked folder."""
     return IncompleteError(
-        "; ".join(left),
+        "; ".join(reasons),
         hint="The other files are imported, and the folder is linked. Fix these files: the next command imports them.",
     )
 
 
-def _show_made(made: FolderFacts, notices: list[str], stood: bool) -> None:
-    whose = f" of scope {clean(made.scope)}" if made.scope else ""
+def _show_made(folder: FolderFacts, notices: list[str], stood: bool) -> None:
+    whose = f" of scope {clean(folder.scope)}" if folder.scope else ""
     was = "is" if stood else "was made, and is"
-    click.echo(f"{clean(made.path)} {was} a linked folder{whose} now: {count(made.files, 'file')}.")
-    for text in (*made.remarks, *notices):
+    click.echo(f"{clean(folder.path)} {was} a linked folder{whose} now: {count(folder.files, 'file')}.")
+    for text in (*folder.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + advice(text))
 
 
@@ -151,7 +153,7 @@ def _told(preview: FolderPreview) -> list[str]:
 
 def _told_of_unread(preview: FolderPreview) -> str:
     more = len(preview.unread) - _NAMED
-    named = ", ".join(clean(name) for name in preview.unread[:_NAMED]) + (
+    names = ", ".join(clean(name) for name in preview.unread[:_NAMED]) + (
         f" and {more} more" if more > 0 else ""
     )
-    return f"not read, as only .md files of the folder itself are: {named}"
+    return f"not read, as only .md files of the folder itself are: {names}"

@@ -12,7 +12,7 @@ from ipfsmem.operations.folders import FolderList, FolderPaused, FolderResumed, 
 from ipfsmem.wording import count
 
 
-def _show_list(context: CommandContext, found: FolderList, arguments: Arguments) -> None:
+def _show_list(context: CommandContext, folders: FolderList, arguments: Arguments) -> None:
     table(
         ("folder", "scope", "files", "state"),
         [
@@ -22,23 +22,23 @@ def _show_list(context: CommandContext, found: FolderList, arguments: Arguments)
                 str(one.files),
                 one.state if one.state == "ok" else f"{one.state}: {clean(one.note)}",
             )
-            for one in found
+            for one in folders
         ],
         styles=("bold", "cyan", "dim"),
         nothing=advice("No linked folders. Link one: ipfsmem folder attach DIR"),
     )
 
 
-def _show_paused(context: CommandContext, done: FolderPaused, arguments: Arguments) -> None:
-    click.echo(f"{clean(done.path)} is paused: its files are not read or written.")
+def _show_paused(context: CommandContext, folder: FolderPaused, arguments: Arguments) -> None:
+    click.echo(f"{clean(folder.path)} is paused: its files are not read or written.")
 
 
-def _show_resumed(context: CommandContext, done: FolderResumed, arguments: Arguments) -> None:
-    if done.kept == "folder":
-        click.echo(f"{clean(done.path)} is resumed with the folder's texts.")
+def _show_resumed(context: CommandContext, folder: FolderResumed, arguments: Arguments) -> None:
+    if folder.kept == "folder":
+        click.echo(f"{clean(folder.path)} is resumed with the folder's texts.")
     else:
-        restored = count(done.put_back, "file")
-        click.echo(f"{clean(done.path)} is resumed with the vault's texts: {restored} restored.")
+        restored = count(folder.put_back, "file")
+        click.echo(f"{clean(folder.path)} is resumed with the vault's texts: {restored} restored.")
 
 
 list_command = operation_command("list", list_, _show_list, reads=False)

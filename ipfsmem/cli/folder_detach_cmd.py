@@ -11,16 +11,16 @@ from ipfsmem.operations.folders import FolderDetached, detach
 from ipfsmem.wording import count
 
 
-def _show(context: CommandContext, done: FolderDetached, arguments: Arguments) -> None:
-    click.echo(f"{clean(done.path)} is unlinked; its files stay as they are.")
-    if done.brought_out:
+def _show(context: CommandContext, folder: FolderDetached, arguments: Arguments) -> None:
+    click.echo(f"{clean(folder.path)} is unlinked; its files stay as they are.")
+    if folder.brought_out:
         click.echo(
-            f"{count(len(done.brought_out), 'text')} that had been set aside became conflicts: {clean(', '.join(done.brought_out))}"
+            f"{count(len(folder.brought_out), 'text')} that had been set aside became conflicts: {clean(', '.join(folder.brought_out))}"
         )
 
 
-def _end(context: CommandContext, done: FolderDetached, arguments: Arguments) -> None:
-    done.raise_if_incomplete()
+def _end(context: CommandContext, folder: FolderDetached, arguments: Arguments) -> None:
+    folder.raise_if_incomplete()
 
 
 command = operation_command("detach", detach, _show, end=_end)

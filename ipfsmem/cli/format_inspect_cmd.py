@@ -34,11 +34,11 @@ def command(context: CommandContext, path: str, sealed_for: str | None, **owner_
     """
     from ipfsmem.vault.inspection import inspect
 
-    found = inspect(expanded(path), _keys(context, sealed_for, owner_options))
+    report = inspect(expanded(path), _keys(context, sealed_for, owner_options))
     if context.json:
-        context.emit_open(found)
+        context.emit_open(report)
     else:
-        _show(found, 0)
+        _show(report, 0)
 
 
 def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[str, Any]) -> InspectionKeys:

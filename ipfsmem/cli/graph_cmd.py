@@ -43,22 +43,22 @@ def command() -> None:
     """
 
 
-def _show_added(context: CommandContext, made: Node, arguments: Arguments) -> None:
-    click.echo(f"{made.key} is {clean(made.name)}, {clean(made.kind)}.")
+def _show_added(context: CommandContext, node: Node, arguments: Arguments) -> None:
+    click.echo(f"{node.key} is {clean(node.name)}, {clean(node.kind)}.")
 
 
 def _run_relate(context: CommandContext, memory: Memory, arguments: Arguments) -> Relations:
-    found: Relations | None = call(unrelate if arguments["remove"] else relate, context, memory, arguments)
-    if found is None:
+    result: Relations | None = call(unrelate if arguments["remove"] else relate, context, memory, arguments)
+    if result is None:
         raise NotFoundError(
             f"there is no relation {arguments['type'][:60]} from {arguments['begin'][:60]} to {arguments['end'][:60]}",
             hint="List the relations: ipfsmem graph relations",
         )
-    return found
+    return result
 
 
-def _show_related(context: CommandContext, found: Relations, arguments: Arguments) -> None:
-    click.echo("Removed." if arguments["remove"] else "Added." if found else "The relation exists already.")
+def _show_related(context: CommandContext, result: Relations, arguments: Arguments) -> None:
+    click.echo("Removed." if arguments["remove"] else "Added." if result else "The relation exists already.")
 
 
 def _no_path(context: CommandContext, arguments: Arguments) -> NotFoundError:
@@ -68,12 +68,12 @@ def _no_path(context: CommandContext, arguments: Arguments) -> NotFoundError:
     )
 
 
-def _show_around(context: CommandContext, found: Subgraph, arguments: Arguments) -> None:
-    _print_edges(found.edges, "No entities are near it." if arguments["entity"] else "No relations.")
+def _show_around(context: CommandContext, subgraph: Subgraph, arguments: Arguments) -> None:
+    _print_edges(subgraph.edges, "No entities are near it." if arguments["entity"] else "No relations.")
 
 
-def _end_around(context: CommandContext, found: Subgraph, arguments: Arguments) -> None:
-    if found.more and not context.json:
+def _end_around(context: CommandContext, subgraph: Subgraph, arguments: Arguments) -> None:
+    if subgraph.more and not context.json:
         click.echo(advice(f"More than {arguments['limit']} entities are near it: --limit N"), err=True)
 
 
@@ -81,8 +81,8 @@ def _ask_drawn(context: CommandContext, arguments: Arguments) -> None:
     arguments["format"] = "html" if arguments["html"] else arguments["format"]
 
 
-def _show_drawn(context: CommandContext, made: GraphDrawing, arguments: Arguments) -> None:
-    write_bytes(made.text.encode())
+def _show_drawn(context: CommandContext, drawing: GraphDrawing, arguments: Arguments) -> None:
+    write_bytes(drawing.text.encode())
 
 
 def _run_delete(context: CommandContext, memory: Memory, arguments: Arguments) -> Node | None:
@@ -106,11 +106,11 @@ def _show_deleted(context: CommandContext, gone: Node, arguments: Arguments) -> 
 def _nodes(nothing: str) -> Callable[[CommandContext, Iterable[Node], Arguments], None]:
     """Return a printer of entities; `nothing`: text without any."""
 
-    def show(context: CommandContext, found: Iterable[Node], arguments: Arguments) -> None:
+    def show(context: CommandContext, nodes: Iterable[Node], arguments: Arguments) -> None:
         kind = arguments.get("kind")
         table(
             ("key", "kind", "name", "observations"),
-            [(one.key, one.kind, one.name, str(len(one.observations))) for one in found],
+            [(one.key, one.kind, one.name, str(len(one.observations))) for one in nodes],
             styles=("bold", "cyan", "", "dim"),
             nothing=nothing if kind is None else f"No entities of the kind {clean(kind)}.",
         )
@@ -122,10 +122,10 @@ def _edges(nothing: str) -> Callable[[CommandContext, Iterable[Edge], Arguments]
     return lambda context, found, arguments: _print_edges(found, nothing)
 
 
-def _print_edges(found: Iterable[Edge], nothing: str) -> None:
+def _print_edges(edges: Iterable[Edge], nothing: str) -> None:
     table(
         ("from", "relation", "to"),
-        [(one.begin, one.type, one.end) for one in found],
+        [(one.begin, one.type, one.end) for one in edges],
         styles=("bold", "cyan", "bold"),
         nothing=nothing,
     )

@@ -39,18 +39,18 @@ def command(context: CommandContext, topic: tuple[str, ...]) -> None:
 
 def _of_command(path: tuple[str, ...]) -> str:
     """Return the help of a command; of the program without one. Raises click's error for an unknown name."""
-    found: click.Command = group
+    current: click.Command = group
     ctx = click.Context(group, info_name="ipfsmem")
     for at, name in enumerate(path):
-        names = [*found.list_commands(ctx)] if isinstance(found, click.Group) else []
+        names = [*current.list_commands(ctx)] if isinstance(current, click.Group) else []
         others = INSTEAD if not at else {}
         refuse_unknown_command(ctx, [*path[at:]], [*names, *([] if at else (*HIDDEN, *_TOPICS))], others)
-        below = found.get_command(ctx, name) if isinstance(found, click.Group) else None
+        below = current.get_command(ctx, name) if isinstance(current, click.Group) else None
         if below is None:
             raise click.UsageError(f"{' '.join(path[:at])} has no command {name!r}", ctx)
         ctx = click.Context(below, info_name=name, parent=ctx)
-        found = below
-    return found.get_help(ctx)
+        current = below
+    return current.get_help(ctx)
 
 
 def _all() -> str:

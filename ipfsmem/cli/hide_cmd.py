@@ -26,15 +26,15 @@ def _ask(context: CommandContext, arguments: Arguments) -> None:
 
 
 def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> ChangedKeys:
-    done: ChangedKeys = call(bring_back if arguments["back"] else add, context, memory, arguments)
-    return done
+    keys: ChangedKeys = call(bring_back if arguments["back"] else add, context, memory, arguments)
+    return keys
 
 
-def _show(context: CommandContext, done: ChangedKeys, arguments: Arguments) -> None:
+def _show(context: CommandContext, keys: ChangedKeys, arguments: Arguments) -> None:
     if arguments["back"]:
-        click.echo(f"{count(len(done), 'memory')} no longer hidden.")
+        click.echo(f"{count(len(keys), 'memory')} no longer hidden.")
     else:
-        click.echo(advice(f"{count(len(done), 'memory')} hidden on this device. See: ipfsmem list --hidden"))
+        click.echo(advice(f"{count(len(keys), 'memory')} hidden on this device. See: ipfsmem list --hidden"))
 
 
 command = operation_command(

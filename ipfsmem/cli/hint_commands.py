@@ -52,47 +52,47 @@ def command_in(root: click.Command, path: Sequence[str]) -> click.Command | None
     return command
 
 
-def with_call_options(text: str, given: Mapping[str, Any], root: click.Command) -> str:
+def with_call_options(text: str, options: Mapping[str, Any], root: click.Command) -> str:
     """Return the text without its part for Python, its commands with the `namespace`, `home` and `scope` that were given as
     flags, unless they name their own. `root`: the command of the program."""
     text = without_python(text)
-    if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
+    if not options.get("namespace") and not options.get("home") and options.get("scope") is None:
         return text
-    told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)
+    original, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)
 
     names = root.list_commands(click.Context(root)) if isinstance(root, click.Group) else []
 
-    def with_flags(found: re.Match[str]) -> str:
-        name, path = found[1], [found[1]]
-        if found[2] is not None and command_in(root, found.groups()) is not None:
-            path.append(found[2])
-        begins = max((mark.end() for mark in _BEGINS.finditer(text, 0, found.start())), default=0)
+    def with_flags(match: re.Match[str]) -> str:
+        name, path = match[1], [match[1]]
+        if match[2] is not None and command_in(root, match.groups()) is not None:
+            path.append(match[2])
+        begins = max((mark.end() for mark in _BEGINS.finditer(text, 0, match.start())), default=0)
         if (
             name not in names
             or {name, " ".join(path)} & _ANYWHERE
-            or _ELSEWHERE.search(text, begins, found.start())
+            or _ELSEWHERE.search(text, begins, match.start())
         ):
-            return found[0]
-        end = found.end(len(path))
+            return match[0]
+        end = match.end(len(path))
         ends = _ENDS.search(text, end)
-        said = text[end : ends.start() if ends else None].split()
+        tokens = text[end : ends.start() if ends else None].split()
         words = ["ipfsmem"]
         for option, value, earlier in (
-            ("--vault", given.get("namespace"), "-n"),
-            ("--home", given.get("home"), ""),
+            ("--vault", options.get("namespace"), "-n"),
+            ("--home", options.get("home"), ""),
         ):
-            if value and not {option, earlier} & set(said):
+            if value and not {option, earlier} & set(tokens):
                 words += [option, shlex.quote(value)]
         words += path
-        if given.get("scope") is not None and "--scope" not in said and _is_scoped(root, path):
-            words += ["--scope", shlex.quote(given["scope"])]
-        return " ".join(words) + told[end : found.end()]
+        if options.get("scope") is not None and "--scope" not in tokens and _is_scoped(root, path):
+            words += ["--scope", shlex.quote(options["scope"])]
+        return " ".join(words) + original[end : match.end()]
 
     parts, at = [], 0
-    for found in _COMMAND.finditer(text):
-        parts += [told[at : found.start()], with_flags(found)]
-        at = found.end()
-    return "".join((*parts, told[at:]))
+    for match in _COMMAND.finditer(text):
+        parts += [original[at : match.start()], with_flags(match)]
+        at = match.end()
+    return "".join((*parts, original[at:]))
 
 
 def _is_scoped(root: click.Command, path: Sequence[str]) -> bool:

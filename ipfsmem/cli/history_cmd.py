@@ -22,11 +22,11 @@ revision. Read a revision with `ipfsmem read KEY --root CID`, restore it with `i
 
 def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> History:
     arguments["published"] = memory.mode.published
-    found: History = call(history, context, memory, arguments)
-    return found
+    answer: History = call(history, context, memory, arguments)
+    return answer
 
 
-def _show(context: CommandContext, found: History, arguments: Arguments) -> None:
+def _show(context: CommandContext, answer: History, arguments: Arguments) -> None:
     lines = [
         (
             moment(one.written) or "imported",
@@ -36,15 +36,15 @@ def _show(context: CommandContext, found: History, arguments: Arguments) -> None
             ", ".join(filter(None, (one.now, "" if one.own else "pending"))),
             one.root or "",
         )
-        for one in found.versions
+        for one in answer.versions
     ]
     headings = ("written", "device", "SHA-256", "size", "now", "version")
     table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"), shrink=(1, 5))
     if not arguments["published"]:
         text = "Mode local publishes nothing, so it keeps no revisions: only the last write can be undone."
         click.echo(style(text, dim=True), err=True)
-    if found.roots_not_kept:
-        text = f"{count(found.roots_not_kept, 'older version')} not kept on this device, and not searched"
+    if answer.roots_not_kept:
+        text = f"{count(answer.roots_not_kept, 'older version')} not kept on this device, and not searched"
         click.echo(style(clean(text), dim=True), err=True)
 
 

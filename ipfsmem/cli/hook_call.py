@@ -33,13 +33,13 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
         return None
     if None in (sys.stdin, sys.stdout, sys.stderr) or environment.get("IPFSMEM_DEBUG"):
         return None
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     for option, value in zip(arguments[2::2], arguments[3::2], strict=True):
         name = _OPTIONS.get(option, "")
-        if not name or name in given or not value.strip() or value.startswith("-"):
+        if not name or name in options or not value.strip() or value.startswith("-"):
             return None
-        given[name] = value
-    namespace, home = given.get("namespace"), given.get("home")
+        options[name] = value
+    namespace, home = options.get("namespace"), options.get("home")
     try:
         if (namespace is None or home is None) and _has_settings(environment):
             from ipfsmem.cli.light_imports import load_msgspec
@@ -47,14 +47,14 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
             load_msgspec()
             from ipfsmem.config import settings, vault_name
 
-            known = settings(environment)
-            namespace, home = vault_name(namespace, known, environment), home or known.home
+            config = settings(environment)
+            namespace, home = vault_name(namespace, config, environment), home or config.home
         namespace = namespace or environment.get("IPFSMEM_VAULT") or DEFAULT_NAMESPACE
         home = home or environment.get("IPFSMEM_HOME")
         place = expanded(home) if home else platform_folder("data")
     except Exception:
         return None  # the command line reports it
-    return arguments[1], given.get("program", ""), namespace, place
+    return arguments[1], options.get("program", ""), namespace, place
 
 
 def _has_settings(environment: Mapping[str, str]) -> bool:

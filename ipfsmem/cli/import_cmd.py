@@ -56,23 +56,23 @@ def _ask(context: CommandContext, arguments: Arguments) -> None:
 def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Imported | Taken:
     from msgspec import structs
 
-    made: Imported | Taken = call(
+    result: Imported | Taken = call(
         import_ if arguments["program"] is None else import_from, context, memory, arguments
     )
     # As the command exits with it.
-    return structs.replace(made, exit_code=0) if arguments["partial"] else made
+    return structs.replace(result, exit_code=0) if arguments["partial"] else result
 
 
-def _show(_: CommandContext, done: Imported | Taken, arguments: Arguments) -> None:
+def _show(_: CommandContext, result: Imported | Taken, arguments: Arguments) -> None:
     if arguments["program"] is not None:
-        _say_taken(cast("Taken", done), arguments["foreign"])
+        _say_taken(cast("Taken", result), arguments["foreign"])
     else:
-        _say(cast("Imported", done), told=arguments["same"] or arguments["dry_run"])
+        _say(cast("Imported", result), told=arguments["same"] or arguments["dry_run"])
 
 
-def _end(_: CommandContext, done: Imported | Taken, arguments: Arguments) -> None:
+def _end(_: CommandContext, result: Imported | Taken, arguments: Arguments) -> None:
     if not arguments["partial"]:
-        done.raise_if_incomplete()
+        result.raise_if_incomplete()
 
 
 command = operation_command(
@@ -107,18 +107,18 @@ command = operation_command(
 
 
 def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for text in texts:
         theirs, equals, ours = text.partition("=")
         if not equals:
             raise UsageError(
                 f"--map requires THEIRS=OURS, not {text!r}", hint="For instance: --map work=work-2"
             )
-        if found.setdefault(theirs, ours) != ours:
+        if mapping.setdefault(theirs, ours) != ours:
             raise UsageError(
-                f"--map names two targets for {theirs or 'the default scope'}: {found[theirs]!r} and {ours!r}"
+                f"--map names two targets for {theirs or 'the default scope'}: {mapping[theirs]!r} and {ours!r}"
             )
-    return found
+    return mapping
 
 
 #: For existing texts that were pending when they were imported.
@@ -127,49 +127,49 @@ _STILL_OTHERS: Final = "already here and pending, until you approve them (ipfsme
 _NO_CHANGE: Final = ("unchanged", "still_others", "events")
 
 
-def _say_found(found: ImportContents) -> None:
+def _say_found(contents: ImportContents) -> None:
     """Print the content of the backup, before the result."""
     parts = [
-        f"{count(found.memories, 'memory', 'memories')} in {count(found.scopes, 'scope')}",
-        count(found.further, "further text") if found.further else "",
-        f"{found.forgotten:,} forgotten" if found.forgotten else "",
-        count(found.events, "event"),
+        f"{count(contents.memories, 'memory', 'memories')} in {count(contents.scopes, 'scope')}",
+        count(contents.further, "further text") if contents.further else "",
+        f"{contents.forgotten:,} forgotten" if contents.forgotten else "",
+        count(contents.events, "event"),
     ]
-    newest = f"; the newest is of {found.newest}" if found.newest else ""
+    newest = f"; the newest is of {contents.newest}" if contents.newest else ""
     click.echo(f"It has {', '.join(filter(None, parts))}{newest}.")
 
 
-def _say(done: Imported, *, told: bool) -> None:
+def _say(result: Imported, *, told: bool) -> None:
     if told:
-        _say_found(done.found)
-    said = [
-        f"{done.added:,} new",
-        f"{done.replaced:,} replaced" if done.replaced else "",
-        advice(f"{done.kept_beside:,} kept as conflicts (ipfsmem conflicts)") if done.kept_beside else "",
-        f"{done.unchanged:,} known already" if done.unchanged else "",
-        advice(f"{done.still_others:,} {_STILL_OTHERS}") if done.still_others else "",
-        f"{done.still_forgotten:,} still forgotten here (--strategy replace restores them)"
-        if done.still_forgotten
+        _say_found(result.found)
+    parts = [
+        f"{result.added:,} new",
+        f"{result.replaced:,} replaced" if result.replaced else "",
+        advice(f"{result.kept_beside:,} kept as conflicts (ipfsmem conflicts)") if result.kept_beside else "",
+        f"{result.unchanged:,} known already" if result.unchanged else "",
+        advice(f"{result.still_others:,} {_STILL_OTHERS}") if result.still_others else "",
+        f"{result.still_forgotten:,} still forgotten here (--strategy replace restores them)"
+        if result.still_forgotten
         else "",
-        f"{done.forgotten:,} forgotten" if done.forgotten else "",
+        f"{result.forgotten:,} forgotten" if result.forgotten else "",
     ]
-    key = f" ({done.key})" if done.key else ""
+    key = f" ({result.key})" if result.key else ""
     click.echo(
-        f"{'Nothing was written. These would be imported' if done.dry_run else 'Memories'}: {', '.join(filter(None, said))}{key}. Timeline: {count(done.events, 'new event')}."
+        f"{'Nothing was written. These would be imported' if result.dry_run else 'Memories'}: {', '.join(filter(None, parts))}{key}. Timeline: {count(result.events, 'new event')}."
     )
-    if done.scopes:
-        said = [
-            f"{sum(n for what, n in counts.items() if what not in _NO_CHANGE):,} in {scope or 'the default scope'}"
-            for scope, counts in done.scopes.items()
-            if any(n for what, n in counts.items() if what not in ("unchanged", "events"))
+    if result.scopes:
+        parts = [
+            f"{sum(n for change, n in counts.items() if change not in _NO_CHANGE):,} in {scope or 'the default scope'}"
+            for scope, counts in result.scopes.items()
+            if any(n for change, n in counts.items() if change not in ("unchanged", "events"))
         ]
-    if done.scopes and said:
+    if result.scopes and parts:
         click.echo(
-            f"Of these changes {', '.join(said[:20])}{f' and {len(said) - 20} more scopes' if len(said) > 20 else ''}."
+            f"Of these changes {', '.join(parts[:20])}{f' and {len(parts) - 20} more scopes' if len(parts) > 20 else ''}."
         )
-    for skipped in done.skipped:
+    for skipped in result.skipped:
         click.echo(f"skipped: {clean(skipped)}")
-    _say_left_out(done.problems)
+    _say_left_out(result.problems)
 
 
 def _say_left_out(problems: tuple[str, ...]) -> None:
@@ -194,50 +194,50 @@ _HISTORY: Final = "Imported events are found by recall, but never included in co
 _NAMED: Final = 20
 
 
-def _say_taken(done: Taken, foreign: bool) -> None:
+def _say_taken(result: Taken, foreign: bool) -> None:
     """Print the result of importing another program's memory, or a preview of it."""
-    said = [f"{done.counts[what]:,} {words}" for what, words in _BECAME.items() if done.counts.get(what)]
-    begin = "Nothing was written. These would be imported" if done.dry_run else "Memories"
-    messages = f" Sessions: {count(done.messages, 'new message')}." if done.messages else ""
+    parts = [f"{result.counts[kind]:,} {words}" for kind, words in _BECAME.items() if result.counts.get(kind)]
+    begin = "Nothing was written. These would be imported" if result.dry_run else "Memories"
+    messages = f" Sessions: {count(result.messages, 'new message')}." if result.messages else ""
     click.echo(
-        f"{begin}: {advice(', '.join(said)) or 'none'}. Timeline: {count(done.events, 'new event')}.{messages}"
+        f"{begin}: {advice(', '.join(parts)) or 'none'}. Timeline: {count(result.events, 'new event')}.{messages}"
     )
-    if done.events:
+    if result.events:
         click.echo(_HISTORY)
-    if done.messages and not done.dry_run:
+    if result.messages and not result.dry_run:
         click.echo(
             advice(
-                f"Imported messages are pending: agents get them after you approve them (ipfsmem approve --from {done.program})"
+                f"Imported messages are pending: agents get them after you approve them (ipfsmem approve --from {result.program})"
             )
         )
-    if done.candidates:
-        how = "--list" if foreign else f"--from {done.program}"
-        them = "it" if done.candidates == 1 else "them"
+    if result.candidates:
+        how = "--list" if foreign else f"--from {result.program}"
+        them = "it" if result.candidates == 1 else "them"
         click.echo(
             advice(
-                f"{count(done.candidates, 'memory')} pending: agents get {them} after you approve (ipfsmem approve {how})"
+                f"{count(result.candidates, 'memory')} pending: agents get {them} after you approve (ipfsmem approve {how})"
             )
         )
-    if done.scopes:
-        each = [f"{number:,} in {scope or 'the default scope'}" for scope, number in done.scopes.items()]
+    if result.scopes:
+        each = [f"{number:,} in {scope or 'the default scope'}" for scope, number in result.scopes.items()]
         click.echo(f"By scope: {', '.join(each[:_NAMED])}{_more(len(each))}.")
-    for why, number in done.skipped.items():
+    for why, number in result.skipped.items():
         click.echo(f"skipped: {number:,} × {clean(why)}")
-    for note in done.notes[:_NAMED]:
+    for note in result.notes[:_NAMED]:
         click.echo(f"note: {clean(note)}")
-    if len(done.notes) > _NAMED:
-        click.echo(f"  and {len(done.notes) - _NAMED:,} more (--json has all)")
-    for record in done.records[:_NAMED]:
+    if len(result.notes) > _NAMED:
+        click.echo(f"  and {len(result.notes) - _NAMED:,} more (--json has all)")
+    for record in result.records[:_NAMED]:
         whose = ", pending" if record.candidate else ""
         place = f"{record.scope}/{record.key}" if record.scope else record.key
         click.echo(f"  {clean(place)} ({record.what.replace('_', ' ')}{whose}) from {clean(record.where)}")
-    if len(done.records) > _NAMED:
-        click.echo(f"  and {len(done.records) - _NAMED:,} more (--json has all)")
-    for secret in done.secrets[:_NAMED]:
+    if len(result.records) > _NAMED:
+        click.echo(f"  and {len(result.records) - _NAMED:,} more (--json has all)")
+    for secret in result.secrets[:_NAMED]:
         click.echo(style("looks like a secret: ", fg="yellow") + clean(secret))
-    if len(done.secrets) > _NAMED:
-        click.echo(f"  and {len(done.secrets) - _NAMED:,} more possible secrets")
-    _say_left_out(done.problems)
+    if len(result.secrets) > _NAMED:
+        click.echo(f"  and {len(result.secrets) - _NAMED:,} more possible secrets")
+    _say_left_out(result.problems)
 
 
 def _more(listed: int) -> str:

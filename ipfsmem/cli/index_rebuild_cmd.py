@@ -29,18 +29,18 @@ def _progress() -> Callable[[int, int], None] | None:
 
 
 def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> SearchIndexStatus:
-    found: SearchIndexStatus = call(
+    status: SearchIndexStatus = call(
         reindex, context, memory, {"progress": None if context.json else _progress()}
     )
-    return found
+    return status
 
 
-def _show(context: CommandContext, found: SearchIndexStatus, arguments: Arguments) -> None:
-    click.echo(in_words(found))
+def _show(context: CommandContext, status: SearchIndexStatus, arguments: Arguments) -> None:
+    click.echo(in_words(status))
 
 
-def _end(context: CommandContext, found: SearchIndexStatus, arguments: Arguments) -> None:
-    if found.problem:
+def _end(context: CommandContext, status: SearchIndexStatus, arguments: Arguments) -> None:
+    if status.problem:
         click.get_current_context().exit(7)
 
 

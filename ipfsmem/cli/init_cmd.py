@@ -114,8 +114,8 @@ def command(context: CommandContext, request: InitRequest) -> None:
         request = ask_for_the_rest(request, default_keystore(context.home))
     request.check()
     ask_before_making(request.memory_dir)
-    if where := warned_of([request.where] if isinstance(request.where, str) else request.where):
-        request = replace(request, provider=where)
+    if provider := warned_of([request.where] if isinstance(request.where, str) else request.where):
+        request = replace(request, provider=provider)
     with _created(request.new_folder, context.folder):
         _init(context, request)
 
@@ -134,45 +134,49 @@ def _init(context: CommandContext, request: InitRequest) -> None:
     settings = request.settings(context, passphrase)
     unlock, keystore = _owner_keys(context, request, passphrase)
     with _wallet_for(context.folder, keystore, unlock):
-        found: Memory | None = None
+        existing: Memory | None = None
         others: list[FurtherVault] = []
         if unlock is not None and keystore is None:
             first = unlock.first_elsewhere(context.home, context.namespace)
             if request.root is not None:
-                found = bring_back(context, settings, unlock, request.root)
+                existing = bring_back(context, settings, unlock, request.root)
             elif first is None:
-                found = _find(context, request, settings, unlock)
+                existing = _find(context, request, settings, unlock)
             else:
-                named = next(iter(unlock.searched(context.home, context.namespace)[:-1]), None)
-                found = _find_named(context, request, settings, named) if named is not None else None
-                if found is None:
-                    others, unlock = _beside_first_vault(context, request, unlock, first, named)
-        if makes_words and found is None:
+                named_unlock = next(iter(unlock.searched(context.home, context.namespace)[:-1]), None)
+                existing = (
+                    _find_named(context, request, settings, named_unlock)
+                    if named_unlock is not None
+                    else None
+                )
+                if existing is None:
+                    others, unlock = _beside_first_vault(context, request, unlock, first, named_unlock)
+        if makes_words and existing is None:
             require_output(_WORDS)
-        made_or_found = found or _create(request, settings, unlock)
+        made_or_found = existing or _create(request, settings, unlock)
     with contextlib.closing(made_or_found) as memory:
-        if found is not None:
+        if existing is not None:
             report = publish_restored(memory, context, request.yes_public)
             error: BaseException | None = incomplete_restore_error(memory.restored)
         else:
             report, error = _show_words_and_publish(memory, context, request)
         opens = _opens(request.wallet, passphrase) if keystore else ""
-        vaults = [*memory.vaults.list()] if found is not None else others
-        made = _Result(memory, found is not None, report, keystore, opens, vaults)
-        _print_json(context, made) if context.json else _print_text(made)
-        left = files_left_alone(memory)
-    end(report, error or left)
+        vaults = [*memory.vaults.list()] if existing is not None else others
+        result = _Result(memory, existing is not None, report, keystore, opens, vaults)
+        _print_json(context, result) if context.json else _print_text(result)
+        incomplete = files_left_alone(memory)
+    end(report, error or incomplete)
     if not context.json:
-        step = "ipfsmem list" if found is not None else "ipfsmem write KEY --body TEXT"
+        step = "ipfsmem list" if existing is not None else "ipfsmem write KEY --body TEXT"
         click.echo(style(advice(f"Next: {step}"), dim=True), err=True)
 
 
-def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
+def _reach(context: CommandContext, providers: tuple[str, ...] | str) -> None:
     """Open the providers and send them a request. Raises ConfigError, ProviderError; nothing was created then."""
     from ipfsmem.memory import Memory
 
     with saying_nothing_was_made():
-        asyncio.run(Memory.reach(where, home=context.home))
+        asyncio.run(Memory.reach(providers, home=context.home))
 
 
 def _owner_keys(
@@ -234,8 +238,8 @@ def _wallet_for(folder: Path, keystore: Path | None, unlock: Unlock | None) -> I
     except BaseException:
         if keystore is not None and unlock is not None:
             with contextlib.suppress(IpfsmemError, OSError):
-                made = read_config(folder)
-                vault = made.vault if made is not None else None
+                config = read_config(folder)
+                vault = config.vault if config is not None else None
                 if vault is None or vault.address != f"0x{unlock.signer.address.hex()}":
                     keystore.unlink()
         raise
@@ -254,11 +258,11 @@ def _find(
 
 
 def _find_named(
-    context: CommandContext, request: InitRequest, settings: dict[str, Any], named: Unlock
+    context: CommandContext, request: InitRequest, settings: dict[str, Any], named_unlock: Unlock
 ) -> Memory | None:
     """Return the wallet's vault of the name in --vault, if it has one."""
     try:
-        return bring_back(context, settings, named)
+        return bring_back(context, settings, named_unlock)
     except NoVaultError as error:
         if error.doubt and not request.create:
             raise no_memory_error(error) from None
@@ -266,11 +270,11 @@ def _find_named(
 
 
 def _beside_first_vault(
-    context: CommandContext, request: InitRequest, unlock: Unlock, first: Unlock, named: Unlock | None
+    context: CommandContext, request: InitRequest, unlock: Unlock, first: Unlock, named_unlock: Unlock | None
 ) -> tuple[list[FurtherVault], Unlock]:
     """Return the wallet's vault `default`, if it has one elsewhere, and the keys of the vault to create. The first one is not
     restored here under another name. Another device may know it by that name, so another vault is created only on request:
-    by --create, or by a --mode that the first one does not have. `first`, `named`: the keys of the vault `default`, and of
+    by --create, or by a --mode that the first one does not have. `first`, `named_unlock`: the keys of the vault `default`, and of
     the one that --vault names; None for a name that no wallet's vault can have."""
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.namespaces import FIRST, namespaces
@@ -285,11 +289,11 @@ def _beside_first_vault(
         except NoVaultError as error:
             if not request.create and not _may_create(error):
                 raise no_memory_error(error) from None
-            return [], (named or unlock) if error.doubt else unlock
+            return [], (named_unlock or unlock) if error.doubt else unlock
         except OtherKindError:
             if request.mode is None and not request.create:
                 raise
-            if named is None:
+            if named_unlock is None:
                 raise UsageError(
                     f"{name!r} cannot be the name of another vault of this wallet",
                     hint="Name the vault: --wallet-vault NAME (in Python: Unlock(vault=NAME)).",
@@ -306,7 +310,7 @@ def _beside_first_vault(
                 f"this wallet has no vault {name} there, but a vault {FIRST}, which another device may have under that name",
                 doubt="it may have another name here",
             )
-            if named is None:
+            if named_unlock is None:
                 may_be_it.hint = (
                     f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
                     f"For a vault of its own: ipfsmem init --vault {name} --wallet-vault NAME."
@@ -318,10 +322,10 @@ def _beside_first_vault(
                     "For a vault of its own: --create."
                 )
                 raise may_be_it
-    known = FurtherVault(
+    first_vault = FurtherVault(
         name=FIRST, key_number=first.key_number or 1, address=f"0x{unlock.signer.address.hex()}"
     )
-    return [known], named
+    return [first_vault], named_unlock
 
 
 def _may_create(error: NoVaultError) -> bool:
@@ -394,38 +398,38 @@ class _Result(NamedTuple):
     vaults: list[FurtherVault]
 
 
-def _print_json(context: CommandContext, made: _Result) -> None:
+def _print_json(context: CommandContext, result: _Result) -> None:
     from ipfsmem.results import Begun
 
-    memory = made.memory
+    memory = result.memory
     words = memory.recovery_words
     with words_unprinted(_MADE) if words else contextlib.nullcontext():
         context.emit(
             Begun.of(
                 memory.status(),
-                restored=made.restored,
-                keystore=str(made.keystore) if made.keystore else None,
+                restored=result.restored,
+                keystore=str(result.keystore) if result.keystore else None,
                 recovery_words=words,
                 unlisted=memory.unlisted,
-                vaults=made.vaults,
-                sync=made.report,
+                vaults=result.vaults,
+                sync=result.report,
             )
         )
 
 
-def _print_text(made: _Result) -> None:
-    memory, status = made.memory, made.memory.status()
+def _print_text(result: _Result) -> None:
+    memory, status = result.memory, result.memory.status()
     address = status.vault.address if status.vault else None
-    if made.restored:
+    if result.restored:
         headline = f"Found this wallet's vault. {what_came_back(status, memory.restored)}"
-    elif made.vaults:
+    elif result.vaults:
         headline = f"Created a new vault, {status.namespace}: this wallet had none of this name there."
     else:
         headline = "Created a new vault" + (
-            ": this wallet had no vault there." if address and not made.keystore else "."
+            ": this wallet had no vault there." if address and not result.keystore else "."
         )
     click.echo(style(headline, bold=True))
-    keep = f"  (your wallet: keep a copy of this file elsewhere{made.opened_by})"
+    keep = f"  (your wallet: keep a copy of this file elsewhere{result.opened_by})"
     facts(
         [
             ("vault", status.namespace),
@@ -433,15 +437,15 @@ def _print_text(made: _Result) -> None:
             ("device", status.device),
             ("wallet", address or "none" if status.vault else ""),
             ("wallet vault", vault_text(status)),
-            ("keystore", f"{made.keystore}{keep}" if made.keystore else ""),
+            ("keystore", f"{result.keystore}{keep}" if result.keystore else ""),
             ("provider", clean(", ".join(status.providers))),
             ("published", status.root or ""),
         ]
     )
     print_remarks(status)
-    if made.report is not None and made.report.notices:
-        print_report(made.report)
-    print_vaults(memory.unlisted, made.vaults)
+    if result.report is not None and result.report.notices:
+        print_report(result.report)
+    print_vaults(memory.unlisted, result.vaults)
 
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:

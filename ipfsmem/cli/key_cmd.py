@@ -43,12 +43,12 @@ def _change(context: CommandContext, memory: Memory, arguments: Arguments) -> Ke
             otherwise=secret_input.other_ways("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
         )
     arguments["new"] = False if new is None else new
-    done: KeysProtected = call(change_passphrase, context, memory, arguments)
-    return done
+    keys: KeysProtected = call(change_passphrase, context, memory, arguments)
+    return keys
 
 
-def _show_protection(context: CommandContext, done: KeysProtected, arguments: Arguments) -> None:
-    has = "have the new passphrase" if done.protected else "have no passphrase now"
+def _show_protection(context: CommandContext, keys: KeysProtected, arguments: Arguments) -> None:
+    has = "have the new passphrase" if keys.protected else "have no passphrase now"
     click.echo(f"This device's keys {has}.")
 
 
@@ -81,14 +81,14 @@ def _check_number(context: CommandContext, arguments: Arguments) -> None:
 def _list_vaults(context: CommandContext, memory: Memory, arguments: Arguments) -> VaultNames:
     if arguments["add"] is not None:
         call(add, context, memory, {"name": arguments["add"], "key_number": arguments["key_number"] or 1})
-    found: VaultNames = call(list_, context, memory, arguments)
-    return found
+    vaults: VaultNames = call(list_, context, memory, arguments)
+    return vaults
 
 
-def _show_vaults(context: CommandContext, found: VaultNames, arguments: Arguments) -> None:
+def _show_vaults(context: CommandContext, vaults: VaultNames, arguments: Arguments) -> None:
     table(
         ("vault", "key number", "wallet"),
-        [(one.name, str(one.key_number), one.address) for one in found],
+        [(one.name, str(one.key_number), one.address) for one in vaults],
         styles=("bold", "", "dim"),
         nothing="The wallet has no further vaults.",
     )
@@ -156,7 +156,7 @@ def derive_command(
     signer = RawKeySigner(read_raw_key(sys.stdin.read(1024)))
     message = key_request(signer.address, vault, key_number)
     root = Unlock(signer, vault, key_number, passphrase).root(twice=True)
-    found = WalletKeys.of(
+    keys = WalletKeys.of(
         root,
         address="0x" + signer.address.hex(),
         vault=vault,
@@ -164,9 +164,9 @@ def derive_command(
         message_sha256=sha256(message).hexdigest(),
     )
     if context.json:
-        context.emit(found)
+        context.emit(keys)
     else:
-        facts((name, str(value)) for name, value in msgspec.structs.asdict(found).items())
+        facts((name, str(value)) for name, value in msgspec.structs.asdict(keys).items())
 
 
 for sub in (passphrase_command, phrase_command, sheet_command, vaults_command, derive_command):

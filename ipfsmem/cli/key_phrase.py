@@ -49,59 +49,57 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
     """
     require_output("the words")
     with as_owner(context, owner_options) as memory:
-        made: NewWords = call(new_words, context, memory, {})
-        old = [one for one in made.older if not one.root]
+        phrase: NewWords = call(new_words, context, memory, {})
+        old = [one for one in phrase.older if not one.root]
         if context.json:
             from ipfsmem.results import NewRecoveryWords
 
-            going = old if revoke_old and not made.problem else []
+            going = old if revoke_old and not phrase.problem else []
             # They must be printed before any other phrase is revoked.
             with words_unprinted(_MADE):
-                context.emit(NewRecoveryWords.of(made, going))
+                context.emit(NewRecoveryWords.of(phrase, going))
         else:
-            _show(made, memory)
-            going = [] if made.problem else _agreed(old, revoke_old)
-        if made.problem and revoke_old:
+            _show(phrase, memory)
+            going = [] if phrase.problem else _agreed(old, revoke_old)
+        if phrase.problem and revoke_old:
             raise ProviderUnavailable(
-                f"the older recovery phrases still work, and the new one may not work everywhere yet: {made.problem}",
+                f"the older recovery phrases still work, and the new one may not work everywhere yet: {phrase.problem}",
                 hint="Run: ipfsmem sync. Then revoke the older ones: ipfsmem member revoke ID.",
             )
         unplaced = [
             report for report in _revoke(memory, going, context) if report.blocked or report.not_placed
         ]
     if not context.json:
-        _tell_what_stays(made, old, going)
-    if made.problem:
+        _tell_what_stays(phrase, old, going)
+    if phrase.problem:
         raise IncompleteError(
-            f"the new recovery phrase is created, and may not work everywhere yet: {made.problem}",
+            f"the new recovery phrase is created, and may not work everywhere yet: {phrase.problem}",
             hint="Publish it: ipfsmem sync",
         )
     if unplaced:
         click.get_current_context().exit(max(report.exit_code for report in unplaced))
 
 
-def _show(made: NewWords, memory: Memory) -> None:
+def _show(phrase: NewWords, memory: Memory) -> None:
     """Show the phrase. A person who interrupts the question after it is told that this phrase works, and how to revoke it."""
     with words_unprinted(_MADE):
         try:
-            show_words(made.words, memory)
+            show_words(phrase.words, memory)
         except click.Abort:
-            said = (
-                f"The recovery phrase shown is created: {made.label} ({made.id}). The older ones still work."
-            )
-            if made.problem:
-                said += advice(" It works on new devices after the next sync: ipfsmem sync.")
-            click.echo(said + advice(f" To revoke it: ipfsmem member revoke {made.id}"), err=True)
+            message = f"The recovery phrase shown is created: {phrase.label} ({phrase.id}). The older ones still work."
+            if phrase.problem:
+                message += advice(" It works on new devices after the next sync: ipfsmem sync.")
+            click.echo(message + advice(f" To revoke it: ipfsmem member revoke {phrase.id}"), err=True)
             raise
-        click.echo(f"Its label is {made.label} ({made.id}).")
-    if made.problem:
+        click.echo(f"Its label is {phrase.label} ({phrase.id}).")
+    if phrase.problem:
         click.echo(
             style("not published everywhere yet: ", fg="yellow")
-            + advice(f"{made.problem}. The recovery phrase works from the next sync on: ipfsmem sync"),
+            + advice(f"{phrase.problem}. The recovery phrase works from the next sync on: ipfsmem sync"),
             err=True,
         )
-    if made.report is not None and made.report.notices:
-        print_report(made.report)
+    if phrase.report is not None and phrase.report.notices:
+        print_report(phrase.report)
 
 
 def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
@@ -111,8 +109,8 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
     if revoke_old is None:
         if not secret_input.can_ask():
             return []
-        said = ", ".join(clean(one.label) for one in old)
-        if not click.confirm(f"Revoke the older recovery phrases ({said})?", default=True, err=True):
+        labels = ", ".join(clean(one.label) for one in old)
+        if not click.confirm(f"Revoke the older recovery phrases ({labels})?", default=True, err=True):
             return []
     return old
 
@@ -148,7 +146,7 @@ def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> list
     return reports
 
 
-def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> None:
+def _tell_what_stays(phrase: NewWords, old: list[Words], going: list[Words]) -> None:
     stays = [one for one in old if one not in going]
     if stays:
         click.echo(
@@ -157,7 +155,7 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
             + advice(f". To revoke: {'; '.join(f'ipfsmem member revoke {one.id}' for one in stays)}"),
             err=True,
         )
-    if any(one.root for one in made.older):
+    if any(one.root for one in phrase.older):
         from ipfsmem.results import FIRST_WORDS_STAY
 
         click.echo(style("note: ", fg="yellow") + FIRST_WORDS_STAY, err=True)

@@ -40,15 +40,15 @@ def command(context: CommandContext, output: str | None, overwrite: bool) -> Non
     if output is None:
         click.echo(text)
         return
-    where = expanded(output)
-    with new_file(str(where), mode=0o600, overwrite=overwrite) as file:
+    path = expanded(output)
+    with new_file(str(path), mode=0o600, overwrite=overwrite) as file:
         file.write(f"{text}\n".encode())
     if context.json:
         from ipfsmem.results import FileWritten
 
-        context.emit(FileWritten(path=str(where)))
+        context.emit(FileWritten(path=str(path)))
     else:
-        click.echo(f"{clean(str(where))}: print it, and write the 24 words on it by hand.")
+        click.echo(f"{clean(str(path))}: print it, and write the 24 words on it by hand.")
 
 
 def page(sheet: RecoverySheet) -> str:
@@ -168,10 +168,10 @@ def _further(sheet: RecoverySheet) -> list[str]:
 def _words(sheet: RecoverySheet) -> list[str]:
     if not sheet.words:
         return ["THE 24 WORDS", "This vault has no recovery phrase. Create one: ipfsmem key phrase"]
-    known = "; ".join(clean(one.label) + (" (of init)" if one.root else "") for one in sheet.words)
+    labels = "; ".join(clean(one.label) + (" (of init)" if one.root else "") for one in sheet.words)
     lines = [
         "THE 24 WORDS (by hand; never in a file or a photograph)",
-        *_wrap(f"Valid recovery phrases: {known}."),
+        *_wrap(f"Valid recovery phrases: {labels}."),
         "",
     ]
     for start in range(1, 25, 4):

@@ -28,45 +28,45 @@ def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Memor
         raise UsageError("--hidden lists all hidden memories of one scope, and excludes the other options")
     from ipfsmem.operations.hidden import list_ as list_hidden  # few lists need it
 
-    found: HiddenTexts = call(list_hidden, context, memory, {})
-    return found
+    texts: HiddenTexts = call(list_hidden, context, memory, {})
+    return texts
 
 
-def _show(context: CommandContext, found: MemoryPage | HiddenTexts, arguments: Arguments) -> None:
-    if not isinstance(found, MemoryPage):
-        _print_hidden(found)
+def _show(context: CommandContext, page: MemoryPage | HiddenTexts, arguments: Arguments) -> None:
+    if not isinstance(page, MemoryPage):
+        _print_hidden(page)
         return
     kind, tag = arguments["type"], arguments["tag"]
     chosen = "".join((f" of type {kind}" if kind else "", f" with the tag {tag}" if tag else ""))
-    print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if arguments["any"] else "")
-    if found.next is not None:
+    print_list(context, page, nothing=f"There is no memory{clean(chosen)}." if arguments["any"] else "")
+    if page.next is not None:
         click.echo(
-            style(f"{count(found.total, 'memory')} in total; more: --cursor {found.next}", dim=True), err=True
+            style(f"{count(page.total, 'memory')} in total; more: --cursor {page.next}", dim=True), err=True
         )
 
 
-def _print_hidden(found: HiddenTexts) -> None:
+def _print_hidden(texts: HiddenTexts) -> None:
     table(
         ("key", "hidden", "why"),
-        [(one.key, moment(one.at), one.why) for one in found],
+        [(one.key, moment(one.at), one.why) for one in texts],
         styles=("bold", "dim", ""),
         shrink=(2,),
         nothing="No hidden memories.",
     )
-    if found and is_terminal():
+    if texts and is_terminal():
         click.echo(advice("Show one again: ipfsmem hide --back KEY"), err=True)
 
 
-def print_list(context: CommandContext, found: MemoryPage, *, ours: bool = True, nothing: str = "") -> None:
+def print_list(context: CommandContext, page: MemoryPage, *, ours: bool = True, nothing: str = "") -> None:
     """Print memories as a table. `ours`: they are of a vault of this device, so hints name commands; `nothing`: the message for
     a person if none matches."""
-    if not found and is_terminal():
+    if not page and is_terminal():
         none = advice("No memories yet. Write one: ipfsmem write KEY --body TEXT") if ours else "No memories."
         click.echo(nothing or none, err=True)
         return
     rows: list[tuple[str, ...]] = []
-    said = bool(context.stacked) or len({item.scope for item in found}) > 1
-    for item in found:
+    with_scope = bool(context.stacked) or len({item.scope for item in page}) > 1
+    for item in page:
         marks = "!" * bool(item.conflicts) + "m" * item.merged + "?" * (not item.fetched)
         rows.append(
             (
@@ -76,21 +76,21 @@ def print_list(context: CommandContext, found: MemoryPage, *, ours: bool = True,
                 marks,
                 item.file.name,
                 item.file.description,
-                *([item.scope] if said else []),
+                *([item.scope] if with_scope else []),
             )
         )
     table(
-        ("key", "type", "updated", "", "name", "description", *(["scope"] if said else [])),
+        ("key", "type", "updated", "", "name", "description", *(["scope"] if with_scope else [])),
         rows,
-        styles=("bold", "cyan", "dim", "yellow", "", "", *(["magenta"] if said else [])),
+        styles=("bold", "cyan", "dim", "yellow", "", "", *(["magenta"] if with_scope else [])),
         shrink=(4, 5),
     )
     if is_terminal():
-        marked = sum(bool(item.conflicts) for item in found)
+        marked = sum(bool(item.conflicts) for item in page)
         tail = f", {marked} with conflicts" if marked else ""
         if marked and ours:
             tail += advice(" (ipfsmem conflicts)")
-        click.echo(style(count(len(found), "memory") + tail, dim=True), err=True)
+        click.echo(style(count(len(page), "memory") + tail, dim=True), err=True)
 
 
 command = operation_command(

@@ -33,25 +33,27 @@ def command() -> None:
     """Members of this vault: devices, wallets and recovery phrases."""
 
 
-def _show(context: CommandContext, found: MemberList, arguments: Arguments) -> None:
+def _show(context: CommandContext, members: MemberList, arguments: Arguments) -> None:
     table(
         ("id", "role", "label", ""),
-        [(one.id, one.role, one.label, "this device" if one.this_device else "") for one in found],
+        [(one.id, one.role, one.label, "this device" if one.this_device else "") for one in members],
         styles=("bold", "cyan", "", "dim"),
     )
-    if not found:
+    if not members:
         click.echo("This vault is in a mode without members and keys.", err=True)
-    elif found.seals is not None:
-        click.echo(style(f"current encryption key: no. {found.seals.epoch}", dim=True), err=True)
-    elif found.reason:
-        click.echo(style(f"no encryption key: {found.reason}", fg="yellow"), err=True)
+    elif members.seals is not None:
+        click.echo(style(f"current encryption key: no. {members.seals.epoch}", dim=True), err=True)
+    elif members.reason:
+        click.echo(style(f"no encryption key: {members.reason}", fg="yellow"), err=True)
 
 
-def _print_removed(context: CommandContext, memory: Memory, found: MemberList, arguments: Arguments) -> None:
+def _print_removed(
+    context: CommandContext, memory: Memory, members: MemberList, arguments: Arguments
+) -> None:
     """Print who removed whom, from the key ring of the open vault."""
     from ipfsmem.sync.removals import called
 
-    for one in () if context.json else found.removed:
+    for one in () if context.json else members.removed:
         by = clean(_by(memory.replica.ring, one))
         text = f"removed: {clean(called({one.id: one.label}))}, {by}"
         click.echo(style(text, dim=True) if one.lasting else style(advice(text), fg="yellow"), err=True)
@@ -114,10 +116,10 @@ def _of_member(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Arg
             # Revoked phrases are not members, and their statements may still be cancelled; a person may also permanently
             # remove, with the wallet, members removed by phrases.
             removed = memory.members.removed() if op is revoke else []
-            wanted = [one for one in removed if arguments["cascade"] or not one.lasting]
-            arguments["member"] = find_member(memory, member, wanted)
-            given = {name: arguments[name] for name in op.names if name in arguments}
-            report: SyncReport = await op.run(memory.members._view(), {**given, "progress": meter}, "cli")
+            candidates = [one for one in removed if arguments["cascade"] or not one.lasting]
+            arguments["member"] = find_member(memory, member, candidates)
+            values = {name: arguments[name] for name in op.names if name in arguments}
+            report: SyncReport = await op.run(memory.members._view(), {**values, "progress": meter}, "cli")
             report.after(before)
             return report
 

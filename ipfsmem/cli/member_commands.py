@@ -64,15 +64,15 @@ def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> s
     from ipfsmem.ring.labels import families_named
 
     labels = {one.id: one.label for one in removed} | _labels(memory)
-    found = families_named(memory.replica.ring, text, labels)
-    if len(found) == 1:
-        return found.pop()
-    if not found:
+    families = families_named(memory.replica.ring, text, labels)
+    if len(families) == 1:
+        return families.pop()
+    if not families:
         raise UsageError(f"unknown member {text!r}", hint="See: ipfsmem member list.")
-    could = ", ".join(f"{labels.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    could = ", ".join(f"{labels.get(one) or 'no name'} ({one})" for one in sorted(families)[:MOST_NAMED])
+    more = f" and {len(families) - MOST_NAMED} more" if len(families) > MOST_NAMED else ""
     raise UsageError(
-        f"{text!r} matches {count(len(found), 'member')}: {clean(could)}{more}",
+        f"{text!r} matches {count(len(families), 'member')}: {clean(could)}{more}",
         hint="Pass the whole id.",
     )
 

@@ -131,12 +131,12 @@ def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | 
         read_keystore(keystore)
     if request.unprotected_keys:
         return None
-    found = context.passphrase_from_fd_or_environment()
-    if found is None and request.kind.sealed and secret_input.can_ask():
+    passphrase = context.passphrase_from_fd_or_environment()
+    if passphrase is None and request.kind.sealed and secret_input.can_ask():
         click.echo("A passphrase protects this device's keys. It never leaves this device.", err=True)
-        found = secret_input.ask("passphrase for this device", twice=True)
-    check_protection(request.kind, found)
-    return found
+        passphrase = secret_input.ask("passphrase for this device", twice=True)
+    check_protection(request.kind, passphrase)
+    return passphrase
 
 
 def bring_back(
@@ -224,8 +224,8 @@ def files_left_alone(memory: Memory) -> IncompleteError | None:
     """Return the error about skipped files of --memory-dir; None without any."""
     from ipfsmem.cli.folder_attach_cmd import left_alone_error
 
-    left = [text for one in memory.folders.list() for text in memory.folders.left_alone(one.path)]
-    return left_alone_error(left) if left else None
+    reasons = [text for one in memory.folders.list() for text in memory.folders.left_alone(one.path)]
+    return left_alone_error(reasons) if reasons else None
 
 
 def end(report: SyncReport | None, error: BaseException | None) -> None:

@@ -101,9 +101,9 @@ def command(
                 more = f" and {len(others) - MOST:,} more" if len(others) > MOST else ""
                 click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)
             if is_terminal() and not context.json:
-                where = memory.opened.root or "plain files, without signatures"
+                version = memory.opened.root or "plain files, without signatures"
                 click.echo(
-                    style(f"{where}; {count(len(memory.timeline.read()), 'event')}", dim=True), err=True
+                    style(f"{version}; {count(len(memory.timeline.read()), 'event')}", dim=True), err=True
                 )
 
 
@@ -115,16 +115,16 @@ def _tell_problems(memory: Memory) -> None:
 
 def _export(context: CommandContext, memory: Memory, out: str, partial: bool, overwrite: bool) -> None:
     assert memory.opened is not None
-    left = memory.bundles.left_out()
+    left_out = memory.bundles.left_out()
     blob = memory.bundles.export(partial=True)
-    where = expanded(out)
-    with new_file(str(where), mode=0o600, overwrite=overwrite) as file:
+    path = expanded(out)
+    with new_file(str(path), mode=0o600, overwrite=overwrite) as file:
         file.write(blob)
     if context.json:
         from ipfsmem.results import BundleWritten
 
         root, problems = memory.opened.root, memory.opened.problems
-        context.emit(BundleWritten(path=str(where), bytes=len(blob), root=root, problems=problems))
+        context.emit(BundleWritten(path=str(path), bytes=len(blob), root=root, problems=problems))
     else:
-        click.echo(f"{clean(str(where))}: {size(len(blob))}")
-    export_cmd.report_left_out(left, partial, ours=False)
+        click.echo(f"{clean(str(path))}: {size(len(blob))}")
+    export_cmd.report_left_out(left_out, partial, ours=False)

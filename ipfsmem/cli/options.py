@@ -31,11 +31,11 @@ def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> s
     return path
 
 
-def none_empty(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def none_empty(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Return the same for a repeatable option."""
-    for one in given:
+    for one in values:
         not_empty(ctx, param, one)
-    return given
+    return values
 
 
 def moment_in_words(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:

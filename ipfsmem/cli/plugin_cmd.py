@@ -23,13 +23,13 @@ def command() -> None:
 def list_command(context: CommandContext) -> None:
     """List the plugins that are installed or enabled: name, state, package, and why one cannot run."""
     with context.memory() as memory:
-        found = memory.plugins.list()
+        plugins = memory.plugins.list()
     if context.json:
-        context.emit(found)
+        context.emit(plugins)
         return
     table(
         ("plugin", "", "package", "cannot run"),
-        [(clean(one.name), "on" if one.on else "off", clean(one.package), one.problem) for one in found],
+        [(clean(one.name), "on" if one.on else "off", clean(one.package), one.problem) for one in plugins],
         styles=("bold", "", "dim", ""),
         nothing="No plugin is installed.",
     )
@@ -43,12 +43,12 @@ def test_command(context: CommandContext, name: str, query: str) -> None:
     and in the log.
     """
     with context.memory() as memory:
-        found = memory.plugins.test(name, query)
+        answer = memory.plugins.test(name, query)
     if context.json:
-        context.emit(found)
+        context.emit(answer)
         return
-    for what, text in (("at the start", found.prompt_block), ("for the question", found.prefetch)):
-        click.echo(f"{what}: {clean_lines(text)}" if text else f"{what}: nothing")
+    for label, text in (("at the start", answer.prompt_block), ("for the question", answer.prefetch)):
+        click.echo(f"{label}: {clean_lines(text)}" if text else f"{label}: nothing")
 
 
 command.add_command(list_command)

@@ -50,10 +50,10 @@ def _without_invisible(text: str) -> str:
         return text
     from ipfsmem.invisible_characters import INVISIBLE
 
-    def shown(found: re.Match[str]) -> str:
-        begin, end = found.span()
-        joins = found[0] in ("\u200c", "\u200d") and begin > 0 and end < len(text)
-        return found[0] if joins and not (text[begin - 1].isascii() or text[end].isascii()) else "\ufffd"
+    def shown(match: re.Match[str]) -> str:
+        begin, end = match.span()
+        joins = match[0] in ("\u200c", "\u200d") and begin > 0 and end < len(text)
+        return match[0] if joins and not (text[begin - 1].isascii() or text[end].isascii()) else "\ufffd"
 
     return INVISIBLE.sub(shown, text)
 
@@ -79,16 +79,16 @@ def to_json(value: Any) -> str:
     return re.sub(_UNSAFE_JSON, _escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be")
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def write_bytes(data: bytes) -> None:
     """Write all bytes to stdout: with PYTHONUNBUFFERED one write may write only a part."""
-    left = memoryview(data)
-    while left:
-        left = left[sys.stdout.buffer.write(left) :]
+    rest = memoryview(data)
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
     sys.stdout.buffer.flush()
 
 
@@ -198,8 +198,8 @@ def _cell(text: str, width: int, how: str) -> str:
     if cell_len(text) > width:
         text = set_cell_size(text, width - 1).rstrip() + "…"
     padding = " " * (width - cell_len(text))
-    known = {"bold": {"bold": True}, "dim": {"dim": True}}
-    return (style(text, **known.get(how, {"fg": how})) if how and text else text) + padding
+    styles = {"bold": {"bold": True}, "dim": {"dim": True}}
+    return (style(text, **styles.get(how, {"fg": how})) if how and text else text) + padding
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:
@@ -246,7 +246,7 @@ def earlier(rows: Iterable[tuple[str, int, str, str]], first: str, last: str, no
     """Print earlier texts of a fact or a value: a number or key, its end (milliseconds), what replaced it, and the text."""
     table(
         (first, "until (UTC)", "", last),
-        [(name, moment(until), why, said) for name, until, why, said in rows],
+        [(name, moment(until), why, text) for name, until, why, text in rows],
         styles=("bold", "dim", "", ""),
         shrink=(3,),
         nothing=nothing,

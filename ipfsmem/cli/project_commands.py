@@ -63,13 +63,13 @@ def connect_projects(
 
     with context.memory() as memory:
         claude = ClaudeHome.of(os.environ)
-        left: list[NotPlanned] = []
+        unplanned: list[NotPlanned] = []
         if folder is not None:
             plans = [plan_project(memory, claude, folder, scope=scope, new=new)]
         else:
-            plans, left = plan_all(memory, claude)
+            plans, unplanned = plan_all(memory, claude)
         if not context.json:
-            _show(plans, left)
+            _show(plans, unplanned)
         failed: list[ProjectLeft] = []
         if not dry_run and any(not plan.done and (folder is None or plan.named_in) for plan in plans):
             _agree(plans, yes)
@@ -78,7 +78,7 @@ def connect_projects(
             failed = _carry_out(memory, plans)
             if follow:
                 follow_program(memory.replica, "claude-code", follow=True)
-        answer = _answer(plans, left, failed, dry_run=dry_run)
+        answer = _answer(plans, unplanned, failed, dry_run=dry_run)
         remarks = [] if dry_run else [*_remarks(memory, plans), *_left_beside(memory, claude, plans)]
         published = memory.mode.published
     if context.json:
@@ -89,7 +89,7 @@ def connect_projects(
         _say_connected(plans, failed)
         if follow:
             click.echo("Future projects are connected at their first session.")
-    if not context.json and published and any(not one.error for one in left):
+    if not context.json and published and any(not one.error for one in unplanned):
         click.echo(advice("To get memories of another machine first: ipfsmem sync."))
     for text in () if context.json else remarks:
         click.echo(style("note: ", fg="yellow") + advice(text))
@@ -119,16 +119,16 @@ def bind_project(
         project = project_at(folder)
         choice = choose_scope(memory, project, scope=scope, new=new)
         _, row = find_connected(memory, project.folder)
-        done = row is not None and (row.path, row.scope) == (str(project.folder), choice.scope)
-        where = clean(str(project.folder))
+        is_connected = row is not None and (row.path, row.scope) == (str(project.folder), choice.scope)
+        label = clean(str(project.folder))
         if not context.json:
-            click.echo(style(where, bold=True))
+            click.echo(style(label, bold=True))
             kind = "the new scope" if choice.new else "the scope"
             click.echo(
-                f"  {kind} {choice.scope} ({clean(choice.why)}){': already connected' if done else ''}"
+                f"  {kind} {choice.scope} ({clean(choice.why)}){': already connected' if is_connected else ''}"
             )
         first()
-        if not dry_run and not done:
+        if not dry_run and not is_connected:
             bind(memory, project, choice)
     if context.json:
         facts = ProjectFacts(
@@ -138,13 +138,13 @@ def bind_project(
             new_scope=choice.new,
             why=choice.why,
             files=0,
-            connected_before=done,
+            connected_before=is_connected,
         )
         context.emit(ProjectsConnected(projects=[facts], left=[], dry_run=dry_run))
     elif dry_run:
         click.echo("Nothing was changed.")
     else:
-        click.echo(f"{where} {'was already connected' if done else 'is connected now'}.")
+        click.echo(f"{label} {'was already connected' if is_connected else 'is connected now'}.")
 
 
 def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run: bool) -> None:
@@ -212,18 +212,18 @@ def _adopted(adopted: dict[str, str]) -> str:
     return ", ".join(adopted.values()) or "its folder"
 
 
-def _show(plans: list[AdoptionPlan], left: list[NotPlanned]) -> None:
+def _show(plans: list[AdoptionPlan], unplanned: list[NotPlanned]) -> None:
     for plan in plans:
         click.echo(f"{style(clean(str(plan.project.folder)), bold=True)}")
         kind = "the new scope" if plan.choice.new else "the scope"
         click.echo(f"  {kind} {plan.choice.scope} ({clean(plan.choice.why)})")
         moved = f", named in {clean(str(plan.named_in))}" if plan.named_in is not None else ""
-        done = ": already connected" if plan.done else ""
-        click.echo(f"  {clean(str(plan.folder))}, {count(plan.files, 'file')}{moved}{done}")
-    for one in left:
+        state = ": already connected" if plan.done else ""
+        click.echo(f"  {clean(str(plan.folder))}, {count(plan.files, 'file')}{moved}{state}")
+    for one in unplanned:
         why = clean(one.error) if one.error else "no memories yet"
         click.echo(f"{clean(str(one.folder))}: skipped, {why}")
-    if not plans and not left:
+    if not plans and not unplanned:
         click.echo("Claude Code knows no project on this device.")
 
 
@@ -241,11 +241,13 @@ def _agree(plans: list[AdoptionPlan], yes: bool) -> None:
 
     if yes:
         return
-    wanted = sum(not plan.done for plan in plans)
+    number = sum(not plan.done for plan in plans)
     if not secret_input.can_ask():
-        named = "".join(f", in {plan.folder}, which {plan.named_in} names" for plan in plans if plan.named_in)
-        raise UsageError(f"this connects {count(wanted, 'project')}{named}", hint="Confirm: --yes")
-    confirm(f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", "not connected")
+        mentions = "".join(
+            f", in {plan.folder}, which {plan.named_in} names" for plan in plans if plan.named_in
+        )
+        raise UsageError(f"this connects {count(number, 'project')}{mentions}", hint="Confirm: --yes")
+    confirm(f"Connect {'these' if number > 1 else 'this'} {count(number, 'project')}?", "not connected")
 
 
 def _carry_out(memory: Memory, plans: list[AdoptionPlan]) -> list[ProjectLeft]:
@@ -266,7 +268,7 @@ def _carry_out(memory: Memory, plans: list[AdoptionPlan]) -> list[ProjectLeft]:
 
 
 def _answer(
-    plans: list[AdoptionPlan], left: list[NotPlanned], failed: list[ProjectLeft], *, dry_run: bool
+    plans: list[AdoptionPlan], unplanned: list[NotPlanned], failed: list[ProjectLeft], *, dry_run: bool
 ) -> ProjectsConnected:
     from ipfsmem.results import ProjectLeft, ProjectsConnected
 
@@ -274,7 +276,7 @@ def _answer(
     return ProjectsConnected(
         projects=[_facts(plan) for plan in plans if str(plan.project.folder) not in gone],
         left=[
-            *(ProjectLeft(folder=str(one.folder), error=one.error, hint=one.hint) for one in left),
+            *(ProjectLeft(folder=str(one.folder), error=one.error, hint=one.hint) for one in unplanned),
             *failed,
         ],
         dry_run=dry_run,

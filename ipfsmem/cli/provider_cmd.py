@@ -57,7 +57,7 @@ def command() -> None:
     """
 
 
-def _show_list(context: CommandContext, found: ProviderList, arguments: Arguments) -> None:
+def _show_list(context: CommandContext, providers: ProviderList, arguments: Arguments) -> None:
     table(
         ("kind", "provider", "can", "last version", "when"),
         [
@@ -68,7 +68,7 @@ def _show_list(context: CommandContext, found: ProviderList, arguments: Argument
                 short(one.root) if one.root else "nothing yet",
                 moment(one.at),
             )
-            for one in found
+            for one in providers
         ],
         styles=("cyan", "bold", "dim"),
     )
@@ -77,19 +77,19 @@ def _show_list(context: CommandContext, found: ProviderList, arguments: Argument
 list_command = operation_command("list", list_, _show_list, reads=False)
 
 
-def _show_added(context: CommandContext, found: ProviderAdded, arguments: Arguments) -> None:
+def _show_added(context: CommandContext, names: ProviderAdded, arguments: Arguments) -> None:
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
-    click.echo(f"Providers: {', '.join(map(clean, found))}")
+    click.echo(f"Providers: {', '.join(map(clean, names))}")
     added = clean(shown_spec(lasting_spec(arguments["spec"])))
     click.echo(f"{added} was not contacted. To publish there: {advice('ipfsmem sync')}")
 
 
-def _show_removed(context: CommandContext, found: ProviderNames, arguments: Arguments) -> None:
+def _show_removed(context: CommandContext, names: ProviderNames, arguments: Arguments) -> None:
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
     click.echo(f"Removed: {clean(shown_spec(lasting_spec(arguments['spec'])))}. Its data stays there.")
-    click.echo(f"Providers: {', '.join(map(clean, found)) or 'none, so this device publishes nowhere'}")
+    click.echo(f"Providers: {', '.join(map(clean, names)) or 'none, so this device publishes nowhere'}")
 
 
 def _warn(context: CommandContext, arguments: Arguments) -> None:
@@ -97,8 +97,8 @@ def _warn(context: CommandContext, arguments: Arguments) -> None:
 
 
 def _add(context: CommandContext, memory: Memory, arguments: Arguments) -> ProviderAdded:
-    found: ProviderAdded = call(add, context, memory, arguments)
-    return with_warning(found, arguments)
+    result: ProviderAdded = call(add, context, memory, arguments)
+    return with_warning(result, arguments)
 
 
 add_command = operation_command("add", add, _show_added, ask=_warn, run=_add)
@@ -110,8 +110,8 @@ def _warn_of_tested(context: CommandContext, arguments: Arguments) -> None:
 
 
 def _test(context: CommandContext, memory: Memory, arguments: Arguments) -> ProviderTried:
-    found: ProviderTried = call(test, context, memory, arguments)
-    return with_warning(found, arguments)
+    trial: ProviderTried = call(test, context, memory, arguments)
+    return with_warning(trial, arguments)
 
 
 def _without_vault(context: CommandContext, arguments: Arguments) -> Memory:
@@ -120,14 +120,14 @@ def _without_vault(context: CommandContext, arguments: Arguments) -> Memory:
     return Memory.load(mode="none", home=context.home)
 
 
-def _show_tried(context: CommandContext, found: ProviderTried, arguments: Arguments) -> None:
-    width = max((len(step.what) for step in found), default=0)
-    for step in found:
+def _show_tried(context: CommandContext, trial: ProviderTried, arguments: Arguments) -> None:
+    width = max((len(step.what) for step in trial), default=0)
+    for step in trial:
         mark, colour = _MARK[step.outcome]
         text = clean(step.text) or ("not offered" if step.outcome == "cannot" else "")
         time = style(seconds(step.seconds).rjust(7), dim=True)
         click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
-    hint = next((step.hint for step in found if step.outcome == "failed" and step.hint), "")
+    hint = next((step.hint for step in trial if step.outcome == "failed" and step.hint), "")
     if hint == ProviderUnavailable.hint:  # no vault was sent, and there may be none
         hint = "Check the address, or try again later."
     hint = hint.replace("Sync again", "Try again")
@@ -135,8 +135,8 @@ def _show_tried(context: CommandContext, found: ProviderTried, arguments: Argume
         click.echo(advice(hint), err=True)
 
 
-def _end_of_test(context: CommandContext, found: ProviderTried, arguments: Arguments) -> None:
-    if found.failed:
+def _end_of_test(context: CommandContext, trial: ProviderTried, arguments: Arguments) -> None:
+    if trial.failed:
         click.get_current_context().exit(ProviderError.exit_code)
 
 
@@ -162,24 +162,24 @@ def policy_command(context: CommandContext, spec: str) -> None:
     from ipfsmem.memory import Memory
 
     with Memory.load(mode="none", home=context.home) as memory:
-        found = memory.providers.policy(spec)
+        policy = memory.providers.policy(spec)
     if context.json:
-        context.emit_open(found)
+        context.emit_open(policy)
     else:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(policy, indent=2))
 
 
-def _show_checked(context: CommandContext, found: ProvidersChecked, arguments: Arguments) -> None:
-    for one in found:
+def _show_checked(context: CommandContext, checks: ProvidersChecked, arguments: Arguments) -> None:
+    for one in checks:
         _print_presence(one)
-    if found.missing:
+    if checks.missing:
         click.echo(advice(_next_step(arguments["repair"])), err=True)
 
 
-def _end_of_check(context: CommandContext, found: ProvidersChecked, arguments: Arguments) -> None:
-    if found.missing:
+def _end_of_check(context: CommandContext, checks: ProvidersChecked, arguments: Arguments) -> None:
+    if checks.missing:
         click.get_current_context().exit(MissingError.exit_code)
-    found.raise_if_unknown()
+    checks.raise_if_unknown()
 
 
 check_command = operation_command(
@@ -195,9 +195,9 @@ check_command = operation_command(
 
 def _print_presence(one: Presence) -> None:
     mark, colour = _PRESENCE[one.state]
-    known = f"{one.read:,} of {count(one.total, 'block')} checked" if one.read else ""
+    progress = f"{one.read:,} of {count(one.total, 'block')} checked" if one.read else ""
     again = f"{count(one.sent, 'block')} uploaded again" if one.sent else ""
-    rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
+    rest = "; ".join(part for part in (progress, again, clean(one.text)) if part)
     click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
     for cid in one.examples:
         click.echo(style(f"    missing {clean(cid)}", dim=True))
@@ -227,14 +227,14 @@ def _follow(context: CommandContext, memory: Memory, arguments: Arguments) -> Fo
             question = f"Publish at {clean(arguments['spec'] or move.to)} from now on?"
             confirm(question, "not moved", default=True)
         arguments["public_ok"] = agrees_to_publish(memory, arguments["yes_public"])
-    found: Followed = call(follow, context, memory, arguments)
-    return with_warning(found, arguments)
+    result: Followed = call(follow, context, memory, arguments)
+    return with_warning(result, arguments)
 
 
-def _show_followed(context: CommandContext, found: Followed, arguments: Arguments) -> None:
-    if found.report is not None:
-        print_report(found.report)
-    print_places(found.providers)
+def _show_followed(context: CommandContext, result: Followed, arguments: Arguments) -> None:
+    if result.report is not None:
+        print_report(result.report)
+    print_places(result.providers)
 
 
 follow_command = operation_command(
@@ -248,9 +248,9 @@ follow_command = operation_command(
 )
 
 
-def print_places(found: Iterable[str]) -> None:
+def print_places(providers: Iterable[str]) -> None:
     """Print the providers of this vault."""
-    click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
+    click.echo(f"Publishes at: {', '.join(map(clean, providers)) or 'nowhere'}")
 
 
 for sub in (

@@ -27,24 +27,24 @@ def way_in(status: Status) -> str:
 
     A vault in a folder needs access to that folder; services and nodes are reached through a gateway.
     """
-    found = address(status)
-    if not found or not status.providers:
+    name = address(status)
+    if not name or not status.providers:
         return ""
     spec = status.providers[0]
-    where = GATEWAY if spec.partition(":")[0] in _NETWORK else shlex.quote(spec)
-    return f"ipfsmem open {found} --provider {where}"
+    provider = GATEWAY if spec.partition(":")[0] in _NETWORK else shlex.quote(spec)
+    return f"ipfsmem open {name} --provider {provider}"
 
 
 def lines(status: Status) -> list[str]:
     """Return the lines below a sync of a public vault."""
-    found = address(status)
-    if not found:
+    name = address(status)
+    if not name:
         return []
-    told = [f"Public address: {found}"]
+    texts = [f"Public address: {name}"]
     command = way_in(status)
     if command:
-        told.append(f"Anyone can read it with: {clean(command)}")
-    return told
+        texts.append(f"Anyone can read it with: {clean(command)}")
+    return texts
 
 
 #: Kinds of providers whose content the whole network can fetch.

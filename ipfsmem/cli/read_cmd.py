@@ -22,13 +22,13 @@ def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Memor
         raise UsageError("--stack excludes --alternative and --root")
     if arguments["alternative"] is not None and arguments["root"] is not None:
         raise UsageError("--alternative and --root exclude each other")
-    found: MemoryRecord | None = call(read, context, memory, arguments)
+    record: MemoryRecord | None = call(read, context, memory, arguments)
     key = arguments["key"]
-    if found is None and arguments["root"] is None and context.scope is None:
-        found = _where_it_stands(memory, key)
-    if found is None:
+    if record is None and arguments["root"] is None and context.scope is None:
+        record = _where_it_stands(memory, key)
+    if record is None:
         arguments["near"] = _near(context, memory, key)
-    return found
+    return record
 
 
 def _absent(context: CommandContext, arguments: Arguments) -> NotFoundError:

@@ -15,8 +15,8 @@ from ipfsmem.wording import count
 
 
 def _show(context: CommandContext, answer: Recalled, arguments: Mapping[str, Any]) -> None:
-    found = answer.in_order()
-    for number, hit in enumerate(found):
+    hits = answer.in_order()
+    for number, hit in enumerate(hits):
         place, about, text = _of_moment(hit) if isinstance(hit, FoundMoment) else _of_memory(hit)
         about += [f"has {', '.join(hit.words)}"] if hit.words else []
         if number:
@@ -29,17 +29,17 @@ def _show(context: CommandContext, answer: Recalled, arguments: Mapping[str, Any
             click.echo(style(f"  {clean(' '.join(relation))}", dim=True))
     if answer.notice:
         click.echo(clean(answer.notice), err=True)
-    if is_terminal() or answer.not_fetched or not found:
-        nothing = "" if found else "nothing found: "
-        what = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[arguments["kind"]]
-        said = f"{nothing}{count(answer.searched, what)} searched, ranked by {answer.ranking}"
+    if is_terminal() or answer.not_fetched or not hits:
+        nothing = "" if hits else "nothing found: "
+        noun = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[arguments["kind"]]
+        summary = f"{nothing}{count(answer.searched, noun)} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
-            said += (
+            summary += (
                 f"; {count(answer.not_fetched, 'text')} could not be searched, as they are not on this device"
             )
-        if not found and arguments["kind"] == "memory":
-            said += "; --kind all also searches the timeline and sessions"
-        click.echo(style(said, dim=True), err=True)
+        if not hits and arguments["kind"] == "memory":
+            summary += "; --kind all also searches the timeline and sessions"
+        click.echo(style(summary, dim=True), err=True)
 
 
 def _of_memory(hit: RecallHit) -> tuple[str, list[str], str]:

@@ -80,7 +80,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     with contextlib.closing(found) as memory:
         report = publish_restored(memory, context, request.yes_public)
         status, vaults = memory.status(), [*memory.vaults.list()]
-        left = files_left_alone(memory)
+        incomplete = files_left_alone(memory)
     if context.json:
         from ipfsmem.results import Recovered
 
@@ -93,7 +93,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
         if report is not None and report.notices:
             print_report(report)
         print_vaults(memory.unlisted, vaults)
-    end(report, (None if request.damaged else incomplete_restore_error(memory.restored)) or left)
+    end(report, (None if request.damaged else incomplete_restore_error(memory.restored)) or incomplete)
 
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:

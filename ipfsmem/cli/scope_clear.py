@@ -38,27 +38,27 @@ def command(
         raise UsageError("--memories-only and --sessions-only exclude each other")
     with context.memory() as memory:
         texts = {} if sessions_only else _texts(memory)
-        named = [] if memories_only else [one.session for one in memory.sessions.known()]
-        sessions = {name: memory.sessions.seen(name) for name in named}
-        what = f"{count(len(texts), 'memory', 'memories')} and {count(len(sessions), 'session')}"
+        names = [] if memories_only else [one.session for one in memory.sessions.known()]
+        sessions = {name: memory.sessions.seen(name) for name in names}
+        contents = f"{count(len(texts), 'memory', 'memories')} and {count(len(sessions), 'session')}"
         if (texts or sessions) and not yes:
-            where = f"of the scope {context.scope}, " if context.scope else ""
+            of_scope = f"of the scope {context.scope}, " if context.scope else ""
             if not secret_input.can_ask():
-                raise UsageError(f"this forgets {what}, {where}on every device", hint="Confirm: --yes")
-            confirm(f"Forget {what}, {where}on every device?", "not forgotten")
-        left = _forget(memory, texts, sessions, reason)
-        told = when_others_learn(memory.mode)
+                raise UsageError(f"this forgets {contents}, {of_scope}on every device", hint="Confirm: --yes")
+            confirm(f"Forget {contents}, {of_scope}on every device?", "not forgotten")
+        remaining = _forget(memory, texts, sessions, reason)
+        notice = when_others_learn(memory.mode)
     if context.json:
         from ipfsmem.results import Cleared
 
-        context.emit(Cleared(memories=len(texts), sessions=len(sessions), left=left))
+        context.emit(Cleared(memories=len(texts), sessions=len(sessions), left=remaining))
     elif not texts and not sessions:
         click.echo("Nothing to forget.")
     else:
-        click.echo(f"Forgotten here: {what}{f' but {len(left)}' if left else ''}{told}.")
-    if left:
+        click.echo(f"Forgotten here: {contents}{f' but {len(remaining)}' if remaining else ''}{notice}.")
+    if remaining:
         raise IncompleteError(
-            f"these changed meanwhile and are kept: {', '.join(left[:5])}",
+            f"these changed meanwhile and are kept: {', '.join(remaining[:5])}",
             hint="Review them, then run again: ipfsmem scope clear",
         )
 
@@ -66,8 +66,8 @@ def command(
 def _texts(memory: Memory) -> dict[str, str]:
     """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with none, those whose
     text is not on this device, or that were deleted and could come back."""
-    found = {one.key: _sha256(memory, one) for one in memory.list(hidden=True) if one.own}
-    return found | {one.key: "" for one in memory.facts.history() if one.key not in found}
+    hashes = {one.key: _sha256(memory, one) for one in memory.list(hidden=True) if one.own}
+    return hashes | {one.key: "" for one in memory.facts.history() if one.key not in hashes}
 
 
 def _sha256(memory: Memory, one: MemorySummary) -> str:
@@ -80,15 +80,15 @@ def _sha256(memory: Memory, one: MemorySummary) -> str:
 
 def _forget(memory: Memory, texts: dict[str, str], sessions: dict[str, str], reason: str) -> list[str]:
     """Forget what is as it was; what is not, by key and name."""
-    left = []
+    remaining = []
     for key, sha256 in texts.items():
         try:
             memory.forget(key, reason=reason, if_match=sha256)
         except ChangedError:
-            left.append(key)
+            remaining.append(key)
     for name, seen in sessions.items():
         try:
             memory.sessions.forget(name, reason=reason, seen=seen)
         except ChangedError:
-            left.append(name)
-    return left
+            remaining.append(name)
+    return remaining

@@ -40,13 +40,13 @@ def command() -> None:
 
 def _list(context: CommandContext, memory: Memory, arguments: Arguments) -> ScopeList:
     arguments["live"] = memory.scopes.names()
-    found: ScopeList = call(list_, context, memory, arguments)
-    return found
+    scopes: ScopeList = call(list_, context, memory, arguments)
+    return scopes
 
 
-def _show_list(context: CommandContext, found: ScopeList, arguments: Arguments) -> None:
+def _show_list(context: CommandContext, scopes: ScopeList, arguments: Arguments) -> None:
     rows = []
-    for one in found:
+    for one in scopes:
         into = (
             f"is {one.card.into} now" if one.card is not None and one.card.into in arguments["live"] else ""
         )
@@ -77,8 +77,8 @@ def _show_scope(context: CommandContext, one: ScopeFacts, arguments: Arguments) 
     )
 
 
-def _show_made(context: CommandContext, made: ScopeCard, arguments: Arguments) -> None:
-    click.echo(f"{made.scope} is created: {clean(made.title)}.")
+def _show_made(context: CommandContext, card: ScopeCard, arguments: Arguments) -> None:
+    click.echo(f"{card.scope} is created: {clean(card.title)}.")
 
 
 def _refuse_unsaid(context: CommandContext, arguments: Arguments) -> None:
@@ -86,8 +86,8 @@ def _refuse_unsaid(context: CommandContext, arguments: Arguments) -> None:
         raise UsageError("give OTHER or --remove")
 
 
-def _show_redirected(context: CommandContext, made: ScopeCard, arguments: Arguments) -> None:
-    name, other = made.scope, arguments["into"]
+def _show_redirected(context: CommandContext, card: ScopeCard, arguments: Arguments) -> None:
+    name, other = card.scope, arguments["into"]
     if other is None:
         click.echo(f"{name} is no longer redirected.")
     else:
@@ -96,8 +96,8 @@ def _show_redirected(context: CommandContext, made: ScopeCard, arguments: Argume
         )
 
 
-def _show_titled(context: CommandContext, made: ScopeCard, arguments: Arguments) -> None:
-    click.echo(f"{made.scope} is now titled {clean(made.title)}.")
+def _show_titled(context: CommandContext, card: ScopeCard, arguments: Arguments) -> None:
+    click.echo(f"{card.scope} is now titled {clean(card.title)}.")
 
 
 def _forget(context: CommandContext, memory: Memory, arguments: Arguments) -> ScopeForgotten:
@@ -110,37 +110,38 @@ def _forget(context: CommandContext, memory: Memory, arguments: Arguments) -> Sc
     except NotFoundError as error:
         forget.refuse(memory._view(), {"name": name}, "cli", error)
     # Not of those that lead to this one: they stay.
-    held = next(counted for counted in memory.scopes.counts() if counted.scope == name)
-    what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
+    counts = next(counted for counted in memory.scopes.counts() if counted.scope == name)
+    contents = f"{count(counts.memories, 'memory')} and {count(counts.events, 'event')}"
     lost = memory.scopes.unpublished(name)
     never = f" ({count(lost, 'memory')} never synced: {'it' if lost == 1 else 'they'} cannot be restored)"
     arguments["lasting"] = never if lost else ""
     if not arguments["yes"]:
         if not secret_input.can_ask():
             raise UsageError(
-                f"this forgets the scope {name} with {what}{arguments['lasting']}, on every device",
+                f"this forgets the scope {name} with {contents}{arguments['lasting']}, on every device",
                 hint="Confirm: --yes",
             )
         confirm(
-            f"Forget the scope {name} with {what}{arguments['lasting']}, on every device?", "not forgotten"
+            f"Forget the scope {name} with {contents}{arguments['lasting']}, on every device?",
+            "not forgotten",
         )
-    done: ScopeForgotten = call(forget, context, memory, arguments)
+    result: ScopeForgotten = call(forget, context, memory, arguments)
     arguments["told"] = when_others_learn(memory.mode)
-    return done
+    return result
 
 
-def _show_forgotten(context: CommandContext, done: ScopeForgotten, arguments: Arguments) -> None:
-    gone = count(done.forgotten, "memory")
+def _show_forgotten(context: CommandContext, result: ScopeForgotten, arguments: Arguments) -> None:
+    gone = count(result.forgotten, "memory")
     click.echo(
-        f"The scope {done.scope} is forgotten here with {gone}{arguments['lasting']}{arguments['told']}."
+        f"The scope {result.scope} is forgotten here with {gone}{arguments['lasting']}{arguments['told']}."
     )
 
 
 def _restore(context: CommandContext, memory: Memory, arguments: Arguments) -> ScopeRestored:
-    name, looked = arguments["name"], arguments["root"] is None and memory.mode.published
+    name, searches = arguments["name"], arguments["root"] is None and memory.mode.published
     back: ScopeRestored = call(restore, context, memory, arguments)
-    arguments["newest"] = memory.scopes.newest_version(name) if looked else None
-    arguments["gone"] = looked and arguments["newest"] is None and memory.scopes.held_anything(name)
+    arguments["newest"] = memory.scopes.newest_version(name) if searches else None
+    arguments["gone"] = searches and arguments["newest"] is None and memory.scopes.held_anything(name)
     return back
 
 

@@ -52,8 +52,8 @@ def from_fd_or_environment(fd: int | None, variable: str) -> str | None:
 def server_token(fd: int | None, variable: str, *, hint: str) -> str | None:
     """Return the token of a server from a descriptor or an environment variable, None without one. Raises UsageError for one
     that could be guessed, with `hint`."""
-    found = from_fd_or_environment(fd, variable)
-    token = found.strip() if found is not None else None  # files and variables have line ends; headers cannot
+    text = from_fd_or_environment(fd, variable)
+    token = text.strip() if text is not None else None  # files and variables have line ends; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(f"a token has at least {MIN_TOKEN} characters", hint=hint)
     return token
@@ -64,7 +64,7 @@ def other_ways(variable: str, flag: str) -> str:
     return f"Enter it at the prompt, or pass it in {variable} or with {flag}."
 
 
-def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
+def ask(prompt: str, *, twice: bool = False, otherwise: str | None = None) -> str:
     """Prompt on the terminal, without echo. `twice`: a new secret, which must be strong, and is typed twice.
 
     Raises PassphraseError without a terminal or input, with the hint `otherwise`.
@@ -72,13 +72,13 @@ def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
     from ipfsmem.wallet.passphrases import require_strong
 
     if not can_ask():
-        raise PassphraseError(f"{what} is required, and there is no terminal", hint=otherwise)
+        raise PassphraseError(f"{prompt} is required, and there is no terminal", hint=otherwise)
     while True:
         answer: str = click.prompt(
-            what[0].upper() + what[1:], hide_input=True, err=True, default="", show_default=False
+            prompt[0].upper() + prompt[1:], hide_input=True, err=True, default="", show_default=False
         )
         if not answer:
-            raise PassphraseError(f"{what}: no input", hint=otherwise)
+            raise PassphraseError(f"{prompt}: no input", hint=otherwise)
         if not twice:
             return answer
         try:

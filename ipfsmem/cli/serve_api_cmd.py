@@ -79,7 +79,7 @@ def command(
         check_scope(workspace)
     if in_sync and read_only:
         raise UsageError("--read-only and --sync exclude each other")
-    given = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or leave it out to create one.")
+    token = secret_input.server_token(token_fd, "IPFSMEM_API_TOKEN", hint="Or leave it out to create one.")
     refuse_unnamed(host, names)
     with served_memories(context, also) as served:
         for one in served:
@@ -87,7 +87,7 @@ def command(
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C ends this command normally
             asyncio.run(
                 _serve(
-                    context, served, host, port, names, given, read_only, in_sync, program or "", workspace
+                    context, served, host, port, names, token, read_only, in_sync, program or "", workspace
                 )
             )
 
@@ -98,7 +98,7 @@ async def _serve(
     host: str,
     port: int,
     names: tuple[str, ...],
-    given: str | None,
+    fixed_token: str | None,
     read_only: bool,
     in_sync: bool,
     program: str,
@@ -113,17 +113,17 @@ async def _serve(
     from ipfsmem.results import ServingMemory
 
     doors = Doors({one.namespace: one for one in served}, names=names)
-    made = None if given or any(one.tokens for one in served) else secrets.token_urlsafe(24)
-    if token := given or made:
+    new_token = None if fixed_token or any(one.tokens for one in served) else secrets.token_urlsafe(24)
+    if token := fixed_token or new_token:
         doors.accept_token(token, Caller("admin"))
 
     def say(url: str) -> None:
         if context.json:
-            click.echo(encode(ServingMemory(url=url, token=made or UNSET)))
+            click.echo(encode(ServingMemory(url=url, token=new_token or UNSET)))
         else:
             click.echo(f"serving the unlocked vault at {url}/v1; {'the' if token else 'a'} token is required")
-            if made:
-                click.echo(f"token, shown once: {made}")
+            if new_token:
+                click.echo(f"token, shown once: {new_token}")
         if names:
             say_what_is_exposed(host, served)
 

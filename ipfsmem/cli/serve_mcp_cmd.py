@@ -139,10 +139,10 @@ def _serve(
             from ipfsmem.mcp.web import bind, serve_http, url_of
 
             assert address is not None
-            given = secret_input.server_token(
+            fixed_token = secret_input.server_token(
                 token_fd, "IPFSMEM_MCP_TOKEN", hint="Or leave it out to create one."
             )
-            token = given or _new_token()
+            token = fixed_token or _new_token()
             listening = bind(*address)
             transport = functools.partial(serve_http, served, listening, token)
         try:
@@ -154,7 +154,7 @@ def _serve(
                 raise
             click.echo(str(error), err=True)
         if pipe is None:
-            _say(context, url_of(listening), None if given else token)
+            _say(context, url_of(listening), None if fixed_token else token)
 
         def stand_by() -> Standby:
             from ipfsmem.agents import background_start
@@ -183,16 +183,20 @@ def _greet(
 
     if context.scope:
         check_scope(context.scope)
-    known = greetings.prepared() if prepared and context.folder.is_dir() else None
+    greeting = greetings.prepared() if prepared and context.folder.is_dir() else None
     tools = (
-        None if known is None else greetings.chosen(known, names, read_only=read_only, structured=structured)
+        None
+        if greeting is None
+        else greetings.chosen(greeting, names, read_only=read_only, structured=structured)
     )
     if tools is None and names is not None:
         from ipfsmem.tools.toolset import names_of
 
         names_of(names)
     read, write, give_back = take_streams()
-    pipe = Pipe(read, write, None if known is None or tools is None else greetings.Greetings(known, tools))
+    pipe = Pipe(
+        read, write, None if greeting is None or tools is None else greetings.Greetings(greeting, tools)
+    )
     pipe.start()
     pipe.greeted.wait(_SAYS_HELLO)
     return pipe, give_back
@@ -218,10 +222,10 @@ def _new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def _address(where: str) -> tuple[str, int]:
-    host, colon, port = where.rpartition(":")
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65_535:
-        raise UsageError(f"{where!r} is not HOST:PORT", hint="For instance --http 127.0.0.1:8788.")
+        raise UsageError(f"{text!r} is not HOST:PORT", hint="For instance --http 127.0.0.1:8788.")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

@@ -101,20 +101,20 @@ def install_command(context: CommandContext, every: str, dry_run: bool, force: b
     _refuse_what_never_syncs(context)
     manager = _manager(context)
     check_words(program_words(os.environ))
-    done = install(manager, _service(context, manager, every), dry_run=dry_run, force=force)
+    result = install(manager, _service(context, manager, every), dry_run=dry_run, force=force)
     if context.json:
-        context.emit(done)
+        context.emit(result)
         return
     if dry_run:
-        click.echo(f"{style(clean(done.file), bold=True)}\n{clean_lines(done.text)}")
-        for line in done.commands:
+        click.echo(f"{style(clean(result.file), bold=True)}\n{clean_lines(result.text)}")
+        for line in result.commands:
             click.echo(clean(line))
         click.echo("Nothing was written or run.")
         return
     click.echo(
-        f"{done.name} is running, and starts at each login."
-        if done.changed
-        else f"{done.name} was already installed: it is running, and starts at each login."
+        f"{result.name} is running, and starts at each login."
+        if result.changed
+        else f"{result.name} was already installed: it is running, and starts at each login."
     )
 
 
@@ -127,21 +127,21 @@ def status_command(context: CommandContext) -> None:
     from ipfsmem.agents.service import state
 
     manager = _manager(context)
-    found = state(manager, _name(context, manager), context.folder)
+    status = state(manager, _name(context, manager), context.folder)
     if context.json:
-        context.emit(found)
+        context.emit(status)
         return
     facts(
         [
-            ("service", found.name),
-            ("file", clean(found.file) if found.file else advice("none: ipfsmem service install")),
+            ("service", status.name),
+            ("file", clean(status.file) if status.file else advice("none: ipfsmem service install")),
             (
                 "runs",
-                _RUNS[found.running]
-                + (f" ({clean(found.said)})" if found.said and not found.running else ""),
+                _RUNS[status.running]
+                + (f" ({clean(status.said)})" if status.said and not status.running else ""),
             ),
-            ("last sync", f"{moment(found.worked)}" if found.worked else "none yet"),
-            ("fails since", f"{moment(found.failing)}: {clean(found.failure)}" if found.failing else ""),
+            ("last sync", f"{moment(status.worked)}" if status.worked else "none yet"),
+            ("fails since", f"{moment(status.failing)}: {clean(status.failure)}" if status.failing else ""),
         ]
     )
 
@@ -158,15 +158,15 @@ def uninstall_command(context: CommandContext, dry_run: bool, force: bool) -> No
     from ipfsmem.agents.service import uninstall
 
     manager = _manager(context)
-    done = uninstall(manager, _service(context, manager, "5m"), dry_run=dry_run, force=force)
+    result = uninstall(manager, _service(context, manager, "5m"), dry_run=dry_run, force=force)
     if context.json:
-        context.emit(done)
+        context.emit(result)
     elif dry_run:
-        for line in done.commands:
+        for line in result.commands:
             click.echo(clean(line))
-        click.echo(f"{clean(done.file)} would be removed. Nothing was done.")
+        click.echo(f"{clean(result.file)} would be removed. Nothing was done.")
     else:
-        click.echo(f"{done.name} is removed.")
+        click.echo(f"{result.name} is removed.")
 
 
 for _command in (install_command, status_command, uninstall_command):

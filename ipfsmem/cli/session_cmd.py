@@ -48,23 +48,23 @@ def command() -> None:
     """
 
 
-def _show_list(context: CommandContext, found: SessionPage, arguments: Arguments) -> None:
+def _show_list(context: CommandContext, page: SessionPage, arguments: Arguments) -> None:
     table(
         ("session", "messages", "changed", "title"),
         [
             (one.session, str(one.messages), moment(one.changed), _whose(one.title, own=one.own))
-            for one in found
+            for one in page
         ],
         styles=("bold", "dim", "dim", ""),
-        nothing="" if found.older or found.problems else "No sessions.",
+        nothing="" if page.older or page.problems else "No sessions.",
     )
 
 
-def _end_list(context: CommandContext, found: SessionPage, arguments: Arguments) -> None:
-    if found.older:
-        older = count(found.older, "older session")
+def _end_list(context: CommandContext, page: SessionPage, arguments: Arguments) -> None:
+    if page.older:
+        older = count(page.older, "older session")
         click.echo(advice(f"{older} not shown. List them: ipfsmem session list --all"), err=True)
-    _refuse_problems(found.problems)
+    _refuse_problems(page.problems)
 
 
 def _show_info(context: CommandContext, info: SessionInfo, arguments: Arguments) -> None:
@@ -102,11 +102,11 @@ def _read_messages(context: CommandContext, arguments: Arguments) -> None:
     arguments["items"] = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
 
 
-def _show_added(context: CommandContext, done: SessionAdded, arguments: Arguments) -> None:
-    click.echo(f"{count(done.added, 'message')} added to {clean(done.session)}.")
+def _show_added(context: CommandContext, result: SessionAdded, arguments: Arguments) -> None:
+    click.echo(f"{count(result.added, 'message')} added to {clean(result.session)}.")
 
 
-def _end_added(context: CommandContext, done: SessionAdded, arguments: Arguments) -> None:
+def _end_added(context: CommandContext, result: SessionAdded, arguments: Arguments) -> None:
     from ipfsmem.sessions.messages import read_message
 
     if unread := sum(not read_message(one).role for one in arguments["items"]):
@@ -114,8 +114,8 @@ def _end_added(context: CommandContext, done: SessionAdded, arguments: Arguments
         click.echo(advice(f"{are} no known role and text: stored, but recall does not find it."), err=True)
 
 
-def _show_resumed(context: CommandContext, given: SessionItems, arguments: Arguments) -> None:
-    context.emit(given)  # for a program also without --json
+def _show_resumed(context: CommandContext, items: SessionItems, arguments: Arguments) -> None:
+    context.emit(items)  # for a program also without --json
 
 
 def _show_hits(context: CommandContext, hits: SessionHits, arguments: Arguments) -> None:
@@ -130,13 +130,13 @@ def _show_hits(context: CommandContext, hits: SessionHits, arguments: Arguments)
         click.echo("Nothing found.", err=True)
 
 
-def _show_exported(context: CommandContext, found: SessionExport, arguments: Arguments) -> None:
+def _show_exported(context: CommandContext, document: SessionExport, arguments: Arguments) -> None:
     from ipfsmem.cli.printing import clean_lines
 
-    if found.format == "json":
-        click.echo(found.text)
+    if document.format == "json":
+        click.echo(document.text)
     else:
-        write_bytes((clean_lines(found.text) if is_terminal() else found.text).encode())
+        write_bytes((clean_lines(document.text) if is_terminal() else document.text).encode())
 
 
 def _session_or_all(context: CommandContext, arguments: Arguments) -> None:
@@ -145,28 +145,28 @@ def _session_or_all(context: CommandContext, arguments: Arguments) -> None:
     arguments["now"] = not arguments["every"]
 
 
-def _show_compacted(context: CommandContext, done: SessionsCompacted, arguments: Arguments) -> None:
-    for compacted in done:
+def _show_compacted(context: CommandContext, result: SessionsCompacted, arguments: Arguments) -> None:
+    for compacted in result:
         if compacted.covered:
             more = count(compacted.covered, "message")
             click.echo(f"{clean(compacted.session)}: {more} summarised.")
-    if not any(compacted.covered for compacted in done):
+    if not any(compacted.covered for compacted in result):
         click.echo("No session is long enough to be compacted.")
 
 
-def _show_status(context: CommandContext, found: SessionStatus, arguments: Arguments) -> None:
+def _show_status(context: CommandContext, state: SessionStatus, arguments: Arguments) -> None:
     table(
         ("session", "messages", "in its summary", "to compact"),
-        [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in found],
+        [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in state],
         styles=("bold",),
-        nothing="" if found.problems else "No sessions.",
+        nothing="" if state.problems else "No sessions.",
     )
 
 
 def _name_damaged(
-    context: CommandContext, found: SessionHits | SessionStatus | SessionsCompacted, arguments: Arguments
+    context: CommandContext, result: SessionHits | SessionStatus | SessionsCompacted, arguments: Arguments
 ) -> None:
-    _refuse_problems(found.problems)
+    _refuse_problems(result.problems)
 
 
 def _run_forget(context: CommandContext, memory: Memory, arguments: Arguments) -> SessionForgotten:
@@ -177,24 +177,24 @@ def _run_forget(context: CommandContext, memory: Memory, arguments: Arguments) -
     seen = memory.sessions.seen(name)
     number: int | None = None
     with contextlib.suppress(StorageError):  # a damaged one can be forgotten, too
-        found = memory.sessions.info(name)
-        if found is None:
+        stored = memory.sessions.info(name)
+        if stored is None:
             forget.refuse(memory._view(), {"session": name}, "cli", _absent(context, arguments))
-        number = found.messages
+        number = stored.messages
     arguments["holds"] = "messages that cannot be read" if number is None else count(number, "message")
-    what = f"the session {clean(name)} with {arguments['holds']}, on every device"
+    subject = f"the session {clean(name)} with {arguments['holds']}, on every device"
     if not arguments["yes"]:
         if not secret_input.can_ask():
-            raise UsageError(f"this forgets {what}", hint="Confirm: --yes")
-        confirm(f"Forget {what}?", "not forgotten")
+            raise UsageError(f"this forgets {subject}", hint="Confirm: --yes")
+        confirm(f"Forget {subject}?", "not forgotten")
     arguments["learn"] = when_others_learn(memory.mode)
-    done: SessionForgotten = call(forget, context, memory, arguments | {"seen": seen})
-    return done
+    result: SessionForgotten = call(forget, context, memory, arguments | {"seen": seen})
+    return result
 
 
-def _show_forgotten(context: CommandContext, done: SessionForgotten, arguments: Arguments) -> None:
+def _show_forgotten(context: CommandContext, result: SessionForgotten, arguments: Arguments) -> None:
     click.echo(
-        f"The session {clean(done.session)} is forgotten here with {arguments['holds']}{arguments['learn']}."
+        f"The session {clean(result.session)} is forgotten here with {arguments['holds']}{arguments['learn']}."
     )
 
 
@@ -218,23 +218,23 @@ def _given(data: bytes) -> list[Mapping[str, Any]]:
         raise LimitError(
             f"more than {MAX_INPUT:,} bytes of messages at once", hint="Add them in several calls."
         )
-    found: list[Any] = []
+    messages: list[Any] = []
     try:
         text = data.decode()
         if text.lstrip().startswith("["):
-            found = read_json(text)
+            messages = read_json(text)
         else:
-            found = [read_json(line) for line in text.split("\n") if line.strip()]
+            messages = [read_json(line) for line in text.split("\n") if line.strip()]
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(
             f"standard input is neither a JSON list nor a JSON object on each line: {error}"
         ) from None
-    if not found:
+    if not messages:
         raise UsageError("standard input has no messages, so nothing was added")
-    for number, one in enumerate(found, 1):
+    for number, one in enumerate(messages, 1):
         if not isinstance(one, dict):
             raise UsageError(f"message {number} is not a JSON object, so nothing was added")
-    return found
+    return messages
 
 
 for _command in (

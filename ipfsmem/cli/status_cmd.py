@@ -48,10 +48,10 @@ def _files(facts: FolderFacts) -> str:
     return clean(facts.path) + whose + state
 
 
-def _readers(found: Status) -> str:
+def _readers(state: Status) -> str:
     """Return who can read it: files of an encrypted vault are plain in a linked folder."""
-    there = "; the files below: whoever can read this disk" if found.mode.sealed and found.files else ""
-    return READERS[found.mode] + there
+    there = "; the files below: whoever can read this disk" if state.mode.sealed and state.files else ""
+    return READERS[state.mode] + there
 
 
 def _copy(one: Presence) -> str:
@@ -69,9 +69,11 @@ def _scopes(counts: list[ScopeCounts]) -> str:
     """Return the number of memories by scope, the largest first."""
     if not counts:
         return ""
-    named = sorted(counts[1:], key=lambda one: (-one.memories, one.scope))
-    first = ", ".join(f"{one.memories:,} in {one.scope}" for one in named[:MOST])
-    more = advice(f" and {len(named) - MOST:,} more scopes (ipfsmem scope list)") if len(named) > MOST else ""
+    scopes = sorted(counts[1:], key=lambda one: (-one.memories, one.scope))
+    first = ", ".join(f"{one.memories:,} in {one.scope}" for one in scopes[:MOST])
+    more = (
+        advice(f" and {len(scopes) - MOST:,} more scopes (ipfsmem scope list)") if len(scopes) > MOST else ""
+    )
     return f"{counts[0].memories:,} in none, {first}{more}"
 
 
@@ -80,69 +82,69 @@ def _unlocked(until: int | None) -> str:
     return "" if until is None else f"until {moment(until)}, for all your programs (ipfsmem lock ends it)"
 
 
-def _members(found: Status) -> str:
+def _members(state: Status) -> str:
     """Return the number of members, and of removed ones."""
-    out = f", {len(found.removed)} removed" if found.removed else ""
-    return count(len(found.members), "member") + out + advice(" (ipfsmem member list)")
+    out = f", {len(state.removed)} removed" if state.removed else ""
+    return count(len(state.members), "member") + out + advice(" (ipfsmem member list)")
 
 
-def _waiting(what: list[str]) -> str:
+def _waiting(changes: list[str]) -> str:
     """Return the unpublished data."""
-    if not what:
+    if not changes:
         return "nothing waits"
-    verb = "waits" if what == ["a change of the members"] else "wait"
-    return style(advice(f"{' and '.join(what)} {verb}: ipfsmem sync"), fg="yellow")
+    verb = "waits" if changes == ["a change of the members"] else "wait"
+    return style(advice(f"{' and '.join(changes)} {verb}: ipfsmem sync"), fg="yellow")
 
 
-def _dreams(found: Status) -> str:
+def _dreams(state: Status) -> str:
     """Return the last dreams' results here; empty before the first."""
-    worked = f"the last on {moment(found.dreamed)}" if found.dreamed else ""
-    failed = f"one failed on {moment(found.dream_failed)}" if found.dream_failed else ""
-    said = "; ".join(filter(None, (worked, failed)))
-    return said and said + advice(" (ipfsmem dream status)")
+    worked = f"the last on {moment(state.dreamed)}" if state.dreamed else ""
+    failed = f"one failed on {moment(state.dream_failed)}" if state.dream_failed else ""
+    text = "; ".join(filter(None, (worked, failed)))
+    return text and text + advice(" (ipfsmem dream status)")
 
 
-def _show(context: CommandContext, found: Status, arguments: Arguments) -> None:
+def _show(context: CommandContext, state: Status, arguments: Arguments) -> None:
     notes = []
-    if found.conflicts:
-        notes.append(style(advice(f"{found.conflicts} with conflicts (ipfsmem conflicts)"), fg="yellow"))
-    if found.not_fetched:
-        notes.append(style(advice(f"{found.not_fetched} not fetched yet (ipfsmem sync)"), fg="yellow"))
-    vault = found.vault
+    if state.conflicts:
+        notes.append(style(advice(f"{state.conflicts} with conflicts (ipfsmem conflicts)"), fg="yellow"))
+    if state.not_fetched:
+        notes.append(style(advice(f"{state.not_fetched} not fetched yet (ipfsmem sync)"), fg="yellow"))
+    vault = state.vault
     wallet = ""
     if vault is not None:
         owner = vault.address or "none: the recovery phrase opens it"
         wallet = f"{owner}, vault {vault.name!r}, key number {vault.key_number}" if vault.address else owner
-    published = "" if vault is None else found.root or "nothing yet"
+    published = "" if vault is None else state.root or "nothing yet"
     if vault is not None:
-        published += f"  ({_waiting(found.waiting)})"
-    click.echo(f"{style(clean(found.namespace), bold=True)}, mode {found.mode}")
+        published += f"  ({_waiting(state.waiting)})"
+    click.echo(f"{style(clean(state.namespace), bold=True)}, mode {state.mode}")
     facts(
         [
-            ("memories", ", ".join([f"{found.memories:,}", *notes])),
-            ("events", f"{found.events:,}"),
-            ("scopes", _scopes(found.scopes)),
-            ("dreams", _dreams(found)),
+            ("memories", ", ".join([f"{state.memories:,}", *notes])),
+            ("events", f"{state.events:,}"),
+            ("scopes", _scopes(state.scopes)),
+            ("dreams", _dreams(state)),
             ("published", published),
-            ("address", public_address.address(found)),
-            ("open it by", clean(public_address.way_in(found))),
-            ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
-            *(("copy", _copy(one)) for one in found.presence),
-            ("names put", f"{moment(found.names_put)}, the oldest" if found.names_put else ""),
-            ("readers", _readers(found)),
+            ("address", public_address.address(state)),
+            ("open it by", clean(public_address.way_in(state))),
+            ("provider", clean(", ".join(state.providers)) or ("none chosen" if vault else "")),
+            *(("copy", _copy(one)) for one in state.presence),
+            ("names put", f"{moment(state.names_put)}, the oldest" if state.names_put else ""),
+            ("readers", _readers(state)),
             ("wallet", wallet),
             ("vault id", vault.tag if vault else ""),
             (
                 "members",
-                _members(found) if found.members else "",
+                _members(state) if state.members else "",
             ),
-            ("device", found.device),
-            ("unlocked", advice(_unlocked(found.unlocked_until))),
-            ("folder", clean(found.folder or "")),
-            *(("files", _files(one)) for one in found.files),
+            ("device", state.device),
+            ("unlocked", advice(_unlocked(state.unlocked_until))),
+            ("folder", clean(state.folder or "")),
+            *(("files", _files(one)) for one in state.files),
         ]
     )
-    for notice in found.notices:
+    for notice in state.notices:
         click.echo(style("note: ", fg="yellow") + advice(notice))
 
 

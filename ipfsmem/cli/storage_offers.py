@@ -95,13 +95,13 @@ def storage_offers(computer: Computer) -> list[StorageOffer]:
     every = (
         _synced_folders(computer), _git_hosts(computer), _rclone(computer), _bucket(computer), _mounts(computer.mounts),
     )  # fmt: skip
-    found, of_kind = dict[str, StorageOffer](), Counter[str]()
+    offers, of_kind = dict[str, StorageOffer](), Counter[str]()
     for offer in chain(*every):
         kind = offer.text.partition(":")[0]
-        if offer.spec not in found and of_kind[kind] < _MAX_OFFERS:
-            found[offer.spec] = offer
+        if offer.spec not in offers and of_kind[kind] < _MAX_OFFERS:
+            offers[offer.spec] = offer
             of_kind[kind] += 1
-    return list(found.values())
+    return list(offers.values())
 
 
 def _read(path: Path) -> str:
@@ -247,11 +247,11 @@ def _gh_accounts(computer: Computer) -> list[tuple[str, str, str]]:
 
 def _remotes(folder: Path) -> list[str]:
     """Return the addresses of the remotes of the git work tree around a folder."""
-    found = git_folder(folder)
-    if found is None:
+    repository = git_folder(folder)
+    if repository is None:
         return []
     urls, in_remote = list[str](), False
-    for line in map(str.strip, _read(found[1] / "config").splitlines()):
+    for line in map(str.strip, _read(repository[1] / "config").splitlines()):
         if line.startswith("["):
             in_remote = line.startswith("[remote ")
         elif in_remote and line.partition("=")[0].strip() == "url":

@@ -173,16 +173,16 @@ command = operation_command(
 
 def _free_interval(memory: Memory) -> float:
     """Choose an interval in seconds, and print the reason."""
-    found = memory.providers.free_interval()
-    devices = count(found.devices, "device")
-    if not found.metered:
+    interval = memory.providers.free_interval()
+    devices = count(interval.devices, "device")
+    if not interval.metered:
         why = "no provider here is known to charge for requests"
-    elif found.cost:
-        why = f"about ${max(found.cost, 0.01):.2f} a month for {devices} at {' and '.join(map(clean, found.metered))}"
+    elif interval.cost:
+        why = f"about ${max(interval.cost, 0.01):.2f} a month for {devices} at {' and '.join(map(clean, interval.metered))}"
     else:
-        why = f"free for {devices} at {' and '.join(map(clean, found.metered))}"
-    click.echo(f"Syncing every {found.seconds // 60} minutes: {why}.", err=True)
-    return float(found.seconds)
+        why = f"free for {devices} at {' and '.join(map(clean, interval.metered))}"
+    click.echo(f"Syncing every {interval.seconds // 60} minutes: {why}.", err=True)
+    return float(interval.seconds)
 
 
 @contextlib.contextmanager
@@ -280,16 +280,16 @@ class _AttemptPrinter:
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:
-        found = _failure(error)
-        what = "not reached" if isinstance(error, ProviderUnavailable) else "failed"
-        text = f"{what}: {clean(found.message)}"
+        failure = _failure(error)
+        outcome = "not reached" if isinstance(error, ProviderUnavailable) else "failed"
+        text = f"{outcome}: {clean(failure.message)}"
         new = text != self._problem
         if not new and not attempt.passes:
             return
         again = f"; next try in {attempt.again_in:,.0f} s" if attempt.again_in is not None else ""
         self._line(style(text, fg="yellow") + again, err=True)
-        if new and found.hint:
-            self._line(advice(found.hint), err=True)
+        if new and failure.hint:
+            self._line(advice(failure.hint), err=True)
         self._problem = text
 
     def _line(self, text: str, *, err: bool = False) -> None:
@@ -301,13 +301,13 @@ class _AttemptPrinter:
 
         from ipfsmem.results import SyncAttempt
 
-        made = SyncAttempt(
+        row = SyncAttempt(
             at=self._now(),
             report=UNSET if attempt.report is None else attempt.report,
             error=UNSET if attempt.error is None else _failure(attempt.error),
             again_in=attempt.again_in,
         )
-        return encode(made).decode()
+        return encode(row).decode()
 
 
 def _did_something(report: SyncReport) -> bool:
@@ -320,8 +320,8 @@ def _failure(error: Exception) -> Failure:
 
     from ipfsmem.results import Failure
 
-    found = Failure.of(error)
-    return msgspec.structs.replace(found, hint=advice(found.hint))
+    failure = Failure.of(error)
+    return msgspec.structs.replace(failure, hint=advice(failure.hint))
 
 
 def print_report(report: SyncReport) -> None:
@@ -336,7 +336,7 @@ def notice_lines(notices: Sequence[Notice]) -> list[str]:
     one line."""
     import msgspec
 
-    told: dict[Notice, Notice | None] = {}
+    replacements: dict[Notice, Notice | None] = {}
     for down in notices:
         start = f"not published at {down.provider}: "
         if down.kind != "provider-down" or not down.provider or not down.text.startswith(start):
@@ -344,10 +344,10 @@ def notice_lines(notices: Sequence[Notice]) -> list[str]:
         reason = down.text.removeprefix(start).removesuffix(_TRIES_AGAIN)
         reads = [one for one in notices if one.kind == "channel-down" and reason in one.text]
         if reads:
-            told |= dict.fromkeys(reads)
-            left = "its new texts were not read, and new texts of this device were not published there"
-            told[down] = msgspec.structs.replace(down, text=f"{reason}: {left}{_TRIES_AGAIN}")
-    shown = [told.get(one, one) for one in notices]
+            replacements |= dict.fromkeys(reads)
+            consequence = "its new texts were not read, and new texts of this device were not published there"
+            replacements[down] = msgspec.structs.replace(down, text=f"{reason}: {consequence}{_TRIES_AGAIN}")
+    shown = [replacements.get(one, one) for one in notices]
     return [
         *dict.fromkeys(notice_line(one) for one in shown if one is not None)
     ]  # two may differ only in details
@@ -363,38 +363,38 @@ def _where(report: SyncReport) -> str:
     if not set(report.changed_in) - {""}:
         return ""
     most = sorted(report.changed_in.items(), key=lambda one: (-one[1], one[0]))
-    said = [f"{number:,} in {scope or 'none'}" for scope, number in most[:MOST_SCOPES]]
+    parts = [f"{number:,} in {scope or 'none'}" for scope, number in most[:MOST_SCOPES]]
     rest = len(most) - MOST_SCOPES
-    return f" ({', '.join(said)}{f' and {rest:,} more scopes' if rest > 0 else ''})"
+    return f" ({', '.join(parts)}{f' and {rest:,} more scopes' if rest > 0 else ''})"
 
 
 def paragraph(report: SyncReport) -> str:
     """Return the result of a sync, in one paragraph."""
-    said: list[str] = []
+    sentences: list[str] = []
     missed = bool(
         report.not_placed or report.unread or any(one.kind == "channel-down" for one in report.notices)
     )
     if report.entries_changed:
-        said.append(
+        sentences.append(
             f"{count(report.entries_changed, 'change')}{_where(report)}{_from(report)} ({size(report.bytes_received)})."
         )
     else:
-        said.append(f"Nothing new from {'the providers that answered' if missed else 'other devices'}.")
+        sentences.append(f"Nothing new from {'the providers that answered' if missed else 'other devices'}.")
     if report.conflicts:
-        said.append(advice(f"{count(report.conflicts, 'conflict')} to resolve (ipfsmem conflicts)."))
+        sentences.append(advice(f"{count(report.conflicts, 'conflict')} to resolve (ipfsmem conflicts)."))
     if report.not_fetched:
-        said.append(f"{count(report.not_fetched, 'text')} could not be fetched yet.")
+        sentences.append(f"{count(report.not_fetched, 'text')} could not be fetched yet.")
     if report.published:
-        said.append(f"Published: {size(report.bytes_sent)} sent.")
+        sentences.append(f"Published: {size(report.bytes_sent)} sent.")
     elif report.blocks_sent:
         up_to_date = "" if report.exit_code or missed else "Up to date: "
-        said.append(f"{up_to_date}{size(report.bytes_sent)} uploaded that a provider lacked.")
+        sentences.append(f"{up_to_date}{size(report.bytes_sent)} uploaded that a provider lacked.")
     elif report.root:
-        said.append("Nothing to publish." if report.exit_code or missed else "Up to date.")
+        sentences.append("Nothing to publish." if report.exit_code or missed else "Up to date.")
     else:
-        said.append("Nothing was published.")
-    said.append(f"{seconds(report.seconds)}.")
-    return " ".join(said)
+        sentences.append("Nothing was published.")
+    sentences.append(f"{seconds(report.seconds)}.")
+    return " ".join(sentences)
 
 
 def _from(report: SyncReport) -> str:

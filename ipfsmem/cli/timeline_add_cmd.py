@@ -32,27 +32,27 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.rstrip(":"):
             raise UsageError(f"{text!r} is neither KEY=VALUE nor KEY:=JSON")
-        if name.rstrip(":") in found:
+        if name.rstrip(":") in values:
             raise UsageError(f"{name.rstrip(':')} is given twice", hint="For several values: KEY:='[1, 2]'")
         if name.endswith(":"):
-            found[name[:-1]] = _json(value, name[:-1])
+            values[name[:-1]] = _json(value, name[:-1])
         else:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
-def _json(text: str, what: str) -> Any:
+def _json(text: str, name: str) -> Any:
     import msgspec
 
     try:
         return read_json(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise UsageError(f"{what} is not JSON: {error}") from None
+        raise UsageError(f"{name} is not JSON: {error}") from None
 
 
 command = operation_command(

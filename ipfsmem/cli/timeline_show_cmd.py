@@ -17,8 +17,8 @@ def _ask(context: CommandContext, arguments: Arguments) -> None:
     arguments["tz"] = "local"
 
 
-def _show(context: CommandContext, found: EventPage, arguments: Arguments) -> None:
-    if not found and is_terminal():
+def _show(context: CommandContext, page: EventPage, arguments: Arguments) -> None:
+    if not page and is_terminal():
         chosen = any(arguments[name] is not None for name in ("since", "until", "type", "cursor"))
         none = (
             "No events of this type and time."
@@ -29,7 +29,7 @@ def _show(context: CommandContext, found: EventPage, arguments: Arguments) -> No
         return
     rows = [
         (_when(event["ts"]), str(event["type"]), data_of(event), *([scope] if context.stacked else []))
-        for event, scope in zip(found.events, found.scopes, strict=True)
+        for event, scope in zip(page.events, page.scopes, strict=True)
     ]
     table(
         ("when", "type", "data", *(["scope"] if context.stacked else [])),
@@ -38,10 +38,10 @@ def _show(context: CommandContext, found: EventPage, arguments: Arguments) -> No
     )
 
 
-def _end(context: CommandContext, found: EventPage, arguments: Arguments) -> None:
-    if found.missing:
+def _end(context: CommandContext, page: EventPage, arguments: Arguments) -> None:
+    if page.missing:
         raise IncompleteError(
-            f"{count(found.missing, 'part')} of the timeline {'is' if found.missing == 1 else 'are'} not on this device, or damaged: "
+            f"{count(page.missing, 'part')} of the timeline {'is' if page.missing == 1 else 'are'} not on this device, or damaged: "
             "their events were not shown",
             hint="Run: ipfsmem sync. Then try again.",
         )

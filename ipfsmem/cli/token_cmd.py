@@ -57,16 +57,16 @@ def new_command(
 
     chosen = tuple(dict.fromkeys([*scopes, *([""] if everybody else [])])) if scopes else None
     with context.memory() as memory:
-        made = make_token(memory.replica, context.folder, name=name, right=right, scopes=chosen)
-        memory.operations.add("tokens new", made.token.id)
+        result = make_token(memory.replica, context.folder, name=name, right=right, scopes=chosen)
+        memory.operations.add("tokens new", result.token.id)
     if context.json:
         from msgspec.json import encode
 
-        click.echo(encode(made))
+        click.echo(encode(result))
         return
-    click.echo(made.secret)
+    click.echo(result.secret)
     click.echo(
-        f"Shown once. Whoever has it can {_may(right)} {_where(chosen)}. Revoke it: ipfsmem token revoke {made.token.id}",
+        f"Shown once. Whoever has it can {_may(right)} {_where(chosen)}. Revoke it: ipfsmem token revoke {result.token.id}",
         err=True,
     )
 
@@ -77,13 +77,13 @@ def list_command(context: CommandContext) -> None:
     from ipfsmem.api.tokens import tokens_of
 
     with context.memory() as memory:
-        found = tokens_of(memory.replica, context.folder)
+        tokens = tokens_of(memory.replica, context.folder)
     if context.json:
-        context.emit(found)
+        context.emit(tokens)
         return
     table(
         ("id", "right", "scopes", "made", "name"),
-        [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in found],
+        [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in tokens],
         styles=("bold", "cyan", "", "dim", ""),
         nothing=advice("No tokens. Create one: ipfsmem token new"),
     )

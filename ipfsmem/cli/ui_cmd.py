@@ -97,14 +97,14 @@ def _write_static(context: CommandContext, folder: str, places: tuple[str, ...])
     from ipfsmem.config import expanded
     from ipfsmem.files.static_page import PUBLIC_PLACES, write_static_page
 
-    where = expanded(folder)
-    written = write_static_page(where, places or PUBLIC_PLACES)
+    path = expanded(folder)
+    written = write_static_page(path, places or PUBLIC_PLACES)
     if context.json:
         from ipfsmem.results import FileWritten
 
-        context.emit(FileWritten(path=str(where), files=written))
+        context.emit(FileWritten(path=str(path), files=written))
     else:
-        click.echo(f"{clean(str(where))}: {count(written, 'file')}; serve them over https or from localhost")
+        click.echo(f"{clean(str(path))}: {count(written, 'file')}; serve them over https or from localhost")
 
 
 async def _serve(

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ipfsmem.memories.undo import Undone
 
 
-def _show(context: CommandContext, done: Undone, arguments: Arguments) -> None:
-    place = f"{done.scope}/{done.key}" if done.scope else done.key
-    now = "it shows a merge of concurrent edits" if done.merged else "its earlier text is back"
-    if done.sha256 is None:
+def _show(context: CommandContext, result: Undone, arguments: Arguments) -> None:
+    place = f"{result.scope}/{result.key}" if result.scope else result.key
+    now = "it shows a merge of concurrent edits" if result.merged else "its earlier text is back"
+    if result.sha256 is None:
         now = "the memory no longer exists"
-    click.echo(f"Undone: {done.undone} of {clean(place)}, {moment(done.at)}; {now}.")
+    click.echo(f"Undone: {result.undone} of {clean(place)}, {moment(result.at)}; {now}.")
 
 
 command = operation_command("undo", undo, _show)

@@ -26,13 +26,13 @@ def command() -> None:
 
 
 def _add(context: CommandContext, memory: Memory, arguments: Arguments) -> Used:
-    made: Used = call(add, context, memory, arguments)
+    use: Used = call(add, context, memory, arguments)
     arguments["over"] = [one for one in call(budgets, context, memory, arguments) if one.over]
-    return made
+    return use
 
 
-def _show_added(context: CommandContext, made: Used, arguments: Arguments) -> None:
-    click.echo(f"Recorded: {clean(made.model or made.provider)}, {dollars(made.cost)} USD.")
+def _show_added(context: CommandContext, use: Used, arguments: Arguments) -> None:
+    click.echo(f"Recorded: {clean(use.model or use.provider)}, {dollars(use.cost)} USD.")
     for one in arguments["over"]:
         text = (
             f"{dollars(one.spent)} USD of this {one.period} (UTC) exceeds the limit of {dollars(one.limit)}"
@@ -40,9 +40,9 @@ def _show_added(context: CommandContext, made: Used, arguments: Arguments) -> No
         click.echo(f"{style('note: ', fg='yellow')}{text}", err=True)
 
 
-def _show_totals(context: CommandContext, found: UsageTotals, arguments: Arguments) -> None:
+def _show_totals(context: CommandContext, sums: UsageTotals, arguments: Arguments) -> None:
     table(
-        (found.by, "uses", "tokens in", "tokens out", "USD"),
+        (sums.by, "uses", "tokens in", "tokens out", "USD"),
         [
             (
                 one.name or "(not recorded)",
@@ -51,18 +51,18 @@ def _show_totals(context: CommandContext, found: UsageTotals, arguments: Argumen
                 str(one.output_tokens),
                 dollars(one.cost),
             )
-            for one in found
+            for one in sums
         ],
         styles=("bold", "dim", "", "", "cyan"),
         nothing="No recorded uses.",
     )
 
 
-def _show_uses(context: CommandContext, found: UsageList, arguments: Arguments) -> None:
-    write_bytes(as_csv(found).encode())
+def _show_uses(context: CommandContext, uses: UsageList, arguments: Arguments) -> None:
+    write_bytes(as_csv(uses).encode())
 
 
-def _show_budgets(context: CommandContext, found: Budgets, arguments: Arguments) -> None:
+def _show_budgets(context: CommandContext, result: Budgets, arguments: Arguments) -> None:
     table(
         ("period", "spent", "limit", ""),
         [
@@ -72,7 +72,7 @@ def _show_budgets(context: CommandContext, found: Budgets, arguments: Arguments)
                 dollars(one.limit) if one.limit else "none",
                 "over" if one.over else "",
             )
-            for one in found
+            for one in result
         ],
         styles=("bold", "", "dim", "red"),
     )

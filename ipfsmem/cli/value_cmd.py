@@ -41,23 +41,23 @@ def _ask_set(context: CommandContext, arguments: Arguments) -> None:
         arguments["value"] = _parsed(arguments["value"])
 
 
-def _show_set(context: CommandContext, made: KeyValue, arguments: Arguments) -> None:
-    click.echo(f"{clean(made.key)} is stored.")
+def _show_set(context: CommandContext, entry: KeyValue, arguments: Arguments) -> None:
+    click.echo(f"{clean(entry.key)} is stored.")
 
 
 def _absent(context: CommandContext, arguments: Arguments) -> NotFoundError:
     return no_value(arguments["key"])
 
 
-def _show_value(context: CommandContext, found: KeyValue, arguments: Arguments) -> None:
-    click.echo(_shown(found.value))
-    if not found.own:
+def _show_value(context: CommandContext, entry: KeyValue, arguments: Arguments) -> None:
+    click.echo(_shown(entry.value))
+    if not entry.own:
         click.echo(style("pending: ", fg="yellow") + "others proposed this value.", err=True)
-    _print_conflicts(found)
+    _print_conflicts(entry)
 
 
-def _show_list(context: CommandContext, found: ValuePage, arguments: Arguments) -> None:
-    rows = [(one.key, one.level, moment(one.changed), _line(one)) for one in found]
+def _show_list(context: CommandContext, page: ValuePage, arguments: Arguments) -> None:
+    rows = [(one.key, one.level, moment(one.changed), _line(one)) for one in page]
     table(
         ("key", "level", "changed (UTC)", "value"),
         rows,
@@ -65,7 +65,7 @@ def _show_list(context: CommandContext, found: ValuePage, arguments: Arguments) 
         shrink=(0, 3),
         nothing="No values.",
     )
-    if found.next is not None:
+    if page.next is not None:
         click.echo(style("More: the same with --cursor and the last key.", dim=True), err=True)
 
 
@@ -103,8 +103,8 @@ def _show_gone(context: CommandContext, gone: ValueKeys, arguments: Arguments) -
 
 
 def _end_clear(context: CommandContext, gone: ValueKeys, arguments: Arguments) -> None:
-    named = arguments["keys"] or () if arguments["prefix"] is None and arguments["level"] is None else ()
-    if lacking := sorted({*named}.difference(gone)):
+    keys = arguments["keys"] or () if arguments["prefix"] is None and arguments["level"] is None else ()
+    if lacking := sorted({*keys}.difference(gone)):
         raise NotFoundError(
             f"no value for {', '.join(f'{key[:80]!a}' for key in lacking[:5])}",
             hint="List the keys: ipfsmem value list",
@@ -112,20 +112,20 @@ def _end_clear(context: CommandContext, gone: ValueKeys, arguments: Arguments) -
 
 
 def _run_history(context: CommandContext, memory: Memory, arguments: Arguments) -> EarlierValues:
-    found: EarlierValues = call(history, context, memory, arguments)
+    revisions: EarlierValues = call(history, context, memory, arguments)
     arguments["shown"] = call(get, context, memory, arguments)
-    return found
+    return revisions
 
 
-def _show_history(context: CommandContext, found: EarlierValues, arguments: Arguments) -> None:
-    rows = ((str(one.number or "-"), one.until, one.why, _shown(one.value)) for one in found)
+def _show_history(context: CommandContext, revisions: EarlierValues, arguments: Arguments) -> None:
+    rows = ((str(one.number or "-"), one.until, one.why, _shown(one.value)) for one in revisions)
     earlier(rows, "number", "value", f"{clean(arguments['key'])} has no earlier value.")
     if arguments["shown"] is not None:
         _print_conflicts(arguments["shown"])
 
 
-def _show_restored(context: CommandContext, made: KeyValue, arguments: Arguments) -> None:
-    click.echo(f"{clean(made.key)} is {_line(made)} again.")
+def _show_restored(context: CommandContext, entry: KeyValue, arguments: Arguments) -> None:
+    click.echo(f"{clean(entry.key)} is {_line(entry)} again.")
 
 
 def _parsed(value: str) -> Any:
@@ -170,8 +170,8 @@ def _print_conflicts(one: KeyValue) -> None:
 
 
 def _line(one: KeyValue) -> str:
-    said = " ".join(_shown(one.value).split())
-    return said if one.own else f"{said}  (pending)"
+    text = " ".join(_shown(one.value).split())
+    return text if one.own else f"{text}  (pending)"
 
 
 for _command in (

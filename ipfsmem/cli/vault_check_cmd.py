@@ -24,26 +24,26 @@ _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red"
 def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> Examined:
     back = call(trust_clock, context, memory, {}).clock_back_ms if arguments["clock_is_right"] else 0
     restored = memory.folders.restore_files() if arguments["restore_files"] else 0
-    found: Examined = call(check, context, memory, arguments)
-    return replace(found, restored_files=restored, clock_back_ms=back)
+    result: Examined = call(check, context, memory, arguments)
+    return replace(result, restored_files=restored, clock_back_ms=back)
 
 
-def _show(context: CommandContext, found: Examined, arguments: Arguments) -> None:
+def _show(context: CommandContext, result: Examined, arguments: Arguments) -> None:
     if arguments["clock_is_right"]:
         click.echo(
-            f"New writes use this machine's clock again: {count(found.clock_back_ms // 60_000, 'minute')} back"
+            f"New writes use this machine's clock again: {count(result.clock_back_ms // 60_000, 'minute')} back"
         )
     if arguments["restore_files"]:
-        click.echo(f"{count(found.restored_files, 'file')} restored")
-    for finding in found:
+        click.echo(f"{count(result.restored_files, 'file')} restored")
+    for finding in result:
         mark, colour = _MARK[finding.level]
         click.echo(f"{style(mark, fg=colour, bold=True)} {clean(finding.text)}")
         if finding.hint:
             click.echo(style(f"  {advice(finding.hint)}", dim=True))
 
 
-def _end(context: CommandContext, found: Examined, arguments: Arguments) -> None:
-    if found.errors:
+def _end(context: CommandContext, result: Examined, arguments: Arguments) -> None:
+    if result.errors:
         click.get_current_context().exit(1)
 
 

@@ -101,7 +101,7 @@ def command(
     if drop_guarded or daily is not None or provider:
         only = only or PARTS  # refused for an unpublished vault, not skipped
     with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
-        done = asyncio.run(
+        result = asyncio.run(
             memory.maintenance.compact(
                 only=only,
                 dry_run=dry_run,
@@ -112,60 +112,60 @@ def command(
                 progress=meter,
             )
         )
-        if daily is not None and done.versions is not None and not dry_run:
+        if daily is not None and result.versions is not None and not dry_run:
             memory.maintenance.gc_daily(RetentionRule(keep_roots, keep_days) if daily else None)
     if context.json:
-        context.emit(done)
+        context.emit(result)
     else:
-        _show(done)
-    done.raise_if_incomplete()
+        _show(result)
+    result.raise_if_incomplete()
 
 
-def _show(done: Compacted) -> None:
-    if done.versions is not None:
-        _show_versions(done.versions)
-    if done.leftovers is not None:
-        _show_leftovers(done.leftovers)
-    if done.files is not None:
-        _show_files(done.files, done.dry_run)
-    for part, problem in done.problems.items():
+def _show(result: Compacted) -> None:
+    if result.versions is not None:
+        _show_versions(result.versions)
+    if result.leftovers is not None:
+        _show_leftovers(result.leftovers)
+    if result.files is not None:
+        _show_files(result.files, result.dry_run)
+    for part, problem in result.problems.items():
         click.echo(style(f"{part}: not done: ", fg="yellow") + advice(problem), err=True)
 
 
-def _show_leftovers(done: Cleaned) -> None:
-    for name, had in done.files.items():
+def _show_leftovers(result: Cleaned) -> None:
+    for name, had in result.files.items():
         click.echo(f"  {clean(name)}  {style(size(had), dim=True)}")
-    verb = "would be deleted" if done.dry_run else "deleted"
+    verb = "would be deleted" if result.dry_run else "deleted"
     click.echo(
-        f"leftovers: {count(len(done.files), 'file')} ({size(done.bytes)}), {count(done.operations, 'record')} of operations and "
-        f"{count(done.notices, 'notice')} {verb}."
+        f"leftovers: {count(len(result.files), 'file')} ({size(result.bytes)}), {count(result.operations, 'record')} of operations and "
+        f"{count(result.notices, 'notice')} {verb}."
     )
 
 
-def _show_files(done: Vacuumed, dry_run: bool) -> None:
+def _show_files(result: Vacuumed, dry_run: bool) -> None:
     table(
         ("file", "before", "after"),
-        [(name, size(had), size(done.after.get(name, 0))) for name, had in done.before.items()],
+        [(name, size(had), size(result.after.get(name, 0))) for name, had in result.before.items()],
         styles=("bold", "dim", ""),
     )
-    freed = size(max(done.freed, 0))
+    freed = size(max(result.freed, 0))
     click.echo(f"files: at least {freed} would be freed." if dry_run else f"files: {freed} freed.")
 
 
-def _show_versions(done: Collecting) -> None:
-    for where, verdicts in (*done.providers.items(), ("this device", done.here)):
-        _tell(where, verdicts)
-    for where, size_there in done.freed.items():
+def _show_versions(result: Collecting) -> None:
+    for provider, verdicts in (*result.providers.items(), ("this device", result.here)):
+        _tell(provider, verdicts)
+    for provider, size_there in result.freed.items():
         if size_there:
             click.echo(
-                f"{size(size_there)} at {clean(where)}: freed now, or in a day if other devices may still use it."
+                f"{size(size_there)} at {clean(provider)}: freed now, or in a day if other devices may still use it."
             )
-    for where, problem in done.problems.items():
-        click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
-    for guard in done.guards:
-        _tell_guard(guard, done.dry_run)
-    verb = "would be freed" if done.dry_run else "freed"
-    click.echo(f"versions: {size(done.blocks.bytes)} {verb} on this device.")
+    for provider, problem in result.problems.items():
+        click.echo(style("not freed: ", fg="yellow") + clean(f"{provider}: {problem}"))
+    for guard in result.guards:
+        _tell_guard(guard, result.dry_run)
+    verb = "would be freed" if result.dry_run else "freed"
+    click.echo(f"versions: {size(result.blocks.bytes)} {verb} on this device.")
 
 
 def _tell_guard(guard: Guarded, dry_run: bool) -> None:
@@ -183,8 +183,8 @@ def _tell_guard(guard: Guarded, dry_run: bool) -> None:
         )
 
 
-def _tell(where: str, verdicts: Iterable[Verdict]) -> None:
-    click.echo(style(clean(where), bold=True))
+def _tell(place: str, verdicts: Iterable[Verdict]) -> None:
+    click.echo(style(clean(place), bold=True))
     for verdict in verdicts:
         mark = style("keep", dim=True) if verdict.keep else style("go  ", fg="yellow")
         click.echo(f"  {mark} {clean(verdict.root)}  {style(clean(verdict.why), dim=True)}")

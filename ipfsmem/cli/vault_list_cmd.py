@@ -14,12 +14,12 @@ def command(context: CommandContext) -> None:
     """List the vaults on this device: name, mode, providers, and whether their keys are locked."""
     from ipfsmem.vaults_here import vaults_here
 
-    found = vaults_here(context.home)
+    vaults = vaults_here(context.home)
     if context.json:
-        context.emit(found)
+        context.emit(vaults)
         return
     rows = []
-    for one in found:
+    for one in vaults:
         if one.unlocked_until is not None:
             state = f"unlocked until {moment(one.unlocked_until)}"
         else:
@@ -27,5 +27,5 @@ def command(context: CommandContext) -> None:
         places = clean(", ".join(one.providers)) or "published nowhere"
         rows.append((one.name, str(one.mode or "?"), places, advice(clean(one.problem)) or state))
     table(("vault", "mode", "providers", "keys"), rows, styles=("bold", "cyan", "", "dim"))
-    if not found:
+    if not vaults:
         click.echo(f"No vaults in {clean(str(context.home))}.", err=True)

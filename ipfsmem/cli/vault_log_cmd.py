@@ -86,13 +86,16 @@ def _operations(
 
     arguments = {"operation": name, "scope": scope, "since": since, "limit": limit}
     with context.memory() as memory:
-        found = call(list_, context, memory, arguments)
+        operations = call(list_, context, memory, arguments)
     if context.json:
-        context.emit(found)
+        context.emit(operations)
         return
     table(
         ("when", "operation", "about", "scope", "by", "", "outcome"),
-        [(moment(one.at), one.operation, one.key, one.scope, one.face, one.by, one.outcome) for one in found],
+        [
+            (moment(one.at), one.operation, one.key, one.scope, one.face, one.by, one.outcome)
+            for one in operations
+        ],
         styles=("dim", "bold", "", "cyan", "", "dim", "red"),
         shrink=(2, 5),
         nothing="No recorded operations match.",

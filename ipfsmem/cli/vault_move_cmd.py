@@ -24,12 +24,12 @@ def _warn(context: CommandContext, arguments: Arguments) -> None:
 
 def _move(context: CommandContext, memory: Memory, arguments: Arguments) -> MovedTo:
     arguments["public_ok"] = agrees_to_publish(memory, arguments["yes_public"])
-    found: MovedTo = call(move, context, memory, arguments)
-    return with_warning(found, arguments)
+    result: MovedTo = call(move, context, memory, arguments)
+    return with_warning(result, arguments)
 
 
-def _show(context: CommandContext, found: MovedTo, arguments: Arguments) -> None:
-    moved = found.moved
+def _show(context: CommandContext, result: MovedTo, arguments: Arguments) -> None:
+    moved = result.moved
     click.echo(
         f"{count(len(moved.roots), 'version')} at {clean(arguments['target'])}: {size(moved.bytes)} sent, "
         f"{count(moved.checked, 'block')} checked there."
@@ -47,11 +47,11 @@ def _show(context: CommandContext, found: MovedTo, arguments: Arguments) -> None
     why = clean(moved.down) or "a part is lost"
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
-    print_places(found.providers)
+    print_places(result.providers)
 
 
-def _end(context: CommandContext, found: MovedTo, arguments: Arguments) -> None:
-    found.raise_if_incomplete(arguments["target"])
+def _end(context: CommandContext, result: MovedTo, arguments: Arguments) -> None:
+    result.raise_if_incomplete(arguments["target"])
 
 
 command = operation_command("move", move, _show, ask=_warn, run=_move, end=_end, shared=(public_option,))

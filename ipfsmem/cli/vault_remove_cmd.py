@@ -54,14 +54,14 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
             return
         context.refuse_missing_memory()
     vaults_here.refuse_link(folder)
-    remains, left = None, None
+    remains, remaining = None, None
     try:
         with context.memory() as memory:
             remains = _look(context, memory)
             if not force:
                 vaults_here.refuse_loss(remains, name)
             _agree(context, remains, yes)
-            left = vaults_here.remove_copy(memory, force=force, plain_files=files)
+            remaining = vaults_here.remove_copy(memory, force=force, plain_files=files)
     except IpfsmemError as error:
         if remains is not None or not force:
             if remains is None:
@@ -69,30 +69,30 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
                     f"{error.hint} To delete it unopened: ipfsmem vault remove {name} --force".strip()
                 )
             raise
-    if left is None:
+    if remaining is None:
         _agree(context, None, yes)
-        left = vaults_here.delete_folder(folder, plain_files=files)
-    _finish(context, name, remains, [*(finished or []), *left], _lines(remains))
+        remaining = vaults_here.delete_folder(folder, plain_files=files)
+    _finish(context, name, remains, [*(finished or []), *remaining], _lines(remains))
 
 
 def _finish(
-    context: CommandContext, name: str, remains: Remains | None, left: list[str], lines: list[str]
+    context: CommandContext, name: str, remains: Remains | None, remaining: list[str], lines: list[str]
 ) -> None:
     """Print the deleted data, the copies elsewhere (`lines`), and the data that stays here."""
     from ipfsmem.results import VaultRemoved
 
-    done = VaultRemoved(
+    result = VaultRemoved(
         name=name,
         remains=remains.presence if remains is not None else [],
         with_phrase=remains.with_phrase if remains is not None else "",
         with_wallet=remains.with_wallet if remains is not None else "",
-        left=left,
+        left=remaining,
         folders=remains.folders if remains is not None else [],
     )
     if context.json:
-        context.emit(done)
+        context.emit(result)
     else:
-        _show(done, lines)
+        _show(result, lines)
 
 
 def _look(context: CommandContext, memory: Memory) -> Remains:
@@ -123,16 +123,16 @@ def _lines(remains: Remains | None) -> list[str]:
         return ["The vault cannot be opened, so its published state is unknown."]
     lines = [f"lost: {clean(text)}" for text in remains.lost]
     for one in remains.presence:
-        found = "everything is there" if one.state == "ok" else clean(one.text) or one.state
-        lines.append(f"remains at {clean(one.provider)}: {found}")
+        state = "everything is there" if one.state == "ok" else clean(one.text) or one.state
+        lines.append(f"remains at {clean(one.provider)}: {state}")
     return lines
 
 
-def _show(done: VaultRemoved, lines: list[str]) -> None:
-    click.echo(f"Deleted: the copy of {done.name} on this device.")
+def _show(result: VaultRemoved, lines: list[str]) -> None:
+    click.echo(f"Deleted: the copy of {result.name} on this device.")
     for line in lines:
         click.echo(line)
-    for path in (*done.left, *done.folders):
+    for path in (*result.left, *result.folders):
         click.echo(f"stays: {clean(path)}")
-    for way in filter(None, (done.with_phrase, done.with_wallet)):
+    for way in filter(None, (result.with_phrase, result.with_wallet)):
         click.echo(f"Bring it back with: {clean(way)}")

@@ -50,24 +50,24 @@ def _end(context: CommandContext, result: Salvage, arguments: Arguments) -> None
 
 
 def _print(context: CommandContext, result: Salvage, arguments: Arguments) -> None:
-    found, done, report = result.found, result.done, result.report
-    if found.heads or not (report.damaged or report.unread):
-        _show(found, done)
-    if done is not None:
+    damage, repair, report = result.found, result.done, result.report
+    if damage.heads or not (report.damaged or report.unread):
+        _show(damage, repair)
+    if repair is not None:
         print_report(report)
         return
     # If nothing could be opened, the error that follows reports it.
-    said = "" if found.heads or result.unopened <= 0 else "head-refused"
-    for line in dict.fromkeys(notice_line(notice) for notice in report.notices if notice.kind != said):
+    hidden_kind = "" if damage.heads or result.unopened <= 0 else "head-refused"
+    for line in dict.fromkeys(notice_line(notice) for notice in report.notices if notice.kind != hidden_kind):
         click.echo(line)
 
 
-def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
+def _picked(damage: Salvageable, pick: tuple[str, ...]) -> set[str]:
     """Return entry names of the given names. Raises NotFoundError for one that cannot be picked."""
     from ipfsmem.causal.entries import entry_place
 
     loose: dict[str, set[str]] = {}
-    for one in found.loose:
+    for one in damage.loose:
         loose.setdefault(entry_place(one.name), set()).add(one.name)
     for name in pick:
         if name != "all" and name not in loose:
@@ -77,35 +77,35 @@ def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
     return set[str]().union(*(loose.values() if "all" in pick else (loose[name] for name in pick)))
 
 
-def _show(found: Salvageable, done: Salvaged | None) -> None:
+def _show(damage: Salvageable, repair: Salvaged | None) -> None:
     from ipfsmem.causal.entries import entry_place
 
-    if not found.heads:
+    if not damage.heads:
         click.echo("Nothing is damaged: every version found is readable.")
         return
-    click.echo(style(count(len(found.heads), "damaged version"), bold=True))
+    click.echo(style(count(len(damage.heads), "damaged version"), bold=True))
     rows: list[tuple[str, str, str]] = []
-    for change in found.changes:
+    for change in damage.changes:
         if change.taken:
-            came = done is not None and change.name in done.back
+            came = repair is not None and change.name in repair.back
             by = ", ".join(sorted({dot[:16] for dot, _ in change.taken}))
             rows.append(
-                ("came back" if came else "here already" if done else "would be restored", change.name, by)
+                ("came back" if came else "here already" if repair else "would be restored", change.name, by)
             )
         elif change.gone:
-            rows.append(("deleted" if done else "would be deleted", change.name, ""))
-    picked = set(done.back) if done is not None else set()
+            rows.append(("deleted" if repair else "would be deleted", change.name, ""))
+    picked = set(repair.back) if repair is not None else set()
     rows += [
-        ("came back" if one.name in picked else "signed only", one.name, one.dot[:16]) for one in found.loose
+        ("came back" if one.name in picked else "signed only", one.name, one.dot[:16]) for one in damage.loose
     ]
-    rows += [("not readable", name, dot[:16]) for name, dot in found.unread]
+    rows += [("not readable", name, dot[:16]) for name, dot in damage.unread]
     rows += [
         ("left out", name, "four texts are here: read and merge them")
-        for name in (done.crowded if done else ())
+        for name in (repair.crowded if repair else ())
     ]
-    for what, name, by in rows:
-        click.echo(f"  {what:<16}  {clean(entry_place(name))}  {style(by, dim=True)}")
-    if any(one.name not in picked for one in found.loose):
+    for kind, name, by in rows:
+        click.echo(f"  {kind:<16}  {clean(entry_place(name))}  {style(by, dim=True)}")
+    if any(one.name not in picked for one in damage.loose):
         click.echo(
             advice(
                 "Texts that are only signed may be outdated. Restore them with: ipfsmem vault repair --pick NAME (or --pick all)"

@@ -12,10 +12,10 @@ def command(context: CommandContext) -> None:
     """Print the version of ipfsmem."""
     from importlib.metadata import version
 
-    found = version("ipfsmem")
+    number = version("ipfsmem")
     if context.json:
         from ipfsmem.results import Version
 
-        context.emit(Version(version=found))
+        context.emit(Version(version=number))
     else:
-        click.echo(f"ipfsmem {found}")
+        click.echo(f"ipfsmem {number}")

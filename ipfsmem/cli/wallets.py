@@ -100,15 +100,15 @@ class Wallet(NamedTuple):
 
     def keystore_passphrase(self, device_passphrase: str | None, *, new: bool = False) -> str:
         """Return the passphrase of the keystore file."""
-        found = (
+        passphrase = (
             secret_input.from_fd_or_environment(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
             or device_passphrase
         )
-        if found is not None:
-            return found
-        what = "passphrase for the new wallet" if new else f"passphrase of the wallet {self.keystore}"
+        if passphrase is not None:
+            return passphrase
+        prompt = "passphrase for the new wallet" if new else f"passphrase of the wallet {self.keystore}"
         return secret_input.ask(
-            what,
+            prompt,
             twice=new,
             otherwise=secret_input.other_ways("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd"),
         )
@@ -117,10 +117,10 @@ class Wallet(NamedTuple):
         """Return the passphrase in the text that the wallet signs; None unless requested."""
         if self.signature_passphrase_fd is None and not self.signature_passphrase:
             return None
-        found = secret_input.from_fd_or_environment(
+        passphrase = secret_input.from_fd_or_environment(
             self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE"
         )
-        return found or secret_input.ask(
+        return passphrase or secret_input.ask(
             "signature passphrase",
             otherwise=secret_input.other_ways("IPFSMEM_SIGNATURE_PASSPHRASE", "--signature-passphrase-fd"),
         )
@@ -142,21 +142,21 @@ def wallet_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name a wallet, passed on as one `wallet`."""
 
     @functools.wraps(function)
-    def run(*args: Any, **given: Any) -> None:
+    def run(*args: Any, **values: Any) -> None:
         wallet = Wallet(
-            given.pop("wallet"),
-            given.pop("wallet_passphrase_fd"),
-            given.pop("mnemonic"),
-            given.pop("mnemonic_fd"),
-            given.pop("account_path"),
-            given.pop("raw_key_fd"),
-            given.pop("i_know_raw_keys"),
-            given.pop("wallet_vault"),
-            given.pop("key_number"),
-            given.pop("signature_passphrase"),
-            given.pop("signature_passphrase_fd"),
+            values.pop("wallet"),
+            values.pop("wallet_passphrase_fd"),
+            values.pop("mnemonic"),
+            values.pop("mnemonic_fd"),
+            values.pop("account_path"),
+            values.pop("raw_key_fd"),
+            values.pop("i_know_raw_keys"),
+            values.pop("wallet_vault"),
+            values.pop("key_number"),
+            values.pop("signature_passphrase"),
+            values.pop("signature_passphrase_fd"),
         )
-        function(*args, wallet=wallet, **given)
+        function(*args, wallet=wallet, **values)
 
     return _hidden(run, _OPTIONS)
 
@@ -280,31 +280,31 @@ def root_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextlib.contextmanager
-def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]:
+def as_owner(context: CommandContext, values: dict[str, Any]) -> Iterator[Memory]:
     """Yield the memory, open with its owner's keys: those of `root_options`, else those stored on this device.
 
-    `given` also has `provider`. Raises UsageError if none is named and none is stored.
+    `values` also has `provider`. Raises UsageError if none is named and none is stored.
     """
     from ipfsmem.vault.owner import keeps_root
 
-    named = given["wallet"].named or given["words"] or given["words_fd"] is not None
+    names_wallet = values["wallet"].named or values["words"] or values["words_fd"] is not None
     who = None
-    if named:
+    if names_wallet:
         who = owner(
-            given["wallet"], given["words"], given["words_fd"], context.passphrase_from_fd_or_environment()
+            values["wallet"], values["words"], values["words_fd"], context.passphrase_from_fd_or_environment()
         )
     with contextlib.ExitStack() as open_memories:
-        memory = open_memories.enter_context(context.memory(provider=given["provider"], unlock=who))
+        memory = open_memories.enter_context(context.memory(provider=values["provider"], unlock=who))
         if memory.replica.config.vault is None:
             raise UsageError(f"a vault in mode {memory.mode} has no members and no keys")
-        if not named:
+        if not names_wallet:
             if not keeps_root(memory.replica):
                 raise UsageError(_NOBODY, hint=_WHO)
             if memory.replica.lock_watch is not None:
                 # Keys cached by `ipfsmem unlock` do not open a root: that needs the passphrase.
                 open_memories.close()
                 memory = open_memories.enter_context(
-                    context.memory(provider=given["provider"], passphrase_itself=True)
+                    context.memory(provider=values["provider"], passphrase_itself=True)
                 )
             memory.unlock()
         yield memory

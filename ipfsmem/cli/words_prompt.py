@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 _TO_A_LINE = 4
 
 
-def require_output(what: str) -> None:
-    """Raise UsageError if standard output is closed, before anything is created. `what`: text that is shown only once."""
+def require_output(output: str) -> None:
+    """Raise UsageError if standard output is closed, before anything is created. `output`: text that is shown only once."""
     if output_is_closed():
-        raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was created")
+        raise UsageError(f"standard output is closed, so nobody would see {output}: nothing was created")
 
 
 @contextlib.contextmanager
-def words_unprinted(made: str) -> Iterator[None]:
-    """Raise StorageError if the words printed inside could not be written whole; it also names what was `made`."""
+def words_unprinted(outcome: str) -> Iterator[None]:
+    """Raise StorageError if the words printed inside could not be written whole; the message begins with `outcome`."""
     try:
         yield
         sys.stdout.flush()
@@ -42,7 +42,7 @@ def words_unprinted(made: str) -> Iterator[None]:
         from ipfsmem.device.atomic_files import reason
 
         raise StorageError(
-            f"{made}, but its words could not be shown, as standard output cannot be written ({reason(error)}). "
+            f"{outcome}, but its words could not be shown, as standard output cannot be written ({reason(error)}). "
             "Create a new one: ipfsmem key phrase"
         ) from None
 
@@ -81,12 +81,12 @@ def ask_words() -> bytes:
     )
     words: list[str] = []
     while len(words) < WORD_COUNT:
-        what = "Words" if not words else f"Words {len(words) + 1} to {WORD_COUNT}"
-        given = _hidden(what)
-        if len(words) + len(given) > WORD_COUNT:
-            click.echo(f"That makes {len(words) + len(given)} words. Enter this line again.", err=True)
+        prompt = "Words" if not words else f"Words {len(words) + 1} to {WORD_COUNT}"
+        entry = _hidden(prompt)
+        if len(words) + len(entry) > WORD_COUNT:
+            click.echo(f"That makes {len(words) + len(entry)} words. Enter this line again.", err=True)
             continue
-        words += _mended(given, len(words) + 1)
+        words += _mended(entry, len(words) + 1)
     while True:
         try:
             return from_words(" ".join(words))
@@ -94,8 +94,8 @@ def ask_words() -> bytes:
             _mend_one(words)
 
 
-def _hidden(what: str) -> list[str]:
-    text: str = click.prompt(what, hide_input=True, err=True, default="", show_default=False)
+def _hidden(prompt: str) -> list[str]:
+    text: str = click.prompt(prompt, hide_input=True, err=True, default="", show_default=False)
     if not text.strip():
         raise PassphraseError("the recovery phrase: no input", hint="")
     # Words are shown with numbers, which may have been typed, too.
@@ -106,11 +106,11 @@ def _mended(words: list[str], start: int) -> list[str]:
     """Return the words with every unknown one typed again."""
     from ipfsmem.wallet.recovery_words import first_unknown_word
 
-    found = list(words)
-    while (slip := first_unknown_word(found, start)) is not None:
+    corrected = list(words)
+    while (slip := first_unknown_word(corrected, start)) is not None:
         click.echo(clean(f"{str(slip)[0].upper()}{str(slip)[1:]}."), err=True)
-        found[slip.position - start] = _one(slip.position, slip.near)
-    return found
+        corrected[slip.position - start] = _one(slip.position, slip.near)
+    return corrected
 
 
 def _one(number: int, near: str = "") -> str:

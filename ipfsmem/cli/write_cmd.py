@@ -35,11 +35,11 @@ def _ask(context: CommandContext, arguments: Arguments) -> None:
     arguments["there"] = (
         scope_of_type(arguments["type"], context.scope or "") if arguments["by_type"] else None
     )
-    named = {
+    values = {
         name: arguments[name] for name in ("name", "description", "type", "whole", "empty_ok", "if_match")
     }
     request = WriteRequest(
-        **named,
+        **values,
         tags=arguments["tags"] or (),
         fields=pairs(arguments["fields"], "--set"),
         must_be_new=arguments["new"],
@@ -70,13 +70,13 @@ def _text(body: str | None, path: str | None) -> bytes | None:
 
 def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> MemoryRecord:
     request, there = arguments["request"], arguments["there"]
-    given: Arguments = {"key": arguments["key"], "if_match": request.expected}
+    values: Arguments = {"key": arguments["key"], "if_match": request.expected}
     if request.file is not None:
-        given["text"] = request.file
+        values["text"] = request.file
     else:
-        given |= {name: getattr(request, name) for name in ("body", "name", "description", "type", "fields")}
-        given["tags"] = request.tags or None
-    written: MemoryRecord = call(write, context, memory if there is None else memory.scope(there), given)
+        values |= {name: getattr(request, name) for name in ("body", "name", "description", "type", "fields")}
+        values["tags"] = request.tags or None
+    written: MemoryRecord = call(write, context, memory if there is None else memory.scope(there), values)
     return written
 
 
