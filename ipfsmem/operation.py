@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Param
 import msgspec
 
 from ipfsmem.errors import IpfsmemError, UsageError
-from ipfsmem.memories.reasons import MAX_REASON
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
@@ -154,12 +153,26 @@ Category = Annotated[
     msgspec.Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this category."),
     ForModels("Only this category."),
 ]
+#: Maximum characters of a reason.
+MAX_REASON: Final = 1_000
 #: Why something is deleted.
 Reason = Annotated[
     str,
     msgspec.Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
     ForModels("Why, for the timeline."),
 ]
+
+
+def check_reason(reason: str) -> str:
+    """Return the reason, before anything is removed: it is recorded afterwards. Raises UsageError if it cannot be recorded."""
+    if not isinstance(reason, str):
+        raise UsageError(f"a reason is text, not {type(reason).__name__}")
+    if any("\ud800" <= c <= "\udfff" for c in reason):
+        raise UsageError(
+            "the reason holds half a character (a lone surrogate)",
+            hint="Nothing was removed. Leave that character out of the reason.",
+        )
+    return reason
 
 
 #: A callback of long operations (`sync.progress.Progress`); a command shows a meter.

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.memories.memory_records import Seen
-from ipfsmem.memories.reasons import check_reason
-from ipfsmem.operation import Cli, Except, Http, Key, Reason, View, operation
+from ipfsmem.operation import Cli, Except, Http, Key, Reason, View, check_reason, operation
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):

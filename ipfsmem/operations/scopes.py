@@ -11,7 +11,7 @@ from msgspec import Meta
 from ipfsmem.causal.cards import Card, Kind, ProjectId
 from ipfsmem.causal.value import decode_entry
 from ipfsmem.errors import UsageError
-from ipfsmem.operation import Cli, Except, Http, Items, Put, Reason, Stored, View, operation
+from ipfsmem.operation import Cli, Except, Http, Items, Put, Reason, Stored, View, check_reason, operation
 from ipfsmem.parts.scopes import MemoryScopes
 
 ScopeName = Annotated[
@@ -257,7 +257,6 @@ def forget(view: View, name: ScopeName, *, reason: Reason = "") -> ScopeForgotte
     Concurrent writes of others to it become conflicts. Writes to the scope fail until it is restored, with its texts from a
     published version while one with them is kept.
     """
-    from ipfsmem.memories.reasons import check_reason
 
     opened, scopes = view.opened, MemoryScopes(view.opened)
     check_reason(reason)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ipfsmem.memories.facts import Fact, as_fact
-from ipfsmem.memories.reasons import check_reason
-from ipfsmem.operation import Key, Reason, View, operation
+from ipfsmem.operation import Key, Reason, View, check_reason, operation
 from ipfsmem.operations.facts.stored import SeenFact, facts_of
 
 

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import StorageError
-from ipfsmem.memories.reasons import check_reason
-from ipfsmem.operation import Except, Http, Reason, View, operation
+from ipfsmem.operation import Except, Http, Reason, View, check_reason, operation
 from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
 
 

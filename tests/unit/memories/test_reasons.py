@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import ClosedError, UsageError
-from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memory import Memory
+from ipfsmem.operation import MAX_REASON
 from tests.support.cli_lab import Cli
 from tests.support.hints import hinted
 from tests.support.tools_lab import Model
