@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ipfsmem.device.replica import Environment
-    from ipfsmem.memories.memories import MemorySummary
+    from ipfsmem.memories.memory_reader import MemorySummary
     from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memory import Memory
     from ipfsmem.provider.contract import Provider, open_provider
@@ -49,7 +49,7 @@ _WHERE = {
     "KeystoreSigner": "wallet.signers",
     "Memory": "memory",
     "MemoryRecord": "memories.memory_records",
-    "MemorySummary": "memories.memories",
+    "MemorySummary": "memories.memory_reader",
     "MnemonicSigner": "wallet.signers",
     "Provider": "provider.contract",
     "RawKeySigner": "wallet.signers",

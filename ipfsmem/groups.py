@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.facts import keep_shown
-from ipfsmem.memories.sessions import SessionFacts
+from ipfsmem.memories.session_reader import SessionFacts
 from ipfsmem.methods import (
     BundleMethods,
     DreamMethods,

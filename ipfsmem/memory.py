@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.device.replica import Environment, Replica
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName

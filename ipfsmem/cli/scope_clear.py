@@ -12,7 +12,7 @@ from ipfsmem.errors import ChangedError, IncompleteError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import MemorySummary
+    from ipfsmem.memories.memory_reader import MemorySummary
     from ipfsmem.memory import Memory
 
 

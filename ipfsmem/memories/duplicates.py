@@ -8,7 +8,8 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import MemoryStore, MemorySummary, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import MemorySummary, NotHereError
 from ipfsmem.memories.search_index import entry_id
 from ipfsmem.recall.duplicates import How
 from ipfsmem.recall.duplicates import duplicates as pairs_of

@@ -22,9 +22,10 @@ from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.event_entries import Group, Moment, place_of
-from ipfsmem.memories.memories import NotHereError
+from ipfsmem.memories.memory_reader import NotHereError
+from ipfsmem.memories.part_lines import entries_of_parts
 from ipfsmem.memories.parts_read import PartsRead, SessionPart
-from ipfsmem.memories.sessions import ItemsAt, Sessions, entries_of_parts
+from ipfsmem.memories.session_reader import ItemsAt, SessionReader
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.compaction import PlacedItem as Item
@@ -83,7 +84,7 @@ def read_groups(
     days = {group.name for group in groups if group.kind == "event"}
     if days:
         yield from _days(parts, days)
-    by_scope = {part.scope: Sessions(part) for part in parts if not part.forgotten()}
+    by_scope = {part.scope: SessionReader(part) for part in parts if not part.forgotten()}
     keys: dict[tuple[str, str], list[str]] | None = None
     for group in groups:
         if group.kind == "message":
@@ -138,7 +139,7 @@ class Reader:
         self._names = names
         self._kept = PartsRead() if kept is None else kept
         self._memories = {part.scope: part for part in parts if not part.forgotten()}
-        self._sessions = {scope: Sessions(part) for scope, part in self._memories.items()}
+        self._sessions = {scope: SessionReader(part) for scope, part in self._memories.items()}
         self._opened: dict[tuple[Group, str], ItemsAt] = {}
 
     def read(self, moments: Mapping[str, Moment]) -> dict[str, EventSource]:
@@ -237,7 +238,7 @@ def read_by_pieces(
             return told_
 
         return day if here else None
-    sessions, parts = Sessions(part), dict[str, list[SessionPart]]()
+    sessions, parts = SessionReader(part), dict[str, list[SessionPart]]()
     for place in filter(None, map(memory_name, sorted(names))):
         try:
             read = sessions.part(place.key)
@@ -322,7 +323,7 @@ def _keys(
     return found
 
 
-def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[list[EventSource], int]:
+def _session(sessions: SessionReader | None, group: Group, keys: list[str]) -> tuple[list[EventSource], int]:
     if sessions is None:
         return [], 0
     names, unread = dict[str, None](), 0

@@ -43,7 +43,8 @@ from ipfsmem.facts.decision import (
 from ipfsmem.facts.limits import FactRank, Order, Ranked, beyond, place_of
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.fact_history import earlier, keep_in
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.priority import expired_on, priority_factors

@@ -37,7 +37,8 @@ from ipfsmem.graph.entity import (
 )
 from ipfsmem.graph.graph import Graph, GraphImage, Relation
 from ipfsmem.memories.fact_history import keep_in
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memories.search_index import index_kind, stand
 

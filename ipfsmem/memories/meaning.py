@@ -37,7 +37,8 @@ from ipfsmem.memories.kept_vectors import (
     vectors_kept,
 )
 from ipfsmem.memories.living import GroupReading, Live, Living, gone_of, strangers_of
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.query_embedding import QueryEmbedding
 from ipfsmem.recall.batches import embedded, of_question
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity

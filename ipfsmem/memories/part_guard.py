@@ -14,8 +14,9 @@ from ipfsmem.bundle.session_parts import is_part, is_part_key
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import MemoryStore
-from ipfsmem.memories.sessions import Sessions, entries_of_texts
+from ipfsmem.memories.memory_reader import MemoryReader
+from ipfsmem.memories.part_lines import entries_of_texts
+from ipfsmem.memories.session_reader import SessionReader
 from ipfsmem.sessions.compaction import MARK, Place, PlacedItem, is_mark, unapproved
 
 
@@ -48,7 +49,7 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     place = memory_name(name)
     if place is None or not is_part_key(place.key):
         return None
-    sessions = Sessions(MemoryStore(change.replica, place.scope))
+    sessions = SessionReader(MemoryReader(change.replica, place.scope))
     before = {session: _record(sessions, change, session) for session in sessions.names_beside(place.key)}
     kept = {session: one for session, one in before.items() if one.unapproved or not one.whole}
 
@@ -60,12 +61,12 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     return check if kept else None
 
 
-def check_incoming(memories: MemoryStore, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
+def check_incoming(memories: MemoryReader, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
     """Check a text that is about to be imported; the import goes on without a refused one. `replaces`: whether it replaces the current
     text or becomes a sibling. Raises UsageError if it is a part of a session and pending messages would be approved."""
     if not is_part_key(key):
         return
-    sessions = Sessions(memories)
+    sessions = SessionReader(memories)
     session = parse_memory(data).session
     if is_part(key, parse_memory(data)):
         before = _record(sessions, change, session)
@@ -79,13 +80,13 @@ def unapproved_in(texts: Iterable[tuple[str, bytes]]) -> frozenset[Place]:
 
 
 def check_restored(
-    memories: MemoryStore, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
+    memories: MemoryReader, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
 ) -> None:
     """Check a text of the past that is about to replace the current one. `then`: the imported, unapproved entries in a version
     with this text; None if no version tells. Raises UsageError if one would come back as approved."""
     if not is_part_key(key) or not is_part(key, parse_memory(data)):
         return
-    sessions, session = Sessions(memories), parse_memory(data).session
+    sessions, session = SessionReader(memories), parse_memory(data).session
     before = _record(sessions, change, session)
     after = _record(sessions, change, session, (key, data, True))
     new = after.entries.keys() - before.entries.keys() - after.unapproved
@@ -97,7 +98,7 @@ def check_restored(
 
 
 def _record(
-    sessions: Sessions, change: Writing, session: str, coming: tuple[str, bytes, bool] | None = None
+    sessions: SessionReader, change: Writing, session: str, coming: tuple[str, bytes, bool] | None = None
 ) -> _SessionContent:
     found, whole = sessions.readable(session, change, coming)
     return _SessionContent({one.place: one for one in found}, frozenset(unapproved(found)), whole)

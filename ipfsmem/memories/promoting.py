@@ -13,7 +13,8 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import session_of
-from ipfsmem.memories.memories import EntryContext, MemoryStore, NotHereError
+from ipfsmem.memories.memories import EntryContext, MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen, place_of
 from ipfsmem.memories.sessions import Sessions
 

@@ -18,7 +18,8 @@ from ipfsmem.causal.value import Entry, Value
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.event_entries import KINDS, Kind, Moment
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.query_embedding import NOT_NAMED_HINT, QueryEmbedding
 from ipfsmem.memories.query_words import MAX_HITS, MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words

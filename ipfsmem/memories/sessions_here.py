@@ -22,7 +22,9 @@ from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.tables import sessions_here as table
 from ipfsmem.errors import ChangedError, LimitError, OpenError, StorageError
 from ipfsmem.memories.memories import MemoryStore
-from ipfsmem.memories.sessions import NOTHING_SEEN, SessionFacts, Sessions, item_text
+from ipfsmem.memories.part_lines import item_text
+from ipfsmem.memories.session_reader import NOTHING_SEEN, SessionFacts
+from ipfsmem.memories.sessions import Sessions
 from ipfsmem.sessions.compaction import Place, PlacedItem, is_mark
 
 

@@ -17,7 +17,8 @@ from ipfsmem.bundle.value_file import LEVEL, TAG, is_memory_key, memory_key, nam
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError
 from ipfsmem.memories.fact_history import keep_in
-from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.memories.search_index import index_of
 

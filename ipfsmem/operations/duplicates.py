@@ -38,7 +38,7 @@ def duplicates(
     words. If recall uses a model, pairs of similar meaning come last.
     """
     from ipfsmem.memories.duplicates import duplicates as pairs
-    from ipfsmem.memories.memories import listed
+    from ipfsmem.memories.memory_reader import listed
 
     view.opened.ingest_edits()
     sources = view.sources()

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
-from ipfsmem.memories.memories import MemorySummary, listed
+from ipfsmem.memories.memory_reader import MemorySummary, listed
 from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Http, Items, Tag, View, operation
 
 #: Maximum number of memories of one page.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from ipfsmem.errors import StorageError
-from ipfsmem.memories.memories import NotHereError
+from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.operation import Cli, Except, ForModels, Key, View, operation
 

@@ -28,7 +28,7 @@ from ipfsmem.bundle.writing_advice import shortcomings
 from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.context_layouts import LEAST_TOKENS, TOKEN_BYTES
-from ipfsmem.memories.memories import MemorySummary
+from ipfsmem.memories.memory_reader import MemorySummary
 from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.priority import expired_on
 from ipfsmem.memories.write_request import WriteRequest

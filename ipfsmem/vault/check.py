@@ -24,7 +24,8 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import DamagedStateError, locations
 from ipfsmem.device.tables import blocks, reports
 from ipfsmem.errors import IpfsmemError, StorageError
-from ipfsmem.memories.memories import MemoryStore, from_plain_files
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_reader import from_plain_files
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.revoke_notices import way_back
 from ipfsmem.wording import count

@@ -67,6 +67,8 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
 OF_A_MODEL = {
     "ipfsmem.memories.meaning",
     "ipfsmem.memories.event_search",
+    "ipfsmem.memories.part_lines",
+    "ipfsmem.memories.session_reader",
     "ipfsmem.memories.sessions",
     "numpy",
 }

@@ -38,7 +38,7 @@ from ipfsmem.content.dagpb import decode_node, decode_unixfs
 from ipfsmem.errors import FormatError, SignatureError, SignerError
 from ipfsmem.memories.bundle_tree import read_tree
 from ipfsmem.memories.importing import read_given
-from ipfsmem.memories.sessions import entries_of_files
+from ipfsmem.memories.part_lines import entries_of_files
 from ipfsmem.published import ipns_data
 from ipfsmem.published.ipns_record import value_target, verify_record
 from ipfsmem.seal.primitives import Signer25519

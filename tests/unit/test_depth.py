@@ -30,7 +30,7 @@ from ipfsmem.bundle.front_matter import front_matter
 from ipfsmem.causal import tree
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.lenient import Fields
-from ipfsmem.memories.sessions import items_of_files
+from ipfsmem.memories.part_lines import items_of_files
 for deep in (b"[" * 500_000, b'{"a":' * 500_000, b'{"e":{"m/a":' + b"[" * 500_000):
     for read in (
         lambda d: canonical.decode(d, "it"), blob.read_blob,

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 from tests.support.statements import statements
 
 PACKAGE = Path(__file__).parents[2] / "ipfsmem"
@@ -167,28 +165,20 @@ def test_heavy_packages_are_imported_where_used() -> None:
     assert not wrong
 
 
-#: Modules that import each other inside functions: a store refuses what the sessions that are stored in it forbid.
-CIRCLE = {f"ipfsmem.memories.{name}" for name in ("memories", "part_guard", "sessions")}
-
-
 def module_name(path: Path) -> str:
     package, root = (PACKAGE, "ipfsmem") if PACKAGE in path.parents else (PROVIDERS, "ipfsmem_providers")
     return ".".join((root, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def imported_modules(tree: ast.Module, known: Collection[str], *, in_functions: bool) -> set[str]:
-    """The modules of these that a file imports, also under TYPE_CHECKING."""
+def imported_modules(tree: ast.Module, known: Collection[str]) -> set[str]:
+    """The modules of these that a file imports, also inside functions and under TYPE_CHECKING."""
     found: set[str] = set()
-    left: list[ast.AST] = [tree]
-    while left:
-        for node in ast.iter_child_nodes(left.pop()):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = {f"{node.module}.{alias.name}" for alias in node.names}
-                found |= names & set(known) or {node.module}
-            elif isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
-            elif in_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                left.append(node)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & set(known) or {node.module}
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
     return found & set(known)
 
 
@@ -203,23 +193,20 @@ def in_circles(arrows: Mapping[str, Collection[str]]) -> set[str]:
         left = {name: names - ends for name, names in left.items() if name not in ends}
 
 
-@pytest.mark.parametrize("in_functions", [False, True])
-def test_modules_import_each_other_in_no_circle(in_functions: bool) -> None:
+def test_modules_import_each_other_in_no_circle() -> None:
     paths = {module_name(path): path for path in (*MODULES, *PROVIDERS.rglob("*.py"))}
     paths = {name: path for name, path in paths.items() if path.name != "__init__.py"}
     arrows = {
-        name: imported_modules(ast.parse(path.read_text("utf-8")), paths.keys(), in_functions=in_functions)
-        - {name}
+        name: imported_modules(ast.parse(path.read_text("utf-8")), paths.keys()) - {name}
         for name, path in paths.items()
     }
     assert len(arrows) > 700
-    assert in_circles(arrows) == (CIRCLE if in_functions else set())
+    assert not in_circles(arrows)
 
 
-def test_circles_of_types_are_found() -> None:
+def test_circles_of_types_and_in_functions_are_found() -> None:
     tree = ast.parse("if TYPE_CHECKING:\n    from a.two import Two\ndef f():\n    from a.three import g\n")
-    assert imported_modules(tree, ["a.two", "a.three"], in_functions=False) == {"a.two"}
-    assert imported_modules(tree, ["a.two", "a.three"], in_functions=True) == {"a.two", "a.three"}
+    assert imported_modules(tree, ["a.two", "a.three"]) == {"a.two", "a.three"}
     arrows = {"a.one": {"a.two"}, "a.two": {"a.three"}, "a.three": {"a.two", "a.four"}, "a.four": set[str]()}
     assert in_circles(arrows) == {"a.two", "a.three"}
     assert not in_circles({**arrows, "a.three": {"a.four"}})

@@ -28,7 +28,8 @@ from ipfsmem.exchange.records import (
     records_of,
 )
 from ipfsmem.exchange.sqlite_input import Tables, is_sqlite, open_tables
-from ipfsmem.memories.sessions import item_text, overlap
+from ipfsmem.memories.part_lines import item_text
+from ipfsmem.memories.sessions import overlap
 from ipfsmem.sessions.messages import without_system
 
 _TYPES: Final = {"semantic": "reference", "procedural": "feedback", "episodic": "project"}

@@ -14,7 +14,7 @@ from ipfsmem.sessions.compaction import SessionTranscript, told
 from ipfsmem.sessions.transcript import preview_of, title_of
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.sessions import SessionFacts
+    from ipfsmem.memories.session_reader import SessionFacts
     from ipfsmem.memories.sessions_here import AllSessions
 
 

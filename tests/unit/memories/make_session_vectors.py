@@ -11,8 +11,8 @@ from typing import Any
 
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.bundle.session_parts import session_token
+from ipfsmem.memories.part_lines import entries_of_files, items_of_files
 from ipfsmem.memories.session_search import search
-from ipfsmem.memories.sessions import entries_of_files, items_of_files
 from ipfsmem.operations.sessions.info import SessionInfo
 from ipfsmem.operations.sessions.messages import SessionMessage
 from ipfsmem.sessions.compaction import told

@@ -11,7 +11,8 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories.event_entries import Group, Kind
 from ipfsmem.memories.event_search import read_again, read_groups
 from ipfsmem.memories.search_index import indexes_of
-from ipfsmem.memories.sessions import ItemsAt, Sessions
+from ipfsmem.memories.session_reader import ItemsAt, SessionReader
+from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.transcript import as_markdown
 from tests.support.device_lab import Lab
@@ -322,8 +323,8 @@ def test_of_a_long_session_only_a_few_parts_are_read_for_a_hit(
     found = memory.recall("silver gold", kind="message").moments
     assert [hit.text for hit in found][:1] == ["harbour of silver"] and len(found) > 1
     read = list[str]()
-    real = Sessions.part
-    monkeypatch.setattr(Sessions, "part", lambda self, key: read.append(key) or real(self, key))
+    real = SessionReader.part
+    monkeypatch.setattr(SessionReader, "part", lambda self, key: read.append(key) or real(self, key))
     monkeypatch.setattr("ipfsmem.memories.event_search.read_groups", lambda *_: iter(()))
     with parts[0].replica.reading():
         for id, moment in list(moments.items())[::9]:
@@ -389,13 +390,13 @@ def test_a_part_is_read_once_for_many_questions_until_it_changes(
     monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
     memory.sessions.add("voyage", [said(f"harbour {word}") for word in ("gold", "silver", "copper")])
     assert texts(memory, "gold", kind="message") == ["harbour gold"]
-    real = Sessions.part
+    real = SessionReader.part
     with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "part", lambda *_: pytest.fail("it is read again"))
+        patch.setattr(SessionReader, "part", lambda *_: pytest.fail("it is read again"))
         assert texts(memory, "silver", kind="message") == ["harbour silver"]
     memory.sessions.add("voyage", [said("harbour iron")])
     read = list[str]()
-    monkeypatch.setattr(Sessions, "part", lambda self, key: read.append(key) or real(self, key))
+    monkeypatch.setattr(SessionReader, "part", lambda self, key: read.append(key) or real(self, key))
     assert texts(memory, "iron", kind="message") == ["harbour iron"] and read
     assert texts(memory, "copper", kind="message") == ["harbour copper"]
 

@@ -153,7 +153,7 @@ def test_names_of_sessions(memory: Memory) -> None:
 
 
 def test_an_item_that_is_too_long_is_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipfsmem.memories.sessions.MAX_ITEM", 1_000)
+    monkeypatch.setattr("ipfsmem.memories.part_lines.MAX_ITEM", 1_000)
     with pytest.raises(LimitError, match="at most 1,000"):
         memory.sessions.add("chat", said("x" * 1_000))
     assert heard(memory) == []

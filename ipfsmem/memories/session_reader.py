@@ -1,0 +1,388 @@
+"""Reads sessions: conversations as lists of items, any JSON objects, that grow at their end on several devices (format section 5.1).
+
+Each device writes its own parts, so that concurrent additions never conflict: a session is the content of all parts, ordered by
+the times at which their items were added. A part is a memory file of the type `session`, whose body is one line of JSON per item.
+Nothing here touches a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.bundle.session_parts import HISTORY, PART_PREFIX, SESSION, is_part, is_part_key, session_token
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.entries import MemoryName, memory_name
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Value
+from ipfsmem.device.state import StateMark, StateStore
+from ipfsmem.device.writing import Writing
+from ipfsmem.errors import IpfsmemError, StorageError
+from ipfsmem.memories.memory_reader import MemoryReader, NotHereError
+from ipfsmem.memories.memory_records import token_hash
+from ipfsmem.memories.part_lines import (
+    PART,
+    decoded_item,
+    entries_of_parts,
+    is_import,
+    items_of_parts,
+    lines_in,
+    lines_of,
+)
+from ipfsmem.memories.parts_read import Ends, PartLine, PartsRead, SessionPart
+from ipfsmem.sessions.compaction import Place, PlacedItem, pending_of
+
+#: Before each item of a device.
+_NOWHERE: Final = (-1, -1)
+#: The token of the earlier texts of a memory in the keys of their parts.
+_HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
+
+
+class SessionFacts(msgspec.Struct, frozen=True):
+    """One session, for lists."""
+
+    session: str
+    scope: str
+    parts: int
+    #: When it was last written, in milliseconds since 1970 UTC, by the clock of the writing device.
+    changed: int
+    #: Whether it, or some of it, is kept on this device only.
+    here: bool = False
+
+
+def hash_of_parts(parts: Iterable[SessionPart]) -> str:
+    """Return a hash that stands for the texts of these parts."""
+    return token_hash(dot for part in parts for dot in part.dots)
+
+
+#: What stands for a session without a part.
+NOTHING_SEEN: Final = hash_of_parts(())
+
+
+def _token_of(part: str) -> str:
+    """Return the token of the session in the key of a part."""
+    return part.removeprefix(PART_PREFIX).rsplit("-", 2)[0]
+
+
+class PartKeys:
+    """The keys with the form of a part, of all scopes, updated by changes: adding to a session needs its own among ten thousand
+    memories."""
+
+    def __init__(self) -> None:
+        self._mark = StateMark()
+        self._places: dict[str, MemoryName] = {}
+        #: By scope, and by the token of the session in them.
+        self._of: dict[str, dict[str, set[str]]] = {}
+
+    def of(self, store: StateStore, scope: str, token: str | None) -> Collection[str]:
+        """Return the keys of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
+        if not store.is_at(self._mark):
+            self._follow(store)
+        held = self._of.get(scope, {})
+        return held.get(token, ()) if token is not None else [key for keys in held.values() for key in keys]
+
+    def _follow(self, store: StateStore) -> None:
+        since = store.changes_since(self._mark)
+        for name in since.may_be_gone(self._places):
+            gone = self._places.pop(name)
+            self._of[gone.scope][_token_of(gone.key)].discard(gone.key)
+        for name in since.texts:
+            place = memory_name(name) if PART_PREFIX in name and name not in self._places else None
+            if place is not None and is_part_key(place.key):
+                self._places[name] = place
+                self._of.setdefault(place.scope, {}).setdefault(_token_of(place.key), set()).add(place.key)
+        self._mark = since.mark
+
+
+class ItemsAt:
+    """Reads items of a session by their places, each in the parts of its device: no line of a part is later than those of the
+    next. Of the other parts only a few are read, none whose first and last line are known (inside `reading`)."""
+
+    def __init__(self, sessions: SessionReader, session: str, keys: Iterable[str], kept: PartsRead) -> None:
+        """`keys`: of its parts; `kept`: the cache of parts, which is added to."""
+        self._sessions = sessions
+        self._session = session
+        self._kept = kept
+        self._parts: dict[str, SessionPart | None] = {}
+        self._looked: dict[str, Ends] = {}
+        #: The keys of each device's parts, in order.
+        self._of: dict[str, list[str]] = {}
+        for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
+            self._of.setdefault(key.rsplit("-", 2)[1], []).append(key)
+
+    def entries(self, places: Collection[Place]) -> list[PlacedItem]:
+        """Return the items at these places in order, as far as they are found. Marks elsewhere in the session are not read, so
+        this does not tell what is pending or removed."""
+        taken: dict[str, SessionPart | None] = {}
+        try:
+            for at, device, n in places:
+                held = self._of.get(device, [])
+                begin = bisect_left(range(len(held)), (at, n), key=partial(self._last, held))
+                for key in held[begin:]:
+                    if self._ends_of(key).first > (at, n):
+                        break
+                    taken[key] = self._read(key)
+        except NotHereError:
+            return []
+        there = items_of_parts([part for part in taken.values() if part is not None], places)
+        return [PlacedItem(place, decoded_item(text)) for place, text in there]
+
+    def _read(self, key: str) -> SessionPart | None:
+        if key not in self._parts:
+            found = self._kept.part(*self._sessions.version(key), partial(self._sessions.part, key))
+            self._parts[key] = found[1] if found is not None and found[0] == self._session else None
+        return self._parts[key]
+
+    def _ends_of(self, key: str) -> Ends:
+        if key not in self._looked:
+            self._looked[key] = self._ends_now(key)
+        return self._looked[key]
+
+    def _ends_now(self, key: str) -> Ends:
+        name, version = self._sessions.version(key)
+        known = self._kept.ends.get(name)
+        if known is None or known.version != version:
+            part = self._read(key)
+            lines = [(line.at, line.n) for line in part.lines] if part is not None else []
+            first, last = min(lines, default=_NOWHERE), max(lines, default=_NOWHERE)
+            known = self._kept.ends[name] = Ends(version, first, last)
+        return known
+
+    def _last(self, held: list[str], number: int) -> tuple[int, int]:
+        # A part may be empty after removals: then it ends where the one before it does.
+        found = (self._ends_of(held[one]).last for one in range(number, -1, -1))
+        return next((one for one in found if one != _NOWHERE), _NOWHERE)
+
+
+class SessionReader:
+    """Reads the sessions of one scope of a replica."""
+
+    def __init__(self, memories: MemoryReader) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+
+    def listing(self, *, histories: bool = False) -> list[SessionFacts]:
+        """Return the sessions with a live part of this person's devices, last written first. `histories`: those that hold the
+        earlier texts of a memory, in place of the conversations. Raises NotFoundError if no part of one is fetched, as only
+        its parts have its name."""
+        parts: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        not_here: list[tuple[str, str, NotHereError]] = []
+        with self._replica.reading():
+            for key in self._keys():
+                entry = self._memories.entry(key).items()
+                clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.author)]
+                try:
+                    named = self.name_of(key) if clocks else None
+                except NotHereError as error:
+                    not_here.append((_token_of(key), max(clocks), error))
+                    continue
+                if named is not None:
+                    names[session_token(named)] = named
+                    parts.setdefault(named, []).append(max(clocks))
+        for token, clock, why in not_here:
+            if token in names:
+                parts[names[token]].append(clock)
+            elif (_HISTORY_TOKEN.fullmatch(token) is not None) == histories:
+                raise why
+        parts = {name: clocks for name, clocks in parts.items() if name.startswith(HISTORY) == histories}
+        newest = sorted(parts, key=lambda name: (max(parts[name]), name), reverse=True)
+        scope = self._memories.scope
+        return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]
+
+    def entries(self, session: str, keys: Iterable[str] | None = None) -> list[PlacedItem]:
+        """Return all items in order, also marks, each with its place; `keys`: those of its parts, if the caller has them. Raises
+        NotFoundError if a part is not fetched: an item would be missing in between."""
+        with self._replica.reading():
+            return entries_of_parts(self._parts(session, keys=keys))
+
+    def has(self, session: str) -> bool:
+        """Return whether there is a live part of this person's devices; of other sessions nothing is read. Raises NotFoundError
+        if none of its parts is fetched."""
+        not_here = None
+        with self._replica.reading():
+            for key in self._keys(session_token(session)):
+                try:
+                    if self.name_of(key) == session:
+                        return True
+                except NotHereError as error:
+                    not_here = error
+        if not_here is not None:
+            raise not_here
+        return False
+
+    def part(self, key: str) -> tuple[str, SessionPart] | None:
+        """Return the session that a key belongs to, and the content of this part; None if it is not a part (inside `reading`).
+        Raises NotFoundError if it is not fetched."""
+        match, entry = PART.fullmatch(key), self._memories.entry(key)
+        if match is not None and len(entry) == 1:  # nearly all: one own text, opened once
+            ((dot, value),) = entry.items()
+            if value.kind == LIVE and self._memories.is_own(dot, value.author):
+                data = self._replica.store.body(self._memories.name(key), value)
+                if data is not None:
+                    file = parse_memory(data)
+                    if not is_part(key, file):
+                        return None
+                    texts = dict(lines_in(file))
+                    lines = [line for line in texts.values() if line is not None]
+                    rest = [text for text, line in texts.items() if line is None]
+                    return file.session, SessionPart(key, match[1], int(match[2]), lines, (dot,), rest)
+        session = self.name_of(key)
+        part = self._part(session, key, None) if session is not None else None
+        return None if session is None or part is None else (session, part)
+
+    def version(self, key: str) -> tuple[str, int]:
+        """Return the name of a part's entry, and a number that differs after a change (inside `reading`)."""
+        name = self._memories.name(key)
+        return name, hash(self._replica.store.raw(name))
+
+    def keys(self, session: str) -> list[str]:
+        """Return the keys of its parts."""
+        with self._replica.reading():
+            return [part.key for part in self._parts(session)]
+
+    def seen(self, session: str) -> str:
+        """Return a hash that stands for the texts of all parts."""
+        with self._replica.reading():
+            return hash_of_parts(self._parts(session))
+
+    def name_of(self, key: str) -> str | None:
+        """Return the session that a key with this form is a part of; None if it is not a part, is forgotten, or of others."""
+        file = self._shown(key)
+        return file.session if file is not None and is_part(key, file) else None
+
+    def _shown(self, key: str) -> MemoryFile | None:
+        """Return the own text under a key, also one that was added to while another device forgot it."""
+        entry = self._memories.entry(key)
+        reading = self._memories.reading_of(key, entry)
+        if reading is not None:
+            return reading.file if reading.own else None
+        own = [value for dot, value in entry.items() if self._memories.is_own(dot, value.author)]
+        until = _forgotten_until(own)
+        for value in own:
+            data = self._replica.store.body(self._memories.name(key), value) if value.kind == LIVE else None
+            if data is not None and any(line is not None and line.at > until for _, line in lines_of(data)):
+                return parse_memory(data)
+        return None
+
+    def _keys(self, token: str | None = None) -> list[str]:
+        """Return the keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
+        if self._memories.forgotten():
+            return []
+        known = self._memories.caches.of(PartKeys)
+        return sorted(known.of(self._replica.store, self._memories.scope, token))
+
+    def _parts(
+        self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
+    ) -> list[SessionPart]:
+        """Return the parts with all their texts, of this person's devices."""
+        if keys is None:
+            keys = self._keys(session_token(session))
+        parts = (self._part(session, key, change) for key in keys)
+        return [part for part in parts if part is not None]
+
+    def _part(self, session: str, key: str, change: Writing | None) -> SessionPart | None:
+        """Return a part with its own texts, concurrent ones too (a disk may have been copied); None if there is none."""
+        name = self._memories.name(key)
+        entry = self._memories.entry(key, change.entry(name) if change is not None else None)
+        own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
+        match = PART.fullmatch(key)
+        if match is None or not own:
+            return None
+        part = SessionPart(key, match[1], int(match[2]), [], own)
+        texts: dict[bytes, PartLine | None] = {}
+        for dot in own:
+            value = entry[dot]
+            if value.kind != LIVE or value.body is None:
+                continue
+            data = self._replica.store.body(name, value) if change is None else change.body(name, value)
+            if data is None:
+                raise NotHereError(
+                    f"a part of the session {session} is known but not fetched yet ({key})",
+                    hint="Run: ipfsmem sync. Then try again.",
+                )
+            part.ours = part.ours and parse_memory(data).fields.get(SESSION) == session
+            texts.update(lines_of(data))
+        if part.ours:
+            until = _forgotten_until(entry[dot] for dot in own)
+            part.lines = [line for line in texts.values() if line is not None and line.at > until]
+            part.rest = [text for text, line in texts.items() if line is None and until < 0]
+        return part
+
+    def pending(self) -> dict[str, dict[Place, str]]:
+        """Return the pending messages of each conversation that has some, with their programs. A conversation that is damaged or
+        not completely fetched is left out."""
+        with self._replica.reading():
+            return self._pending_in(None)
+
+    def session_of_part(self, key: str) -> str | None:
+        """Return the session of which a memory is a part; None for any other memory, and if the part cannot be read."""
+        with contextlib.suppress(NotHereError, StorageError):
+            return self.name_of(key)
+        return None
+
+    def names_beside(self, key: str) -> set[str]:
+        """Return the names of the sessions with a part under this key or one that differs only in device and number (inside a
+        transaction)."""
+        found = set()
+        for part in self._keys(_token_of(key)):
+            with contextlib.suppress(NotHereError, StorageError):
+                found.add(self.name_of(part))
+        return {session for session in found if session is not None}
+
+    def readable(
+        self, session: str, change: Writing, coming: tuple[str, bytes, bool] | None = None
+    ) -> tuple[list[PlacedItem], bool]:
+        """Return the items of the readable parts in order, also marks, and whether these are all parts. `coming`: key and text of
+        a part to include, and whether it replaces the existing one."""
+        parts, whole = [], True
+        for key in self._keys(session_token(session)):
+            try:
+                part = self._part(session, key, change)
+            except (NotHereError, StorageError):
+                whole = False
+            else:
+                parts += [part] if part is not None else []
+        if coming is not None and (match := PART.fullmatch(coming[0])) is not None:
+            lines = [line for _, line in lines_of(coming[1]) if line is not None]
+            parts = [part for part in parts if part.key != coming[0] or not coming[2]]
+            parts.append(SessionPart(coming[0], match[1], int(match[2]), lines, ()))
+        return entries_of_parts(parts), whole
+
+    def pending_by(self, key: str) -> str | None:
+        """Return the session of which a part marks messages as pending; None for any other part."""
+        with self._replica.reading():
+            found = None
+            try:
+                found = self.part(key)
+                if found is None or not any(is_import(line) for line in found[1].lines):
+                    return None
+                return found[0] if pending_of(self.entries(found[0])) else None
+            except IpfsmemError:  # not fetched, or damaged: then it can go, unless another part marks some
+                return found[0] if found is not None else None
+
+    def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
+        """Return `pending` (inside `reading` or a transaction)."""
+        names = set[str]()
+        for key in self._keys():
+            with contextlib.suppress(NotHereError, StorageError):
+                if (session := self.name_of(key)) is not None and not session.startswith(HISTORY):
+                    names.add(session)
+        found = {}
+        for session in sorted(names):
+            with contextlib.suppress(NotHereError, StorageError):
+                if pending := pending_of(entries_of_parts(self._parts(session, change))):
+                    found[session] = pending
+        return found
+
+
+def _forgotten_until(own: Iterable[Value]) -> int:
+    """Return the time up to which a forget next to texts covers their lines; -1 if there is none: a device that added meanwhile
+    wrote the whole part again."""
+    return max((hlc_ms(value.h) for value in own if value.kind == FORGOTTEN), default=-1)
