@@ -1,4 +1,4 @@
-"""A password or token in a provider's address is shown by no error, list, status or log."""
+"""No error, list, status or log shows a password or token of a provider's address."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_address_in_use_is_shown_and_removed_without_its_secret(
         "kubo:http://[fe80::1%25eth0]:5001",
     ],
 )
-def test_address_without_a_secret_is_shown_whole(spec: str) -> None:
+def test_address_without_a_secret_is_shown_in_full(spec: str) -> None:
     assert shown_spec(spec) == spec
 
 
@@ -101,7 +101,7 @@ def test_address_without_a_secret_is_shown_whole(spec: str) -> None:
     encoded=st.booleans(),
     rest=st.sampled_from(["", ":5001", ":port", "/path", "/a:b", ":5001/api/v0?x=1", "[::1"]),
 )
-def test_no_user_and_password_of_a_drawn_address_is_shown(
+def test_credentials_of_a_random_address_are_never_shown(
     before: str, scheme: str, password: str, encoded: bool, rest: str
 ) -> None:
     written = quote(password, safe="") if encoded else password

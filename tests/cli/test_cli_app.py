@@ -39,7 +39,7 @@ def test_every_command_has_a_help_and_the_shared_options(bare: Cli, name: str) -
 
 
 @pytest.mark.parametrize("earlier", ["-n", "--namespace"])
-def test_earlier_name_of_the_option_vault_works_and_is_in_no_help(bare: Cli, earlier: str) -> None:
+def test_renamed_vault_option_still_works_but_is_not_in_the_help(bare: Cli, earlier: str) -> None:
     bare.ok("init", "--mode", "local", "--vault", "work")
     bare.ok("write", "tone", earlier, "work", "--body", "x")
     assert bare.ok(earlier, "work", "read", "tone", "--body").out == "x\n"
@@ -54,7 +54,7 @@ def test_earlier_name_of_the_option_vault_works_and_is_in_no_help(bare: Cli, ear
         assert "--vault" in said and f"{earlier} " not in said and f"{earlier}," not in said
 
 
-def test_there_is_no_module_of_a_command_that_is_not_offered() -> None:
+def test_every_command_module_is_offered_as_a_command() -> None:
     modules = {path.stem for path in Path(app.__file__).parent.glob("*_cmd.py")}
     names = ({*SHORT} | {*app.HIDDEN}) - app.GROUPS.keys() - {"mcp"}
     grouped = {where.partition(":")[0] for group in app.GROUPS.values() for where, _ in group.values()}
@@ -82,7 +82,7 @@ def test_unknown_command_suggests_a_similar_one(bare: Cli) -> None:
 
 
 @pytest.mark.parametrize(("command", "old"), RENAMED_OPTIONS)
-def test_former_name_of_an_option_leads_to_the_present_one(bare: Cli, command: str, old: str) -> None:
+def test_renamed_option_is_refused_with_its_new_name(bare: Cli, command: str, old: str) -> None:
     now = RENAMED_OPTIONS[command, old]
     for words in ((old,), (f"{old}=tone.conflict-1.md",)):
         said = bare.fails(2, *command.split(), "tone", *words).err
@@ -97,8 +97,8 @@ def test_usage_errors_are_one_line(bare: Cli) -> None:
 
 
 @pytest.mark.parametrize("group", [[], ["member"], ["provider"]])
-def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
-    """It came as one line. Nothing was asked, so nothing was done: exit code 2."""
+def test_command_group_without_a_subcommand_prints_its_help(bare: Cli, group: list[str]) -> None:
+    """Exit code 2, because no command ran."""
     alone = bare(*group)
     assert (alone.code, alone.err) == (2, "")
     assert alone.out == bare.ok(*group, "--help").out and len(alone.out.splitlines()) > 10
@@ -115,7 +115,7 @@ def test_package_runs_as_a_module(tmp_path: Path) -> None:
         assert done.stdout.startswith(b"ipfsmem ")
 
 
-def test_errors_as_json_go_to_stderr(cli: Cli) -> None:
+def test_errors_with_json_option_go_to_stderr(cli: Cli) -> None:
     result = cli("read", "nothing", "--json")
     assert (result.code, result.out) == (4, "")
     assert result.error == {
@@ -134,15 +134,15 @@ def test_options_before_the_command_are_accepted(cli: Cli, tmp_path: Path) -> No
     cli.fails(4, "-n", "other", "list")
 
 
-def test_version(bare: Cli) -> None:
+def test_version_option_prints_the_version(bare: Cli) -> None:
     assert bare.ok("--version").out.startswith("ipfsmem ")
 
 
-def test_a_bad_namespace_is_one_line(bare: Cli) -> None:
+def test_invalid_vault_name_is_refused_in_one_line(bare: Cli) -> None:
     bare.fails(3, "list", "-n", "../up")
 
 
-def test_an_unexpected_error_is_one_line_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_is_one_line_without_debug_mode(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.operations.list import list_
 
     def broken(*_: object, **__: object) -> None:
@@ -157,7 +157,7 @@ def test_an_unexpected_error_is_one_line_too(cli: Cli, monkeypatch: pytest.Monke
         cli("list")
 
 
-def test_end_of_file_inside_is_not_an_interruption(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eof_error_inside_a_command_is_not_an_interruption(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a module whose compiled file Python cut off on a full disk."""
     from ipfsmem.operations.list import list_
 
@@ -172,7 +172,7 @@ def test_end_of_file_inside_is_not_an_interruption(cli: Cli, monkeypatch: pytest
         cli("list")
 
 
-def test_interrupted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_command_exits_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.operations.list import list_
 
     def stopped(*_: object, **__: object) -> None:
@@ -183,7 +183,7 @@ def test_interrupted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.code == 130 and "interrupted" in result.err
 
 
-def test_control_c_in_a_real_process(cli: Cli, tmp_path: Path) -> None:
+def test_ctrl_c_interrupts_a_real_process(cli: Cli, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with subprocess.Popen(
@@ -198,7 +198,7 @@ def test_control_c_in_a_real_process(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_is_no_error(cli: Cli) -> None:
+def test_closed_pipe_ends_a_command_without_an_error(cli: Cli) -> None:
     blob = {f"k{i}.md": "x" * 3000 for i in range(100)}
     import json
 
@@ -208,7 +208,7 @@ def test_a_reader_that_leaves_is_no_error(cli: Cli) -> None:
     assert done.stderr == b"" and done.returncode == 141 and len(done.stdout) == 10
 
 
-def test_every_error_of_ours_has_an_exit_code_of_its_own_kind() -> None:
+def test_every_error_class_has_its_own_exit_code() -> None:
     def tree(kind: type[IpfsmemError]) -> list[type[IpfsmemError]]:
         return [kind, *(one for below in kind.__subclasses__() for one in tree(below))]
 
@@ -217,7 +217,7 @@ def test_every_error_of_ours_has_an_exit_code_of_its_own_kind() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_stored_can_drive_a_terminal(cli: Cli) -> None:
+def test_stored_text_cannot_control_a_terminal(cli: Cli) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe"
     cli.ok("write", "evil", "--name", evil, "--description", evil, "--body", f"{evil}\nsecond line")
     cli.ok("timeline", "add", "evil", f"what={evil}")
@@ -229,7 +229,7 @@ def test_nothing_stored_can_drive_a_terminal(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_colours_only_on_a_terminal_and_not_when_unwanted(cli: Cli) -> None:
+def test_colours_appear_only_on_a_terminal_and_can_be_disabled(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "\x1b[" not in cli.ok("list").out + cli.ok("status").out
     assert "\x1b[" in on_a_terminal(["list", "--home", str(cli.home)])
@@ -259,11 +259,11 @@ def on_a_terminal(arguments: list[str], **environment: str) -> str:
     return seen.decode()
 
 
-def test_the_installed_program_answers() -> None:
+def test_installed_program_runs() -> None:
     assert program("--version").stdout.startswith(b"ipfsmem ")
 
 
-def test_old_roots_are_kept_as_long_everywhere() -> None:
+def test_commands_share_the_default_retention_of_versions() -> None:
     from ipfsmem.cli import vault_compact_cmd, vault_move_cmd
     from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
     from ipfsmem.upkeep import OLD, PARTS
@@ -275,7 +275,7 @@ def test_old_roots_are_kept_as_long_everywhere() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("read", "snow")])
-def test_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[str, ...]) -> None:
+def test_text_outside_the_system_encoding_is_printed(cli: Cli, arguments: tuple[str, ...]) -> None:
     """On Windows, where pipes are cp1252, any other letter ended a command with a UnicodeEncodeError."""
     cli.ok("write", "snow", "--name", "☃ ✓", "--body", "日本")
     done = subprocess.run(
@@ -288,7 +288,7 @@ def test_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[str,
     assert "☃ ✓" in done.stdout.decode("utf-8")
 
 
-def test_a_diff_of_very_many_lines_is_shown_in_time() -> None:
+def test_diff_of_many_lines_is_shown_in_time() -> None:
     """Comparing each of many lines with each takes minutes."""
     from ipfsmem.cli.vault_diff_cmd import differences
 
@@ -304,7 +304,7 @@ def test_a_diff_of_very_many_lines_is_shown_in_time() -> None:
     assert list(differences(["a", "b", "c"], ["a", "x", "c"]))[-4:] == [" a", "-b", "+x", " c"]
 
 
-def test_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflict_of_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """`conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
     shown_here, there = (MemoryRecord.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
@@ -322,8 +322,7 @@ def test_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.Monk
 UNSEEN = "\x7f\x80\x9b\u061c\u200b\u200e\u202e\u2028\u2066\u2069\ufeff\xad\U000e0041\U000e007f"
 
 
-def test_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
-    """`--json` on a terminal printed C1, DEL and bidi marks as they are."""
+def test_json_output_escapes_terminal_controls_without_loss(cli: Cli) -> None:
     text = f"a{UNSEEN}\x1b[31mb\u00e9\u65e5\U0001f600"
     cli.ok("timeline", "add", "said", "--json", f"text={text}")
     result = cli.ok("timeline", "show", "--json")
@@ -343,8 +342,7 @@ def test_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
         "https://user:secret-word@[x/", "https://xn--/", "https://" + "a" * 300 + "/", "file:///etc/passwd",
     ],
 )  # fmt: skip
-def test_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) -> None:
-    """`open 'https://[x'` ended with an unexpected ValueError."""
+def test_invalid_source_of_open_is_refused_without_a_traceback(bare: Cli, source: str) -> None:
     result = bare("open", source, "--provider", "gateway:https://127.0.0.1:9")
     assert result.code not in (0, 70) and "unexpected" not in result.err and "Traceback" not in result.err
     assert "secret-word" not in result.err
@@ -362,10 +360,9 @@ def test_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) -> N
         (("format", "inspect", "{}/x"), 4),
     ],
 )
-def test_a_name_that_is_no_unicode_text_is_an_error_in_words(
+def test_name_that_is_not_unicode_is_refused_without_a_traceback(
     tmp_path: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    """Found by attack: a folder called by a byte that is no UTF-8 ended `init --provider` with an unexpected error."""
     odd = "d\udcff"
     (tmp_path / odd).mkdir()
     home = tmp_path / "home"
@@ -378,10 +375,10 @@ def test_a_name_that_is_no_unicode_text_is_an_error_in_words(
     assert not (home / "default" / "ipfsmem.json").exists()
 
 
-def test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are(
+def test_user_without_a_home_directory_is_told_which_variable_to_set(
     bare: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a container whose user stands in no list: each command said `unexpected RuntimeError`, also with --home."""
+    """A container's user may have no entry in the user database."""
 
     def unknown(user: int) -> None:
         raise KeyError(user)
@@ -419,7 +416,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("to", ["--zip", "--dir", "--out", "--plain-car"])
-def test_an_export_that_is_ended_leaves_no_plain_text_half_made(
+def test_interrupted_export_leaves_no_partial_plain_text(
     sealed: Cli, tmp_path: Path, number: signal.Signals, to: str
 ) -> None:
     """What was begun stood there for good, in the clear, beside a memory that is sealed."""
@@ -436,7 +433,7 @@ def test_an_export_that_is_ended_leaves_no_plain_text_half_made(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminals that are closed")
-def test_nohup_keeps_a_command_running_after_sighup(sealed: Cli, tmp_path: Path) -> None:
+def test_command_under_nohup_survives_sighup(sealed: Cli, tmp_path: Path) -> None:
     there = {**os.environ, "IPFSMEM_HOME": str(sealed.home), "ENDED_BY": str(int(signal.SIGHUP))}
     words = [sys.executable, "-c", ENDED, "export", "--zip", str(tmp_path / "all.zip")]
     done = subprocess.run(["nohup", *words], env=there, capture_output=True, timeout=60)

@@ -12,7 +12,7 @@ from tests.support.cli_lab import Cli
 from tests.support.device_lab import Lab
 
 
-def test_a_sound_memory(sealed: Cli) -> None:
+def test_check_of_a_sound_vault_reports_no_errors(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     said = sealed.ok("vault", "check", "--json").json
     assert said["errors"] == 0 and {"database", "blocks"} <= {f["code"] for f in said["findings"]}
@@ -27,8 +27,8 @@ def lose_texts(sealed: Cli) -> None:
         ).rowcount
 
 
-def test_a_text_whose_bytes_the_disk_changed_comes_back_with_the_next_sync(sealed: Cli) -> None:
-    """What says "try again after a sync" is true in a process of its own, whichever command met the damage."""
+def test_text_damaged_on_disk_is_restored_by_the_next_sync(sealed: Cli) -> None:
+    """The hint "try again after a sync" is true in a new process, whichever command met the damage."""
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
     for meet in (["read", "tone"], ["vault", "check"]):
@@ -51,8 +51,7 @@ def lose_state(cli: Cli, prefix: str = "", what: str = "data") -> None:
 
 
 @pytest.mark.parametrize("what", ["data", "file", "hash"])
-def test_a_damaged_part_of_the_state_is_said_to_be_one_and_comes_back(sealed: Cli, what: str) -> None:
-    """It was told as a full disk ("free space"), `check` stopped there, and nothing brought it back."""
+def test_damaged_state_block_is_reported_and_restored_by_sync(sealed: Cli, what: str) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
     lose_state(sealed, what=what)
@@ -69,8 +68,8 @@ def test_a_damaged_part_of_the_state_is_said_to_be_one_and_comes_back(sealed: Cl
     sealed.ok("sync")
 
 
-def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
-    """A device that took over another's root published none of its own bytes: the parts are those of the other one."""
+def test_damaged_tree_blocks_of_another_device_are_restored_by_sync(lab: Lab) -> None:
+    """A device that adopted another's root has published none of these blocks itself."""
     a, b, _ = lab.three()
     for n in range(200):
         a.write(f"k{n}", f"text {n}")
@@ -108,7 +107,7 @@ def test_damage_without_another_copy_remains_and_is_reported(lab: Lab) -> None:
         assert [f.code for f in a.check() if f.level == "error"].count("state-damaged") == 1
 
 
-def test_damage_is_an_exit_code(sealed: Cli) -> None:
+def test_check_of_a_damaged_vault_exits_with_an_error_code(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
     assert sealed.ok("vault", "check", "--json").json["errors"] == 0
@@ -120,15 +119,14 @@ def test_damage_is_an_exit_code(sealed: Cli) -> None:
     assert "✗" in sealed("vault", "check").out
 
 
-def test_restore_files(cli: Cli) -> None:
+def test_check_restores_missing_files_on_request(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     (cli.home / "default" / "memory" / "tone.md").unlink()
     assert cli.ok("vault", "check", "--restore-files", "--json").json["restored_files"] >= 1
     assert (cli.home / "default" / "memory" / "tone.md").exists()
 
 
-def test_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
-    """On the command line."""
+def test_clock_far_in_the_future_is_reset(cli: Cli) -> None:
     from ipfsmem.causal.clock import hlc
     from ipfsmem.device.state import StateHeader
     from ipfsmem.memory import Memory
@@ -143,7 +141,7 @@ def test_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
     assert "clock-is-right" not in cli.ok("vault", "check").out
 
 
-def test_health_says_what_was_done_here_and_whether_agents_have_anything(sealed: Cli) -> None:
+def test_health_lists_operations_and_agent_access(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("recall", "nothing")
     said = {one["code"]: one for one in sealed.ok("vault", "check", "--json").json["findings"]}

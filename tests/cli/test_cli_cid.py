@@ -11,7 +11,7 @@ from tests.support.cli_lab import Cli, program
 HELLO = "bafkreicysg23kiwv34eg2d7qweipxwosdo2py4ldv42nbauguluen5v6am"
 
 
-def test_files_and_folders(bare: Cli, tmp_path: Path) -> None:
+def test_cid_of_files_and_folders_is_that_of_ipfs(bare: Cli, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"hello\n")
     assert bare.ok("format", "cid", str(tmp_path / "a")).out == HELLO + "\n"
     folder = tmp_path / "folder"
@@ -21,7 +21,7 @@ def test_files_and_folders(bare: Cli, tmp_path: Path) -> None:
     assert (found["files"], found["folders"], found["bytes"], found["car_bytes"]) == (1, 1, 6, None)
 
 
-def test_the_car(bare: Cli, tmp_path: Path) -> None:
+def test_car_file_has_the_printed_root_and_the_blocks(bare: Cli, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"hello\n")
     car = tmp_path / "out.car"
     said = bare.ok("format", "cid", str(tmp_path / "a"), "--car", str(car), "--json").json
@@ -34,7 +34,7 @@ def test_the_car(bare: Cli, tmp_path: Path) -> None:
     assert piped.stdout == car.read_bytes() and piped.stderr.decode().strip() == HELLO
 
 
-def test_refusals_leave_no_car(bare: Cli, tmp_path: Path) -> None:
+def test_refused_cid_call_leaves_no_car_file(bare: Cli, tmp_path: Path) -> None:
     bare.fails(4, "format", "cid", str(tmp_path / "missing"))
     folder = tmp_path / "folder"
     folder.mkdir()

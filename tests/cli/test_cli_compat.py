@@ -58,7 +58,7 @@ def text(result: Any) -> str:
     return said
 
 
-def test_initrunners_own_calls_are_answered_over_mcp(home: Path) -> None:
+def test_mcp_server_answers_calls_of_an_initrunner_client(home: Path) -> None:
     hello, tools, *results = asked(
         home,
         "initrunner",
@@ -77,12 +77,12 @@ def test_initrunners_own_calls_are_answered_over_mcp(home: Path) -> None:
     assert listed.startswith("[preferences] (") and listed.endswith(") The user prefers dark mode.")
 
 
-def test_another_programs_tools_stand_alone(cli: Cli) -> None:
+def test_compatibility_tools_exclude_other_tool_sets(cli: Cli) -> None:
     refused = cli("serve", "mcp", "--as", "initrunner", "--tool", "graph")
     assert refused.code == 2 and "--as initrunner" in refused.err
 
 
-def test_librefangs_infrawares_and_aghs_calls_are_answered_over_mcp(home: Path) -> None:
+def test_mcp_server_answers_calls_of_librefang_infraware_and_agh_clients(home: Path) -> None:
     _, _, *results = asked(
         home,
         "librefang",

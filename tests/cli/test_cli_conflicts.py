@@ -16,7 +16,7 @@ def test_both_devices_show_the_same_conflict(clash: tuple[Cli, Cli]) -> None:
     clash[0].fails(4, "conflicts", "nothing")
 
 
-def test_take_the_copy(clash: tuple[Cli, Cli]) -> None:
+def test_resolve_to_the_alternative_reaches_both_devices(clash: tuple[Cli, Cli]) -> None:
     first, second = clash
     (conflict,) = first.ok("conflicts", "--json").json["conflicts"]
     copy = conflict["copies"][0]
@@ -27,20 +27,20 @@ def test_take_the_copy(clash: tuple[Cli, Cli]) -> None:
         assert device.ok("conflicts").out == ""
 
 
-def test_keep_what_is_shown(clash: tuple[Cli, Cli]) -> None:
+def test_resolve_keep_removes_the_conflict(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     shown = first.ok("read", "tone").out
     first.ok(*settling(first), "--keep")
     assert first.ok("read", "tone").out == shown and first.ok("conflicts").out == ""
 
 
-def test_write_a_third_text(clash: tuple[Cli, Cli]) -> None:
+def test_resolve_with_a_third_text_replaces_both(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     first.ok(*settling(first), "--file", "-", stdin=b"---\nname: Both\n---\n\nfirst and second\n")
     assert first.ok("read", "tone", "--body").out == "first and second\n" and first.ok("conflicts").out == ""
 
 
-def test_refusals(clash: tuple[Cli, Cli]) -> None:
+def test_invalid_resolve_calls_leave_the_conflict(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     first.fails(2, "resolve", "tone")
     first.fails(2, "resolve", "tone", "--keep", "--file", "-")
@@ -52,7 +52,7 @@ def test_refusals(clash: tuple[Cli, Cli]) -> None:
     assert first.ok("conflicts").out != ""
 
 
-def test_resolve_does_not_replace_a_text_written_after_looking(clash: tuple[Cli, Cli]) -> None:
+def test_resolve_does_not_replace_a_text_changed_since_it_was_shown(clash: tuple[Cli, Cli]) -> None:
     """The command line hands back what was looked at."""
     first, second = clash
     looked = settling(first)
@@ -65,7 +65,7 @@ def test_resolve_does_not_replace_a_text_written_after_looking(clash: tuple[Cli,
 
 
 @pytest.mark.slow
-def test_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash: tuple[Cli, Cli]) -> None:
+def test_printed_resolve_command_works_for_a_text_written_before_a_forget(clash: tuple[Cli, Cli]) -> None:
     """What `conflicts` advises is what settles it, also where there is no text to keep."""
     first, second = clash
     first.ok(*settling(first), "--keep")
@@ -96,5 +96,5 @@ def printed(device: Cli) -> list[str]:
     return last.partition("ipfsmem ")[2].partition(",")[0].split()
 
 
-def test_none(cli: Cli) -> None:
+def test_conflicts_of_a_vault_without_conflicts_prints_nothing(cli: Cli) -> None:
     assert cli.ok("conflicts").out == "" and cli.ok("conflicts", "--json").json["conflicts"] == []

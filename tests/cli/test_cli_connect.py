@@ -38,7 +38,7 @@ def settings(user: Path) -> str:
     return (user / ".claude.json").read_text()
 
 
-def test_connect_shows_and_writes_the_difference_and_disconnect_removes_it(cli: Cli, user: Path) -> None:
+def test_connect_writes_the_previewed_entry_and_disconnect_removes_it(cli: Cli, user: Path) -> None:
     dry = cli.ok("connect", "claude-code", "--dry-run")
     assert '+    "ipfsmem": {' in dry.out and dry.out.endswith("Nothing was written.\n")
     assert settings(user) == STARTED and not (cli.home / ".agents").exists()
@@ -57,7 +57,6 @@ def test_connect_shows_and_writes_the_difference_and_disconnect_removes_it(cli: 
 def test_connect_of_locked_vault_warns_that_the_program_reads_nothing(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It said "is connected now", and an agent that was asked knew nothing."""
     assert "is locked" not in cli.ok("connect", "claude-code").out, "keys under no passphrase"
     (user / ".cursor").mkdir()
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "four words that differ")
@@ -70,7 +69,7 @@ def test_connect_of_locked_vault_warns_that_the_program_reads_nothing(
     assert "is locked" not in cli.ok("connect", "cursor", "-n", "other", "--dry-run").out
 
 
-def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: Path) -> None:
+def test_written_mcp_command_runs_and_names_this_vault(cli: Cli, user: Path) -> None:
     """With no variable of this shell: a program with a window is started without them."""
     cli.ok("connect", "claude-code")
     entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
@@ -87,7 +86,7 @@ def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["codex", "claude-code"] if effort.THOROUGH else ["codex"])
 @pytest.mark.parametrize("earlier", [False, True])
-def test_the_server_that_is_written_is_spoken_to_by_the_official_client(
+def test_official_mcp_client_talks_to_the_connected_server(
     name: str, earlier: bool, cli: Cli, user: Path
 ) -> None:
     """Started as the program starts it, with nothing but the variables that every program hands on."""
@@ -118,7 +117,7 @@ def test_the_server_that_is_written_is_spoken_to_by_the_official_client(
     play(work)
 
 
-def test_answers_for_programs(cli: Cli, user: Path) -> None:
+def test_connect_as_json_reports_files_and_state(cli: Cli, user: Path) -> None:
     done = cli.ok("connect", "claude-code", "--json").json
     assert (done["program"], done["connected"], done["written"]) == ("claude-code", True, True)
     assert [file["made"] for file in done["files"]] == [False, True]
@@ -129,7 +128,7 @@ def test_answers_for_programs(cli: Cli, user: Path) -> None:
     assert cli.ok("disconnect", "claude-code", "--json").json["connected"] is False
 
 
-def test_another_memory_is_named_in_the_entry(cli: Cli, user: Path) -> None:
+def test_entry_of_a_second_vault_names_that_vault(cli: Cli, user: Path) -> None:
     cli.ok("init", "--mode", "local", "-n", "work")
     cli.ok("connect", "claude-code", "-n", "work")
     assert json.loads(settings(user))["mcpServers"]["ipfsmem"]["args"][3:5] == ["--vault", "work"]
@@ -137,8 +136,8 @@ def test_another_memory_is_named_in_the_entry(cli: Cli, user: Path) -> None:
     assert hooks.count("--vault work --home") == 4
 
 
-def test_long_settings_on_one_line_are_not_shown_whole(cli: Cli, user: Path) -> None:
-    """They hold tokens."""
+def test_long_settings_on_one_line_are_shortened_in_the_preview(cli: Cli, user: Path) -> None:
+    """Settings may hold tokens."""
     (user / ".claude.json").write_text(
         json.dumps({"secret": "hush" * 500, "mcpServers": {}, "more": "x" * 900})
     )
@@ -146,7 +145,7 @@ def test_long_settings_on_one_line_are_not_shown_whole(cli: Cli, user: Path) -> 
     assert max(map(len, shown.splitlines())) < 1000 and "ipfsmem" in shown and "hush" * 100 not in shown
 
 
-def test_connect_errors_take_one_line(cli: Cli, user: Path, tmp_path: Path) -> None:
+def test_connect_errors_have_one_line_and_an_exit_code(cli: Cli, user: Path, tmp_path: Path) -> None:
     cli.fails(2, "connect")
     cli.fails(2, "connect", "emacs")
     cli.fails(2, "connect", "claude-code", "--list")
@@ -230,7 +229,7 @@ def test_hints_about_files_are_followed(cli: Cli, user: Path) -> None:
     cli.ok("connect", "claude-code")
 
 
-def test_hints_about_what_is_missing_are_followed(
+def test_hints_about_missing_programs_and_records_are_followed(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = cli.fails(2, "connect")
@@ -265,7 +264,7 @@ def test_hints_about_what_is_missing_are_followed(
     assert not (user / ".claude.json").exists() or "ipfsmem" not in settings(user)
 
 
-def test_a_command_that_would_not_start_is_not_written(
+def test_connect_writes_no_command_that_cannot_start(
     cli: Cli, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def put(path: str, text: str) -> Path:
@@ -315,7 +314,7 @@ def test_a_command_that_would_not_start_is_not_written(
     assert settings(user) == STARTED
 
 
-def test_a_program_that_writes_at_the_same_moment_keeps_its_edit(
+def test_concurrent_edit_of_a_program_survives_connect(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = config_files.put

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.cli_lab import Cli
 
 
-def test_the_preview_says_what_it_costs_and_what_looks_secret(cli: Cli) -> None:
+def test_context_preview_shows_size_and_suspected_secrets(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct.", "--name", "Tone")
     cli.ok("write", "keys", "--body", "aws_access_key_id AKIAIOSFODNN7EXAMPLF here", "--name", "Keys")
     cli.ok("timeline", "add", "decision", "text=Direct it is")
@@ -27,14 +27,14 @@ def test_the_preview_says_what_it_costs_and_what_looks_secret(cli: Cli) -> None:
     assert cli.ok("context", "--json").json["secrets"] is None
 
 
-def test_the_layouts_that_have_no_index(cli: Cli) -> None:
+def test_context_layouts_without_an_index_are_printed(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct.")
     for layout in ("ranked", "turn"):
         assert "<memory-index" not in cli.ok("context", "--query", "direct", "--layout", layout).out
         assert cli("context", "--layout", layout).code == 2
 
 
-def test_session_is_given_each_text_once_by_all_processes(cli: Cli) -> None:
+def test_processes_of_one_session_share_delivered_texts(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct answers, please.", "--name", "Tone")
     cli.ok("timeline", "add", "decision", "text=Direct it is")
     asked = ("context", "--query", "direct answers", "--session", "standup with Bob")
@@ -56,13 +56,13 @@ def test_session_is_given_each_text_once_by_all_processes(cli: Cli) -> None:
     assert cli("context", "--reset").code == 2
 
 
-def test_the_preview_shows_a_line_with_a_secret_without_it(cli: Cli) -> None:
+def test_context_preview_masks_a_secret(cli: Cli) -> None:
     cli.ok("write", "keys", "--body", "Use AKIAIOSFODNN7EXAMPLF for the bucket", "--name", "Keys")
     shown = cli.ok("context", "--query", "bucket", "--layout", "ranked", "--preview").out
     assert "  > Use [AWS access key] for the bucket\n" in shown
 
 
-def test_import_says_that_its_events_are_not_given_and_context_keeps_to_it(cli: Cli, tmp_path: Path) -> None:
+def test_imported_events_are_announced_as_withheld_and_are_withheld(cli: Cli, tmp_path: Path) -> None:
     message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Otters like rain"]}}
     talk = {"title": "Otters", "create_time": 1_700_000_000, "current_node": "a"}
     talk["mapping"] = {"a": {"id": "a", "parent": None, "children": [], "message": message}}

@@ -1,7 +1,4 @@
-"""Bytes of `state.db` that are others than were written: what can still be read comes out, and the rest is named.
-
-The rescue never writes to the damaged file, and nothing comes out that differs from the written one.
-"""
+"""Damaged bytes of `state.db`: salvage returns what can still be read and names the rest."""
 
 from __future__ import annotations
 
@@ -90,8 +87,8 @@ def all_commands_say_so(device: Cli) -> None:
 
 
 @pytest.mark.parametrize("name", [meta.STATE, meta.JOURNAL_CHAIN])
-def test_a_changed_state_or_chain_costs_nothing(device: Cli, tmp_path: Path, name: str) -> None:
-    """The texts stand elsewhere: parts of the tree have hashes, rows of the journal checksums."""
+def test_damaged_state_or_chain_row_loses_no_text(device: Cli, tmp_path: Path, name: str) -> None:
+    """Tree rows have hashes and journal rows have checksums."""
     flip_value(device.home / "default", name)
     all_commands_say_so(device)
     texts, remarks, said = brought_out(device, tmp_path / "out")
@@ -100,7 +97,7 @@ def test_a_changed_state_or_chain_costs_nothing(device: Cli, tmp_path: Path, nam
     assert "import DIR --from-backup" in said
 
 
-def test_one_changed_copy_is_not_even_noticed(device: Cli) -> None:
+def test_one_damaged_copy_of_two_is_not_reported(device: Cli) -> None:
     home = device.home / "default"
     sealed = device.ok("status", "--json").json["mode"] != "local"
     for name in (meta.STATE, *((meta.RING,) if sealed else ())):
@@ -110,7 +107,7 @@ def test_one_changed_copy_is_not_even_noticed(device: Cli) -> None:
     assert "x" in device.ok("read", "more").out
 
 
-def test_a_changed_row_of_the_journal_costs_its_own_change(device: Cli, tmp_path: Path) -> None:
+def test_damaged_journal_row_loses_only_its_own_change(device: Cli, tmp_path: Path) -> None:
     """Whichever row it is, and wherever in it: the others come out, and what it changed is as it was before."""
     rng = random.Random(5)
     home, kept = device.home / "default", tmp_path / "kept"
@@ -131,7 +128,7 @@ def test_a_changed_row_of_the_journal_costs_its_own_change(device: Cli, tmp_path
     assert device("export", "--dir", str(tmp_path / "whole")).code == 0
 
 
-def test_without_its_ring_an_encrypted_memory_names_every_text(
+def test_encrypted_vault_without_its_key_ring_names_every_text(
     bare: Cli, stick: Path, tmp_path: Path
 ) -> None:
     """No key is left that opens them; their names can be read, and none of them is passed over."""
@@ -143,8 +140,8 @@ def test_without_its_ring_an_encrypted_memory_names_every_text(
     assert texts == {} and "encryption keys" in said and "tone" in said
 
 
-def test_a_part_of_the_tree_that_is_lost_costs_what_stands_in_it(device: Cli, tmp_path: Path) -> None:
-    """Met in the middle of an export, not when the memory is opened: all the rest comes out."""
+def test_damaged_tree_block_loses_only_its_own_texts(device: Cli, tmp_path: Path) -> None:
+    """The export meets the damage, not the opening of the vault."""
     home = device.home / "default"
     flip(home, "data FROM blocks WHERE digest=(SELECT file FROM nodes WHERE prefix=?)", "", at=0.4)
     said = device("export", "--dir", str(tmp_path / "out"))
@@ -152,8 +149,7 @@ def test_a_part_of_the_tree_that_is_lost_costs_what_stands_in_it(device: Cli, tm
     assert set(read_path(tmp_path / "out")[""].blob.files) == set(LATER)
 
 
-def test_every_other_door_out(device: Cli, tmp_path: Path) -> None:
-    """A zip, a CAR, one file or standard output hold the same; a program is told with a code of its own."""
+def test_every_export_format_returns_the_salvaged_texts(device: Cli, tmp_path: Path) -> None:
     flip_value(device.home / "default", meta.STATE)
     for option in ("--zip", "--plain-car", "--out"):
         assert device("export", option, str(tmp_path / option[2:])).code == 7
@@ -177,8 +173,8 @@ def test_salvaged_texts_are_imported_into_a_new_vault(device: Cli, tmp_path: Pat
     assert "The last one." in device.ok("read", "last").out
 
 
-def test_flips_all_over_the_file_never_bring_out_what_was_not_written(device: Cli, tmp_path: Path) -> None:
-    """Positions of a fixed seed: what comes out was written, and when something is missing, that is said."""
+def test_salvage_after_random_bit_flips_returns_only_written_texts(device: Cli, tmp_path: Path) -> None:
+    """Fixed seed; missing texts are reported."""
     home, kept = device.home / "default", tmp_path / "kept"
     with Memory.load(home=device.home) as memory:
         memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -218,8 +214,7 @@ TREE_GONE = "DELETE FROM nodes"
 @pytest.mark.parametrize(
     "gone", [[STATE_GONE], [LAST_CHANGE_GONE], [CHAIN_GONE], [TREE_GONE], [STATE_GONE, TREE_GONE]], ids=str
 )
-def test_rows_that_are_gone_are_missed(device: Cli, tmp_path: Path, gone: list[str]) -> None:
-    """Nothing that is left is wrong, and only what names it all tells that it is not all."""
+def test_deleted_rows_are_reported_as_missing(device: Cli, tmp_path: Path, gone: list[str]) -> None:
     change_rows(device.home / "default", *gone)
     texts, _, said = brought_out(device, tmp_path / "out", noted=True)
     assert texts.items() <= (TEXTS | LATER).items() and texts
@@ -227,8 +222,7 @@ def test_rows_that_are_gone_are_missed(device: Cli, tmp_path: Path, gone: list[s
 
 
 @pytest.mark.parametrize("gone", [LAST_CHANGE_GONE, CHAIN_GONE])
-def test_rows_of_a_young_memory_that_are_gone_are_missed(bare: Cli, tmp_path: Path, gone: str) -> None:
-    """It has no tree yet: all of it are changes."""
+def test_deleted_rows_of_a_vault_without_a_tree_are_reported(bare: Cli, tmp_path: Path, gone: str) -> None:
     bare.ok("init", "--mode", "local")
     for key in ("first", "second"):
         bare.ok("write", key, "--body", "x")
@@ -254,8 +248,8 @@ def test_salvage_of_outdated_tree_row_does_not_pass_for_the_newest(device: Cli, 
     assert texts["note-03"] == TEXTS["note-03"] and "may be older" in said
 
 
-def test_a_branch_of_the_tree_that_is_gone_is_missed(bare: Cli, tmp_path: Path) -> None:
-    """Each row that is left is right: only the one above it tells that another one is gone."""
+def test_deleted_tree_branch_is_reported_as_missing(bare: Cli, tmp_path: Path) -> None:
+    """Only the parent row shows that a branch is missing."""
     bare.ok("init", "--mode", "local")
     (tmp_path / "notes").mkdir()
     for n in range(80):
@@ -268,7 +262,7 @@ def test_a_branch_of_the_tree_that_is_gone_is_missed(bare: Cli, tmp_path: Path) 
     assert 60 < len(texts) < 80 and "a part of the memory (a)" in said
 
 
-def test_the_copy_is_read_when_the_first_is_gone_and_goes_with_it(device: Cli) -> None:
+def test_second_copy_of_a_row_replaces_the_first_and_is_deleted_with_it(device: Cli) -> None:
     home = device.home / "default"
     change_rows(home, "DELETE FROM meta WHERE name IN ('state', 'ring')")
     assert "The last one." in device.ok("read", "last").out
@@ -279,10 +273,10 @@ def test_the_copy_is_read_when_the_first_is_gone_and_goes_with_it(device: Cli) -
         assert meta.get(db, meta.RING) is None
 
 
-def test_without_its_ring_a_public_memory_takes_no_text_for_its_own(
+def test_public_vault_without_its_key_ring_trusts_only_this_device(
     bare: Cli, stick: Path, tmp_path: Path
 ) -> None:
-    """The ring says whose device is whose: without it only what this device signed is surely its own."""
+    """The key ring maps devices to owners."""
     bare.ok("init", "--mode", "ipfs", key=KEY)
     bare.ok("write", "tone", "--body", "Short.")
     flip_value(bare.home / "default", meta.RING)
@@ -309,14 +303,14 @@ def test_salvage_returns_own_replaced_texts_and_names_a_damaged_one(device: Cli)
         assert any("own text" in lost for lost in memory.replica.lost)
 
 
-def test_a_table_that_cannot_be_found_costs_what_stands_in_it(device: Cli, tmp_path: Path) -> None:
-    """A bit of its name in the schema is another one."""
+def test_renamed_table_loses_only_its_own_texts(device: Cli, tmp_path: Path) -> None:
+    """As after a bit flip in the schema."""
     change_rows(device.home / "default", "ALTER TABLE nodes RENAME TO nodet")
     texts, _, said = brought_out(device, tmp_path / "out")
     assert texts == LATER and "no such table: nodes" in said
 
 
-def test_of_an_empty_file_nothing_can_come_out_and_nobody_is_sent_to_try(bare: Cli, tmp_path: Path) -> None:
+def test_empty_database_file_is_refused_without_suggesting_an_export(bare: Cli, tmp_path: Path) -> None:
     bare.ok("init", "--mode", "local")
     with Memory.load(home=bare.home) as memory:
         memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -326,8 +320,8 @@ def test_of_an_empty_file_nothing_can_come_out_and_nobody_is_sent_to_try(bare: C
         assert said.code == 30 and "ipfsmem export" not in said.err and "Move the folder away" in said.err
 
 
-def test_damage_of_an_older_version_is_not_given_a_checksum(tmp_path: Path) -> None:
-    """Rows of version 2 have none: that all are as written is proved by the hash over them, before each is given one."""
+def test_database_upgrade_adds_no_checksum_to_damaged_rows(tmp_path: Path) -> None:
+    """Rows of version 2 have no checksums; the hash over all rows is verified before the upgrade."""
     home = tmp_path / "default"
     unpack(schema.FIRST, "plain", home)
     flip(home, "row FROM journal WHERE seq=(SELECT min(seq) FROM journal) AND 1=?", 1)
@@ -368,7 +362,7 @@ def test_salvage_from_a_full_disk_succeeds(device: Cli) -> None:
     assert all(text in brought[f"{key}.md"] for key, text in (TEXTS | LATER).items())
 
 
-def test_sessions_that_are_kept_on_this_device_only_are_named(
+def test_sessions_stored_only_on_this_device_are_counted_in_the_report(
     device: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.toml"

@@ -28,7 +28,7 @@ def few(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_every_claim_holds_on_the_sample(bare: Cli) -> None:
+def test_every_claim_of_the_demo_holds_on_the_sample(bare: Cli) -> None:
     result = bare.ok("demo")
     lines = result.out.splitlines()
     steps = [line for line in lines if line[:2].strip().isdigit()]
@@ -40,7 +40,7 @@ def test_every_claim_holds_on_the_sample(bare: Cli) -> None:
     assert not bare.home.exists()
 
 
-def test_a_process_of_its_own_prints_its_steps_and_nothing_else(few: str, tmp_path: Path) -> None:
+def test_demo_in_its_own_process_prints_only_its_steps(few: str, tmp_path: Path) -> None:
     cheap = "import sys; from ipfsmem.cli import main; from tests.support import passphrase_cost as cost; cost.make_cheap(); sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(
@@ -52,7 +52,7 @@ def test_a_process_of_its_own_prints_its_steps_and_nothing_else(few: str, tmp_pa
     assert [line[:2].strip() for line in lines[:12]] == [str(n) for n in range(1, 13)] and not lines[12]
 
 
-def test_on_texts_of_ones_own_as_json(bare: Cli, few: str) -> None:
+def test_demo_as_json_runs_on_given_texts(bare: Cli, few: str) -> None:
     found = bare.ok("demo", "--from", few, "--json").json
     assert found["held"] and found["claims"] >= 30 and found["folder"] is None
     assert found["roots"]["A"] == found["roots"]["B"]
@@ -64,12 +64,12 @@ def test_on_texts_of_ones_own_as_json(bare: Cli, few: str) -> None:
 
 
 @pytest.mark.parametrize("texts", [{}, {"one.md": "x\n"}, {"a.md": "", "b.md": "---\nname: B\n---\n"}])
-def test_on_very_little(bare: Cli, tmp_path: Path, texts: dict[str, str]) -> None:
+def test_demo_runs_on_empty_or_tiny_input(bare: Cli, tmp_path: Path, texts: dict[str, str]) -> None:
     (tmp_path / "little.json").write_text(json.dumps({"version": "memory/0.1", "files": texts}))
     assert bare.ok("demo", "--from", str(tmp_path / "little.json"), "--json").json["held"]
 
 
-def test_on_a_folder_of_files(bare: Cli, tmp_path: Path) -> None:
+def test_demo_runs_on_a_folder_of_files(bare: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "claude"
     folder.mkdir()
     for n in range(7):
@@ -80,7 +80,7 @@ def test_on_a_folder_of_files(bare: Cli, tmp_path: Path) -> None:
     assert len(found["steps"][2]["facts"]["problems"]) == 1
 
 
-def test_keep_leaves_both_devices(
+def test_demo_keep_leaves_both_devices(
     bare: Cli, few: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "kept"
@@ -174,7 +174,7 @@ def _open_to_all(patch: pytest.MonkeyPatch) -> None:
         _lose_the_conflict, _change_after_the_last_sync, _another_wallet, _open_to_all,
     ],
 )  # fmt: skip
-def test_a_false_claim_is_shown_and_is_the_exit_code(
+def test_false_claim_is_shown_and_sets_the_exit_code(
     bare: Cli, few: str, monkeypatch: pytest.MonkeyPatch, break_it: Breaker
 ) -> None:
     with monkeypatch.context() as patch:
@@ -185,14 +185,14 @@ def test_a_false_claim_is_shown_and_is_the_exit_code(
         assert "Traceback" not in result.err
 
 
-def test_a_false_claim_as_json(bare: Cli, few: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_false_claim_is_reported_as_json(bare: Cli, few: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _leak_a_word(monkeypatch)
     result = bare("demo", "--from", few, "--json")
     assert result.code == 1 and result.json["held"] is False
     assert [step["held"] for step in result.json["steps"]] == [True] * 11 + [False]
 
 
-def test_the_sample_in_the_package_is_made_from_the_texts() -> None:
+def test_packaged_sample_equals_the_source_texts() -> None:
     import importlib.util
 
     root = Path(app.__file__).parents[2]

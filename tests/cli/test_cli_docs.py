@@ -50,8 +50,7 @@ EXAMPLES = examples()
 BEFORE = [step for step in EXAMPLES[LONGEST] if re.match(r"mkdir stick|export IPFSMEM_HOME", step[0])]
 
 
-def test_no_story_leans_on_another_one() -> None:
-    """Each memory apart is there, and none of its files and folders is named elsewhere; no example is left out."""
+def test_every_documented_example_is_run_in_its_own_vault() -> None:
     assert len(BEFORE) == 2
     assert set(EXAMPLES) == {LONGEST, "demo", *APART}
 
@@ -63,7 +62,7 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("story", EXAMPLES)
-def test_every_example_of_the_command_line_page_runs_and_prints_that(
+def test_examples_of_the_command_line_page_print_the_documented_output(
     tmp_path: Path, story: str, forks: str
 ) -> None:
     if story == "linked":
@@ -78,7 +77,7 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
-def test_every_command_of_a_guide_runs_and_prints_that(tmp_path: Path, guide: Path, forks: str) -> None:
+def test_commands_of_the_guides_print_the_documented_output(tmp_path: Path, guide: Path, forks: str) -> None:
     if guide.stem == "agents":
         need_extra("mcp", "mcp")
     steps = [step for block in console_page.blocks(guide.read_text("utf-8")) for step in block]
@@ -95,7 +94,7 @@ def test_every_command_has_a_section_with_an_example() -> None:
         assert re.search(rf"^\$ .*\bipfsmem {name}\b", section, re.MULTILINE), name
 
 
-def test_table_of_earlier_names_has_each_command_that_was_renamed() -> None:
+def test_table_of_former_names_has_each_renamed_command() -> None:
     table = (
         (DOCS / "reference" / "cli.md")
         .read_text("utf-8")
@@ -114,8 +113,7 @@ def test_table_of_earlier_names_has_each_command_that_was_renamed() -> None:
         assert f"`{present}`" in rows[name.split()[0]], name
 
 
-def test_the_fields_of_json_are_those_that_stand_there(sealed: Cli) -> None:
-    """`plain_vault_tag`, `kind` and `family` were missing."""
+def test_documented_json_fields_are_those_that_are_printed(sealed: Cli) -> None:
     rows = re.search(r"\n## JSON\n(.*?)\n## ", (DOCS / "reference" / "cli.md").read_text("utf-8"), re.DOTALL)
     assert rows is not None
     found = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", rows[1], re.MULTILINE))

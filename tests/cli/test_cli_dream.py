@@ -1,4 +1,4 @@
-"""`ipfsmem dream`: what a model proposes is done only as it was looked at."""
+"""`ipfsmem dream`: a proposal is applied only as it was shown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_dream_apply_without_shown_proposal_id_is_refused(
     assert cli.ok("read", "tea", "--body").out == "They hate tea.\n"
 
 
-def test_status_names_the_last_dream_once_there_was_one(cli: Cli) -> None:
+def test_status_names_the_last_dream(cli: Cli) -> None:
     cli.ok("write", "tea", "--body", "They drink tea.")
     assert "dreams" not in cli.ok("status").out
     assert cli.ok("--json", "status").json["dreamed"] == 0

@@ -1,4 +1,4 @@
-"""`ipfsmem edit`: the editor gets the text that is shown now, and nothing that somebody typed is lost."""
+"""`ipfsmem edit`: the editor opens the shown text, and no typed text is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def set_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, *word
     monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(script), *words]))
 
 
-def test_edit_writes_what_the_editor_saved_and_deletes_its_file(
+def test_edit_writes_the_saved_text_and_deletes_the_temporary_file(
     cli: Cli, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli.ok("write", "tone", "--description", "how", "--body", "Say what is right first.")
@@ -53,7 +53,7 @@ def test_edit_writes_what_the_editor_saved_and_deletes_its_file(
     assert list(place.iterdir()) == []
 
 
-def test_edit_with_an_unchanged_text_writes_nothing(
+def test_edit_without_a_change_writes_nothing(
     cli: Cli, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli.ok("write", "tone", "--body", "x")
@@ -83,7 +83,7 @@ def test_edit_of_a_memory_that_changed_meanwhile_keeps_both_texts(
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(1)", "path.unlink()", "path.write_text(' \\n')"])
-def test_edit_that_saves_no_text_changes_nothing(
+def test_edit_without_a_saved_text_changes_nothing(
     cli: Cli, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     cli.ok("write", "tone", "--body", "x")
@@ -117,7 +117,7 @@ def test_edit_names_the_scope_that_has_the_memory(
     assert "new" in cli.ok("read", "tone", "--scope", "work").out
 
 
-def test_edit_writes_where_no_memory_of_the_system_is_a_folder(
+def test_edit_without_a_memory_file_system_uses_a_folder(
     cli: Cli, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edit_cmd, "_IN_MEMORY", tmp_path / "none")
@@ -145,10 +145,10 @@ def test_edit_writes_where_no_memory_of_the_system_is_a_folder(
         ("vim", "", ""),
     ],
 )
-def test_editor_with_its_own_window_is_told_to_wait(
+def test_gui_editor_is_started_with_its_wait_option(
     cli: Cli, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: str, told: str
 ) -> None:
-    """It ended at once: the memory was "unchanged", and the file that was still open in it was deleted."""
+    """Without it the editor returns before the text is saved."""
     cli.ok("write", "tone", "--body", "old")
     program = tmp_path / name
     program.write_text(

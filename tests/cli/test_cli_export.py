@@ -1,4 +1,4 @@
-"""`ipfsmem export` to a file that is there, and what a terminal is given of characters that nobody sees."""
+"""`ipfsmem export` to an existing file, and characters that a terminal does not show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def full(_: object) -> None:
 
 
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car", "--car", "--html"])
-def test_export_to_a_file_that_holds_something_is_refused(cli: Cli, tmp_path: Path, form: str) -> None:
+def test_export_to_a_file_with_content_is_refused(cli: Cli, tmp_path: Path, form: str) -> None:
     cli.ok("write", "tone", "--body", "direct")
     there = tmp_path / "there"
     there.write_bytes(b"the only copy")
@@ -55,7 +55,7 @@ def test_other_commands_replace_a_file_only_with_overwrite(
 
 @POSIX
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
-def test_export_to_a_link_to_nothing_is_private_and_complete_or_absent(
+def test_export_through_a_dangling_link_is_private_and_atomic(
     cli: Cli, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli.ok("write", "tone", "--body", "direct")
@@ -71,7 +71,7 @@ def test_export_to_a_link_to_nothing_is_private_and_complete_or_absent(
 
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
 @pytest.mark.parametrize("more", [(), ("--overwrite",)], ids=["", "overwrite"])
-def test_export_replaces_no_file_that_was_made_meanwhile(
+def test_export_replaces_no_file_created_meanwhile(
     cli: Cli, tmp_path: Path, form: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli.ok("write", "tone", "--body", "direct")
@@ -90,7 +90,7 @@ def test_export_replaces_no_file_that_was_made_meanwhile(
 
 
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
-def test_export_is_made_though_its_link_is_refused_when_repeated(
+def test_repeated_export_through_a_link_is_refused_but_the_first_remains(
     cli: Cli, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli.ok("write", "tone", "--body", "direct")
@@ -144,7 +144,7 @@ def test_export_to_a_link_to_a_folder_names_the_link(cli: Cli, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shown", [clean, clean_lines])
-def test_characters_that_nobody_sees_do_not_reach_a_terminal(shown: object) -> None:
+def test_invisible_characters_are_replaced_for_a_terminal(shown: object) -> None:
     assert callable(shown)
     for code in (0xAD, 0x34F, 0x115F, 0x200B, 0x2060, 0x3164, 0xFEFF, 0xE0001, 0xE0041, 0xE007F):
         assert shown(f"a{chr(code)}b") == "a\ufffdb", hex(code)

@@ -14,7 +14,7 @@ from ipfsmem.files.surroundings import git_head, remarks
 from tests.support.cli_lab import KEY, Cli, Result
 
 
-def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
+def test_folder_is_attached_synced_and_detached(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
     place.mkdir()
     (place / "role.md").write_text("firmware\n")
@@ -41,7 +41,7 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     assert cli("folder", "detach", str(place)).code == 4
 
 
-def test_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
+def test_status_shows_the_path_of_the_files(cli: Cli, tmp_path: Path) -> None:
     """`status` never showed where the files are."""
     own = cli.home / "default" / "memory"
     assert f"files     {own}\n" in cli.ok("status").out
@@ -54,14 +54,13 @@ def test_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
     assert "you asked for it" in cli.ok("folder", "list").out
 
 
-def test_diff_in_a_memory_that_publishes_nothing(cli: Cli) -> None:
-    """In mode `local` `diff` said "publish with sync", which publishes nothing there."""
+def test_diff_of_a_local_vault_says_that_it_is_never_published(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     failed = cli("vault", "diff")
     assert failed.code != 0 and "is never published" in failed.err and "sync" not in failed.err
 
 
-def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path) -> None:
+def test_folder_of_another_vault_requires_take_over(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
     cli.ok("folder", "attach", str(place))
     cli.ok("init", "-n", "other", "--mode", "local")
@@ -71,7 +70,7 @@ def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path
     assert "another vault" in cli.ok("status").out
 
 
-def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Path) -> None:
+def test_folder_with_rolled_back_files_is_accepted_or_restored(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
     cli.ok("folder", "attach", str(place))
     for word in ("old", "new"):
@@ -100,7 +99,7 @@ def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Pat
     assert cli.ok("read", "m1", "--body").out == "old\n"
 
 
-def test_forget_says_what_it_cannot_reach(cli: Cli) -> None:
+def test_forget_warns_about_swap_files_trash_and_backups(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     assert "swap file, the trash and backups" in cli.ok("forget", "tone").err
 
@@ -108,7 +107,7 @@ def test_forget_says_what_it_cannot_reach(cli: Cli) -> None:
 READERS = "whoever can read this disk"
 
 
-def test_sealed_vault_has_a_folder_only_where_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
+def test_sealed_vault_has_no_folder_unless_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
     assert (
         sealed.ok("folder", "list", "--json").json == {"folders": []}
         and READERS not in sealed.ok("status").out
@@ -123,7 +122,7 @@ def test_sealed_vault_has_a_folder_only_where_one_is_attached(sealed: Cli, tmp_p
     assert READERS not in sealed.ok("status").out and "direct" in (tmp_path / "there" / "tone.md").read_text()
 
 
-def test_a_folder_is_chosen_with_a_sealed_memory(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_folder_can_be_attached_to_a_sealed_vault(bare: Cli, stick: Path, tmp_path: Path) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     mine.mkdir()
     (mine / "role.md").write_text("firmware\n")
@@ -138,7 +137,7 @@ def test_a_folder_is_chosen_with_a_sealed_memory(bare: Cli, stick: Path, tmp_pat
 
 
 @pytest.mark.parametrize("command", ["init", "recover"])
-def test_folder_in_a_repository_is_not_taken_in_without_a_question(
+def test_folder_of_a_repository_is_not_imported_without_consent(
     command: str, bare: Cli, stick: Path, tmp_path: Path
 ) -> None:
     if command == "recover":
@@ -153,7 +152,7 @@ def test_folder_in_a_repository_is_not_taken_in_without_a_question(
     assert not list((tmp_path / "second").rglob("state.db"))
 
 
-def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:
+def test_init_warns_about_a_folder_in_a_synced_folder(bare: Cli, tmp_path: Path) -> None:
     place = tmp_path / "Dropbox" / "notes"
     place.mkdir(parents=True)
     said = bare.ok("init", "--mode", "local", "--memory-dir", str(place))
@@ -213,7 +212,7 @@ def test_read_write_and_sync_warn_about_folder_not_ingested(
     assert [one["kind"] for one in reported] == ["folder"] and said in reported[0]["text"]
 
 
-def test_nobody_is_told_of_a_folder_that_they_paused_themselves(cli: Cli, tmp_path: Path) -> None:
+def test_paused_folder_prints_no_warnings(cli: Cli, tmp_path: Path) -> None:
     cli.ok("folder", "attach", str(tmp_path / "agent"))
     cli.ok("folder", "pause", str(tmp_path / "agent"))
     said = cli.ok("write", "tone", "--description", "how to answer a question", "--body", "direct")
@@ -245,7 +244,7 @@ def test_unreadable_folder_does_not_block_commands(cli: Cli, tmp_path: Path) -> 
     assert cli.ok("read", "role", "--body").err == ""
 
 
-def test_a_file_that_stays_behind_is_named_by_who_wrote_or_forgot(cli: Cli, tmp_path: Path) -> None:
+def test_stale_file_is_named_by_the_command_that_could_not_update_it(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
     cli.ok("folder", "attach", str(place))
     cli.ok("write", "role", "--body", "firmware")
@@ -259,7 +258,7 @@ def test_a_file_that_stays_behind_is_named_by_who_wrote_or_forgot(cli: Cli, tmp_
     assert cli.ok("list").err == "" and not (place / "role.md").exists()
 
 
-def test_a_place_that_may_not_be_looked_at_has_no_remarks(tmp_path: Path) -> None:
+def test_unreadable_folder_has_no_remarks(tmp_path: Path) -> None:
     place = tmp_path / ("x" * 200) / "agent"
     place.mkdir(parents=True)
     (place / ".git").symlink_to("y" * 300)
@@ -267,8 +266,7 @@ def test_a_place_that_may_not_be_looked_at_has_no_remarks(tmp_path: Path) -> Non
     assert remarks(place) == [] and git_head(place) == b""
 
 
-def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: Cli, tmp_path: Path) -> None:
-    """A file that was too long stood in a folder, and `sync` said that everything was up to date."""
+def test_sync_with_files_it_could_not_import_exits_with_7(sealed: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()
     (folder / "fine.md").write_text("Fine.\n")
@@ -316,7 +314,7 @@ def incomplete(cli: Cli, *arguments: str) -> Result:
     return done
 
 
-def test_attach_and_its_dry_run_name_notes_that_are_not_read(cli: Cli, tmp_path: Path) -> None:
+def test_attach_and_its_dry_run_name_files_that_are_skipped(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     (folder / "sub").mkdir(parents=True)
     for name in ("a.md", "b.txt", "c.org", "picture.png", ".hidden.txt", "sub/d.md"):
@@ -329,7 +327,7 @@ def test_attach_and_its_dry_run_name_notes_that_are_not_read(cli: Cli, tmp_path:
     assert named in made and "subfolders" not in made
 
 
-def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_path: Path) -> None:
+def test_attach_and_its_dry_run_name_the_same_skipped_files(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "one.md").write_text("First.\n")
@@ -354,10 +352,9 @@ def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_
 
 
 @pytest.mark.parametrize("command", ["init", "recover"])
-def test_new_vault_with_files_left_alone_ends_with_7(
+def test_new_vault_with_skipped_files_exits_with_7(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """The vault is there, and its other files are memories."""
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "one.md").write_text("First.\n")
@@ -372,7 +369,7 @@ def test_new_vault_with_files_left_alone_ends_with_7(
     assert device.ok("read", "one", "--body").out == "First.\n"
 
 
-def test_commands_say_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_path: Path) -> None:
+def test_commands_warn_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "one.md").write_text("First.\n")
@@ -404,6 +401,6 @@ def test_attach_of_a_git_repository_without_a_terminal_needs_yes(cli: Cli, tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of POSIX folders")
-def test_attach_refuses_folders_of_the_system(cli: Cli) -> None:
+def test_attach_refuses_system_folders(cli: Cli) -> None:
     refused = cli.fails(2, "folder", "attach", "/etc", "--yes")
     assert "contains files of programs and other people" in refused.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.cli_lab import Cli
 
 
-def test_forgotten_and_noted(cli: Cli) -> None:
+def test_forget_removes_a_memory_and_records_an_event(cli: Cli) -> None:
     sha = cli.ok("write", "tone", "--body", "x").out.strip()
     cli.fails(6, "forget", "tone", "--if-match", "0" * 64)
     cli.ok("forget", "tone", "--reason", "asked for", "--if-match", sha)
@@ -25,7 +25,7 @@ def test_empty_if_match_is_refused_and_keeps_the_history(cli: Cli) -> None:
     assert cli.ok("history", "tone", "--json").json == before
 
 
-def test_on_the_other_device_too_and_its_words_are_kept(sealed: Cli, second: Cli) -> None:
+def test_concurrent_edit_of_a_forgotten_memory_becomes_a_conflict(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "old")
     sealed.ok("sync")
     second.ok("sync")

@@ -1,11 +1,11 @@
-"""`ipfsmem fork`: everything is in the new memory, and agents there are given what they were given here."""
+"""`ipfsmem fork`: the copy is complete, and agents receive the same texts as before."""
 
 from __future__ import annotations
 
 from tests.support.cli_lab import Cli
 
 
-def test_fork_has_every_scope_and_agents_are_given_the_same(cli: Cli) -> None:
+def test_fork_copies_every_scope_and_the_context_of_agents(cli: Cli) -> None:
     cli.ok("write", "tone", "--name", "Tone", "--description", "how to answer", "--body", "x")
     cli.ok("write", "plan", "--scope", "shop", "--body", "y")
     cli.ok("fact", "add", "Prefers tabs", "--category", "preference")
@@ -23,7 +23,7 @@ def test_fork_has_every_scope_and_agents_are_given_the_same(cli: Cli) -> None:
     }
 
 
-def test_fork_of_texts_of_others_says_that_agents_are_not_given_them(sealed: Cli) -> None:
+def test_fork_reports_pending_texts_that_agents_do_not_receive(sealed: Cli) -> None:
     sealed.ok("write", "mine", "--name", "Mine", "--description", "of my own", "--body", "x")
     sealed.ok(
         "import", "-", "--foreign", stdin=b'{"files":{"tone.md":"---\\nname: Tone\\n---\\n\\ndo as I say"}}'

@@ -39,7 +39,7 @@ def test_help_all_shows_every_command_with_its_subcommands(bare: Cli) -> None:
     assert "hook" not in text.split()
 
 
-def test_table_of_subcommands_is_that_of_the_commands() -> None:
+def test_table_of_subcommands_equals_the_registered_commands() -> None:
     groups = {name: app.find_command(name) for name in app.SHORT}
     found = {
         name: {*one.list_commands(click.Context(one))}
@@ -58,7 +58,7 @@ def test_summary_of_a_command_is_a_phrase_of_at_most_60_characters() -> None:
     "topic",
     [("recall",), ("session",), ("session", "add"), ("member", "admit"), ("vault", "check"), ("hook",)],
 )
-def test_help_of_a_command_is_that_of_the_command_itself(bare: Cli, topic: tuple[str, ...]) -> None:
+def test_help_topic_of_a_command_equals_its_help_option(bare: Cli, topic: tuple[str, ...]) -> None:
     shown, its_own = (
         bare.ok(*words).out.replace("-h, ", "").split() for words in (("help", *topic), (*topic, "--help"))
     )
@@ -94,7 +94,7 @@ NO_VAULT = re.compile(
 )
 
 
-def test_no_example_is_refused_for_its_options(
+def test_examples_have_only_options_that_can_be_combined(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a vault a command that accepts them all says that there is none, and asks for nothing but words and passphrases."""
@@ -155,7 +155,7 @@ def test_help_as_json_has_the_text(bare: Cli) -> None:
     assert said == {"topic": "all", "text": bare.ok("help", "all").out.removesuffix("\n")}
 
 
-def test_each_new_name_of_a_command_is_a_command() -> None:
+def test_each_new_command_name_is_a_command() -> None:
     for words in app.RENAMED.values():
         path = words.split(" --")[0].split()
         assert app.find_command(*path) is not None, words
@@ -163,7 +163,7 @@ def test_each_new_name_of_a_command_is_a_command() -> None:
 
 
 @pytest.mark.parametrize(("name", "instead"), app.INSTEAD.items())
-def test_name_of_another_program_leads_to_the_command(bare: Cli, name: str, instead: str) -> None:
+def test_command_name_of_another_program_suggests_ours(bare: Cli, name: str, instead: str) -> None:
     said = bare.fails(2, *name.split(), "--nonsense").err.splitlines()
     assert said == [f"ipfsmem: unknown command '{name}'", f"Use: ipfsmem {instead}"]
     bare.ok(*instead.split(" --")[0].split(), "--help")
@@ -178,7 +178,7 @@ def test_name_of_another_program_leads_to_the_command(bare: Cli, name: str, inst
         (("timeline", "--limit", "3"), "timeline show"),
     ],
 )
-def test_call_of_a_group_that_was_a_command_leads_to_its_present_name(
+def test_former_command_that_is_now_a_group_suggests_its_new_name(
     bare: Cli, words: tuple[str, ...], instead: str
 ) -> None:
     assert bare.fails(2, *words).err.splitlines()[1] == f"Use: ipfsmem {instead}"
@@ -186,12 +186,12 @@ def test_call_of_a_group_that_was_a_command_leads_to_its_present_name(
     bare.ok(*instead.split(), "--help")
 
 
-def test_mistyped_name_in_a_group_that_was_a_command_leads_to_the_help(bare: Cli) -> None:
+def test_mistyped_subcommand_of_a_former_command_suggests_the_help(bare: Cli) -> None:
     said = bare.fails(2, "serve", "apy").err
     assert "did you mean 'api'?" in said and "See: ipfsmem serve --help" in said
     assert "See: ipfsmem vault --help" in bare.fails(2, "vault", "--limit", "3").err
 
 
-def test_version_is_a_command_too(bare: Cli) -> None:
+def test_version_command_prints_the_same_as_the_version_option(bare: Cli) -> None:
     assert bare.ok("version").out == bare.ok("--version").out
     assert f"ipfsmem {bare.ok('version', '--json').json['version']}\n" == bare.ok("version").out

@@ -15,8 +15,7 @@ def _versions(cli: Cli) -> list[dict[str, object]]:
     return found
 
 
-def test_an_older_text_is_found_read_and_brought_back(sealed: Cli) -> None:
-    """The way back on the command line."""
+def test_earlier_revision_is_listed_read_and_restored(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "first")
     sealed.ok("sync")
     before = sealed.ok("read", "tone").out_bytes
@@ -35,7 +34,7 @@ def test_an_older_text_is_found_read_and_brought_back(sealed: Cli) -> None:
     assert sealed.ok("read", "tone").out_bytes == before
 
 
-def test_forgetting_is_undone(sealed: Cli) -> None:
+def test_undo_restores_a_forgotten_memory(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "first")
     sealed.ok("forget", "tone")
     assert "forgotten" in sealed.ok("history", "tone").out
@@ -45,7 +44,7 @@ def test_forgetting_is_undone(sealed: Cli) -> None:
     assert said.startswith("Undone: undo of tone, ") and "the memory no longer exists" in said
 
 
-def test_undo_says_that_a_memory_shows_a_merge(sealed: Cli, second: Cli) -> None:
+def test_undo_reports_a_shown_merge(sealed: Cli, second: Cli) -> None:
     for cli, text in ((sealed, "a\nb\nc\nd\ne"), (second, "")):
         if text:
             cli.ok("write", "poem", "--body", text)
@@ -61,7 +60,7 @@ def test_undo_says_that_a_memory_shows_a_merge(sealed: Cli, second: Cli) -> None
     assert sealed.ok("undo", "--json").json["merged"] is True
 
 
-def test_wrong_input_is_one_line(sealed: Cli) -> None:
+def test_invalid_history_call_is_refused_in_one_line(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "first")
     sealed.ok("sync")
     root = str(_versions(sealed)[0]["root"])
@@ -78,14 +77,14 @@ def test_wrong_input_is_one_line(sealed: Cli) -> None:
     sealed.fails(4, "read", "other", "--root", root)
 
 
-def test_a_local_memory_keeps_no_past(cli: Cli) -> None:
+def test_local_vault_keeps_no_history(cli: Cli) -> None:
     cli.fails(4, "undo")
     cli.ok("write", "tone", "--body", "first")
     cli.fails(4, "read", "tone", "--root", "bafy")
     assert [row["now"] for row in _versions(cli)] == ["shown"]
 
 
-def test_a_text_dated_beyond_all_dates_is_listed(cli: Cli) -> None:
+def test_text_with_a_date_out_of_range_is_listed(cli: Cli) -> None:
     """Any writer can sign the last clock value there is; `history` of that memory ended with a traceback for everybody."""
     cli.ok("write", "tone", "--body", "first")
     with Memory.load(home=cli.home) as memory, memory.replica.transaction():
@@ -103,8 +102,10 @@ def test_a_text_dated_beyond_all_dates_is_listed(cli: Cli) -> None:
         (("import", "-", "--strategy", "replace", "--prune"), "an import"),
     ],
 )
-def test_undo_takes_back_what_was_last_or_nothing(cli: Cli, last: tuple[str, ...], said: str) -> None:
-    """After a scope was forgotten or an export came in, it took back a write of before, which nobody had asked for."""
+def test_undo_refuses_when_the_last_operation_cannot_be_undone(
+    cli: Cli, last: tuple[str, ...], said: str
+) -> None:
+    """It must not undo an earlier write instead."""
     blob = b'{"version":"memory/0.1","files":{"music.md":"x"}}'
     cli.ok("write", "style", "--scope", "work", "--body", "x")
     cli.ok("write", "tone", "--body", "kept")
@@ -120,7 +121,7 @@ def test_undo_takes_back_what_was_last_or_nothing(cli: Cli, last: tuple[str, ...
     assert cli.ok("read", "tone", "--body").out == "again\n"
 
 
-def test_an_import_that_changes_nothing_is_nothing_to_undo(cli: Cli) -> None:
+def test_unchanged_import_is_skipped_by_undo(cli: Cli) -> None:
     blob = b'{"version":"memory/0.1","files":{"music.md":"x"}}'
     cli.ok("import", "-", stdin=blob)
     cli.ok("write", "tone", "--body", "x")
@@ -129,7 +130,7 @@ def test_an_import_that_changes_nothing_is_nothing_to_undo(cli: Cli) -> None:
     cli.fails(4, "read", "tone")
 
 
-def test_undo_says_that_a_text_left_the_disk(cli: Cli) -> None:
+def test_undo_of_a_local_forget_says_that_the_text_is_deleted(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     cli.ok("forget", "tone")
     assert "tone was forgotten, and its text left the disk" in cli.fails(4, "undo").err

@@ -50,7 +50,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         ["--help"],
     ],
 )
-def test_every_call_ends_with_0(cli: Cli, words: list[str]) -> None:
+def test_every_hook_call_exits_with_0(cli: Cli, words: list[str]) -> None:
     """Claude Code takes a 2 for a wish to stop."""
     done = cli("hook", *words, stdin=b"\xff nonsense")
     assert done.code == 0
@@ -73,7 +73,7 @@ def test_every_call_ends_with_0(cli: Cli, words: list[str]) -> None:
         ["background"],
     ],
 )
-def test_an_unusual_call_of_a_hook_is_left_to_the_command_line(words: list[str]) -> None:
+def test_hook_call_with_unusual_options_uses_the_full_command_line(words: list[str]) -> None:
     assert plain_call(["hook", *words], {}) is None
 
 
@@ -116,14 +116,14 @@ def test_unusable_settings_are_reported_by_the_command_line(
     assert (done.code, done.out) == (0, "") and str(file) in done.err
 
 
-def test_old_variable_of_the_vault_is_reported(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_former_variable_of_the_vault_is_reported(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_NAMESPACE", "other")
     assert plain_call(["hook", "stop", "--program", "codex"]) is None
     done = cli("hook", "stop", "--program", "codex", stdin=b"{}")
     assert (done.code, done.out) == (0, "") and "renamed to IPFSMEM_VAULT" in done.err
 
 
-def test_hook_that_names_its_vault_ignores_the_old_variable(
+def test_hook_that_names_its_vault_ignores_the_former_variable(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_NAMESPACE", "other")
@@ -135,7 +135,7 @@ def test_hook_that_names_its_vault_ignores_the_old_variable(
     assert not done.err
 
 
-def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:
+def test_hook_prints_only_its_answer(cli: Cli, tmp_path: Path) -> None:
     said = json.dumps({"cwd": str(tmp_path), "session_id": "1"}).encode()
     done = cli.ok("hook", "session-start", "--program", "claude-code", stdin=said)
     assert "who Alex is" in json.loads(done.out)["hookSpecificOutput"]["additionalContext"]
@@ -143,13 +143,13 @@ def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:
     assert cli.ok("hook", "session-start", "--program", "unknown", stdin=said).out == ""
 
 
-def test_a_home_that_cannot_be_looked_at_is_said_in_words(cli: Cli, tmp_path: Path) -> None:
+def test_unreadable_home_is_reported_without_a_traceback(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "homes").symlink_to("x" * 300)
     done = cli("hook", "session-start", "--home", str(tmp_path / "homes" / "mine"))
     assert done.code == 0 and "cannot look into" in done.err and "unexpected" not in done.err
 
 
-def test_a_hook_that_is_interrupted_ends_with_0(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_hook_exits_with_0(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -157,7 +157,7 @@ def test_a_hook_that_is_interrupted_ends_with_0(cli: Cli, monkeypatch: pytest.Mo
     assert cli("hook", "session-start", "--program", "claude-code").code == 0
 
 
-def test_a_name_that_is_none_leaves_nothing_in_the_folder_of_the_project(
+def test_invalid_vault_name_creates_no_file_in_the_project(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
@@ -199,7 +199,7 @@ def test_hook_passphrase_from_environment_opens_vault_and_background_sync(
         assert not hook_notes(home / "default").locked
 
 
-def test_a_real_hook_starts_a_real_sync_that_ends(tmp_path: Path) -> None:
+def test_hook_process_starts_a_background_sync_that_ends(tmp_path: Path) -> None:
     home = tmp_path / "a home"
     with Memory.create("default", "local", home=home) as memory:
         memory.write("who", "x")

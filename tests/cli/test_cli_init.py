@@ -32,7 +32,7 @@ from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 
 
-def test_local(bare: Cli) -> None:
+def test_init_creates_a_local_vault_once(bare: Cli) -> None:
     said = bare.ok("init", "--mode", "local", "--json").json
     assert (said["mode"], said["restored"], said["recovery_words"], said["root"]) == (
         "local",
@@ -44,7 +44,7 @@ def test_local(bare: Cli) -> None:
     bare.fails(3, "init", "--mode", "local")
 
 
-def test_an_encrypted_memory_is_published_with_its_words(bare: Cli, stick: Path) -> None:
+def test_init_publishes_an_encrypted_vault_and_shows_its_phrase(bare: Cli, stick: Path) -> None:
     result = bare.ok("init", "--unprotected-keys", "--json", key=KEY)
     said = result.json
     assert said["address"] == "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266" and not said["restored"]
@@ -53,10 +53,10 @@ def test_an_encrypted_memory_is_published_with_its_words(bare: Cli, stick: Path)
     assert list((stick / "names").iterdir())
 
 
-def test_init_elsewhere_brings_back_the_vault_of_that_name_in_the_wallet(
+def test_init_on_second_device_restores_the_vault_of_that_name(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the wallet's first vault, into which texts meant for another one would go."""
+    """Not the wallet's first vault, which would mix the texts of two vaults."""
     sealed.ok("init", "--vault", "work", "--unprotected-keys", key=KEY)
     sealed.ok("write", "plan", "--vault", "work", "--body", "of work")
     sealed.ok("sync", "--vault", "work")
@@ -66,7 +66,7 @@ def test_init_elsewhere_brings_back_the_vault_of_that_name_in_the_wallet(
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_init_of_new_name_makes_vault_on_demand_and_names_first_vault(
+def test_init_with_a_new_name_requires_create_and_names_the_first_vault(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
     """The first vault of the wallet came back under the new name, and what was written for one went into the other."""
@@ -113,7 +113,7 @@ def _expected(existing: dict[str, str], name: str, mode: str | None, create: boo
     [{"default": SEALED}, {"default": PLAIN}, {"work": SEALED}, {"default": SEALED, "work": PLAIN}],
     ids=str,
 )
-def test_init_recovers_no_other_vault_and_makes_no_second_unrequested(
+def test_init_restores_no_other_vault_and_creates_no_second_unasked(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: dict[str, str], readable: bool
 ) -> None:  # fmt: skip
     for label, mode in existing.items():
@@ -152,7 +152,7 @@ HERE = {
 
 
 @pytest.mark.parametrize("labels", [(), ("default",), ("work",)], ids=str)
-def test_init_and_recover_find_first_vault_past_other_vaults_on_device(
+def test_init_and_recover_find_the_first_vault_next_to_other_vaults(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...]
 ) -> None:
     """Next to a vault of another wallet, a second, empty vault was made with 0, and nothing was recovered."""
@@ -185,7 +185,7 @@ def test_init_and_recover_find_first_vault_past_other_vaults_on_device(
 
 
 @pytest.mark.parametrize("name", ["work", "a_b"])
-def test_load_finds_first_vault_of_wallet_past_other_vaults_on_device(
+def test_load_finds_the_first_vault_next_to_other_vaults_on_device(
     bare: Cli, stick: Path, tmp_path: Path, name: str
 ) -> None:
     """`Memory.load` made a second, empty vault next to a vault of another wallet, and asked for a label where the name cannot be one."""
@@ -215,7 +215,7 @@ def test_load_finds_first_vault_of_wallet_past_other_vaults_on_device(
 
 
 @pytest.mark.parametrize("label", ["default", "work"])
-def test_load_on_empty_device_finds_vault_of_that_name_before_first_vault(
+def test_load_on_empty_device_prefers_the_vault_of_that_name(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
     """`Memory.load` and `recover` searched for `default` alone: the vault `work` was not found, or `default` came back under its name."""
@@ -254,7 +254,7 @@ def test_load_on_empty_device_finds_vault_of_that_name_before_first_vault(
     assert len(searched) == 1
 
 
-def test_init_next_to_first_vault_recovered_by_phrase_makes_another_vault(
+def test_init_next_to_a_vault_recovered_by_phrase_creates_another_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
@@ -264,7 +264,7 @@ def test_init_next_to_first_vault_recovered_by_phrase_makes_another_vault(
     assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == "work"
 
 
-def test_init_of_name_invalid_in_wallet_says_how_to_make_its_own_vault(
+def test_init_of_a_name_invalid_in_a_wallet_suggests_an_own_vault_name(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed.ok("write", "tone", "--body", "direct")
@@ -277,7 +277,7 @@ def test_init_of_name_invalid_in_wallet_says_how_to_make_its_own_vault(
     assert other("read", "tone", "--vault", "a_b").code != 0
 
 
-def test_init_makes_no_second_vault_where_another_device_has_first_vault(
+def test_init_creates_no_second_first_vault_of_a_wallet(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first vault is `default` in the wallet, whatever its name on a device: a second, empty one was made."""
@@ -292,7 +292,7 @@ def test_init_makes_no_second_vault_where_another_device_has_first_vault(
     assert other.ok("read", "plan", "--vault", "work", "--body").out == "of work\n"
 
 
-def test_the_same_wallet_elsewhere_gets_its_memory_back(
+def test_init_on_second_device_restores_the_vault_of_the_wallet(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed.ok("write", "tone", "--body", "direct")
@@ -303,7 +303,7 @@ def test_the_same_wallet_elsewhere_gets_its_memory_back(
     assert other.ok("read", "tone").out == sealed.ok("read", "tone").out
 
 
-def test_another_wallet_gets_a_memory_of_its_own(
+def test_init_with_another_wallet_creates_another_vault(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed.ok("write", "tone", "--body", "direct")
@@ -314,13 +314,13 @@ def test_another_wallet_gets_a_memory_of_its_own(
 
 
 @pytest.mark.parametrize("provider", ["no/such/kind", "nonsense:", "/nonexistent/folder"])
-def test_nothing_is_made_when_the_provider_cannot_be_asked(bare: Cli, provider: str) -> None:
+def test_init_with_an_unusable_provider_creates_nothing(bare: Cli, provider: str) -> None:
     result = bare("init", "--unprotected-keys", "--provider", provider, key=KEY)
     assert result.code in (3, 41) and "Traceback" not in result.err and result.out == ""
     assert not bare.home.exists() or not list(bare.home.iterdir())
 
 
-def test_a_damaged_provider_never_leads_to_a_second_memory(
+def test_init_with_a_damaged_provider_creates_no_second_vault(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for pack in (stick / "packs").glob("*.car"):
@@ -333,7 +333,7 @@ def test_a_damaged_provider_never_leads_to_a_second_memory(
     assert not other.home.exists() or not list(other.home.iterdir())
 
 
-def test_choices_that_do_not_fit(bare: Cli, stick: Path) -> None:
+def test_init_refuses_options_that_exclude_each_other(bare: Cli, stick: Path) -> None:
     bare.fails(2, "init")
     bare.fails(2, "init", "--no-wallet", "--no-recovery", "--unprotected-keys")
     bare.fails(2, "init", "--no-wallet", "--new-wallet", "--unprotected-keys")
@@ -343,22 +343,22 @@ def test_choices_that_do_not_fit(bare: Cli, stick: Path) -> None:
     assert not bare.home.exists()
 
 
-def test_without_a_provider_nobody_can_know(bare: Cli) -> None:
+def test_init_without_a_provider_is_refused(bare: Cli) -> None:
     assert "--provider" in bare.fails(3, "init", "--unprotected-keys", key=KEY).err
 
 
-def test_keys_are_not_left_open_by_mistake(bare: Cli, stick: Path) -> None:
+def test_init_without_a_passphrase_requires_the_unprotected_option(bare: Cli, stick: Path) -> None:
     result = bare.fails(2, "init", key=KEY)
     assert "passphrase" in result.err and not bare.home.exists()
 
 
-def test_a_raw_key_needs_a_word_of_its_own(bare: Cli, stick: Path) -> None:
+def test_raw_key_requires_its_confirmation_option(bare: Cli, stick: Path) -> None:
     bare.fails(2, "init", "--unprotected-keys", "--raw-key-fd", str(pipe(KEY)))
     result = bare("init", "--unprotected-keys", "--raw-key-fd", str(pipe("not a key")), "--i-know-raw-keys")
     assert result.code == 10 and "not a key" not in result.err
 
 
-def test_a_seed_phrase(bare: Cli, stick: Path) -> None:
+def test_init_accepts_a_seed_phrase_and_hides_an_invalid_one(bare: Cli, stick: Path) -> None:
     words = "test test test test test test test test test test test junk"
     said = bare.ok("init", "--unprotected-keys", "--json", "--mnemonic-fd", str(pipe(words + "\n"))).json
     assert said["address"] == "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
@@ -366,7 +366,7 @@ def test_a_seed_phrase(bare: Cli, stick: Path) -> None:
     assert bad.code == 10 and "junk" not in bad.err
 
 
-def test_a_vault_without_a_wallet(
+def test_init_creates_a_vault_without_a_wallet(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = bare.ok("init", "--unprotected-keys", "--no-wallet", "--json").json
@@ -378,7 +378,7 @@ def test_a_vault_without_a_wallet(
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_a_new_wallet_and_its_passphrases(
+def test_init_creates_a_wallet_file_with_its_passphrase(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keystore = tmp_path / "my wallet.json"
@@ -404,9 +404,7 @@ def test_a_new_wallet_and_its_passphrases(
     other.fails(30, "init", "-n", "third", "--wallet", str(tmp_path / "missing.json"))
 
 
-def test_init_that_fails_leaves_no_new_wallet(
-    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_init_leaves_no_new_wallet(bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     in_the_way = bare.home / "default" / "create.lock"
     in_the_way.mkdir(parents=True)
@@ -418,7 +416,7 @@ def test_init_that_fails_leaves_no_new_wallet(
 
 
 @pytest.mark.parametrize("owner", ["a wallet", "nobody"])
-def test_init_beaten_by_another_process_leaves_no_new_wallet(
+def test_init_that_lost_a_race_leaves_no_new_wallet(
     owner: str, bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
@@ -439,14 +437,16 @@ def test_init_beaten_by_another_process_leaves_no_new_wallet(
     bare.ok("write", "tone", "--body", "direct")
 
 
-def test_one_passphrase_serves_both(bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_passphrase_protects_the_wallet_and_the_device(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     said = bare.ok("init", "--new-wallet", "--json").json
     assert said["keystore"] == str(bare.home / "wallet.json")
     bare.ok("sync", "--wallet", said["keystore"])
 
 
-def test_a_signature_passphrase_makes_another_vault(bare: Cli, stick: Path) -> None:
+def test_signature_passphrase_selects_another_vault(bare: Cli, stick: Path) -> None:
     fd = pipe("pepper and salt")
     said = bare.ok("init", "--unprotected-keys", "--json", "--signature-passphrase-fd", str(fd), key=KEY).json
     assert said["vault_tag"] != "3973bff87388964db243992eeb7c6506"
@@ -457,7 +457,7 @@ def test_init_names_the_readers_of_the_vault(bare: Cli, stick: Path) -> None:
     assert "Readers: everyone" in bare.ok("init", "-n", "open", "--mode", "ipfs", key=OTHER_KEY).err
 
 
-def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
+def test_init_on_a_terminal_asks_and_verifies_the_recovery_phrase(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     stick.mkdir()
     ours, theirs = pty.openpty()
@@ -567,7 +567,7 @@ def _init(cli: Cli, owner: str, *more: str) -> Any:
 
 @pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_a_refused_upload_leaves_a_memory_and_says_so(
+def test_init_with_a_refused_upload_keeps_the_vault_and_reports_it(
     bare: Cli, peer: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, as_json: bool
 ) -> None:
     monkeypatch.setenv("PEER_TOKEN", "a token of somebody else")
@@ -599,8 +599,8 @@ def test_a_refused_upload_leaves_a_memory_and_says_so(
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_an_outage_while_it_is_published(bare: Cli, peer: Served) -> None:
-    """It answered when it was asked for the wallet's memory, and took nothing afterwards."""
+def test_init_during_an_outage_keeps_the_vault_and_reports_it(bare: Cli, peer: Served) -> None:
+    """The provider answers the lookup and refuses the upload."""
     peer.answer = lambda: web.Response(status=503, headers={"Retry-After": "3600"})
     result = _init(bare, KEY)
     assert result.code == 41 and "Created a new vault" in result.out and "Recovery phrase" in result.out
@@ -612,10 +612,10 @@ def test_an_outage_while_it_is_published(bare: Cli, peer: Served) -> None:
     assert paused.code == 41 and "accepts no requests until" in paused.err
 
 
-def test_words_are_shown_whatever_publishing_does(
+def test_failed_publish_still_shows_the_recovery_phrase(
     bare: Cli, peer: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They exist nowhere else."""
+    """It is stored nowhere else."""
     from ipfsmem.memory import Memory
 
     for number, fault in enumerate((KeyboardInterrupt(), RuntimeError("x"), OSError("x"))):
@@ -630,7 +630,7 @@ def test_words_are_shown_whatever_publishing_does(
 
 @pytest.mark.parametrize("command", ["init", "recover"])
 @pytest.mark.parametrize("fault", ["down", "refused"])
-def test_nothing_is_made_and_it_is_said(
+def test_restore_from_an_unavailable_provider_creates_nothing(
     bare: Cli, peer: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, fault: str
 ) -> None:
     words = _init(bare, KEY, "--json").json["recovery_words"]
@@ -656,10 +656,9 @@ def test_nothing_is_made_and_it_is_said(
 
 
 @pytest.mark.parametrize("command", ["init", "recover"])
-def test_a_place_that_takes_nothing_is_enough_to_bring_it_back(
+def test_restore_needs_only_read_access_and_publishes_later(
     bare: Cli, peer: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """Reading is enough; what waits is said, and goes out with the next sync that works."""
     words = _init(bare, KEY, "--json").json["recovery_words"]
     other = Cli(tmp_path / "other", monkeypatch)
     monkeypatch.setenv("PEER_TOKEN", "a token of somebody else")
@@ -677,10 +676,9 @@ def test_a_place_that_takes_nothing_is_enough_to_bring_it_back(
 
 
 @pytest.mark.parametrize("owner", ["--no-wallet", "--new-wallet"])
-def test_a_provider_that_is_not_there_leaves_nothing_behind(
+def test_init_with_a_mistyped_provider_creates_no_vault_or_wallet(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
-    """Neither memory nor wallet is made where the words could not be shown for a mistyped provider."""
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     given = [owner] if owner == "--no-wallet" else [owner, str(tmp_path / "wallet.json")]
     with socket.socket() as one:
@@ -703,14 +701,14 @@ def test_a_provider_that_is_not_there_leaves_nothing_behind(
     assert bare.ok("status", "--json").json["providers"] == [str(tmp_path / "typo")], "kept by its whole path"
 
 
-def test_recover_never_makes_a_memory(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_recover_never_creates_a_vault(bare: Cli, stick: Path, tmp_path: Path) -> None:
     """It refuses, and leaves the home empty."""
     bare.fails(43, "recover", "--unprotected-keys", key=KEY)
     assert not bare.home.exists() or not list(bare.home.iterdir())
     bare.fails(2, "recover", "--unprotected-keys", "--words-fd", str(pipe("x")), key=KEY)
 
 
-def test_recover_with_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recover_accepts_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
@@ -718,11 +716,10 @@ def test_recover_with_the_wallet(sealed: Cli, tmp_path: Path, monkeypatch: pytes
     assert other.ok("read", "tone").out == sealed.ok("read", "tone").out
 
 
-def test_where_it_is_not_certain_a_new_memory_takes_a_word(
+def test_init_with_lost_names_requires_create_and_both_vaults_merge(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names lost and packs unreadable, so the pin list alone speaks; `init` needs --create, and what comes of
-    that is mended by one unlock."""
+    """The pin list remains; names and packs are lost."""
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     names, packs = stick / "names", stick / "packs"

@@ -101,7 +101,7 @@ def test_init_asks_for_readers_provider_and_owner(home: Path, monkeypatch: pytes
     assert found["root"] is not None
 
 
-def test_synced_folder_that_is_found_is_chosen_by_number(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detected_synced_folder_is_chosen_by_number(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dropbox = home.parent / "Dropbox"
     dropbox.mkdir()
     person = Person(home, HOME=str(home.parent))
@@ -116,7 +116,7 @@ def test_synced_folder_that_is_found_is_chosen_by_number(home: Path, monkeypatch
     assert Cli(home, monkeypatch).ok("status", "--json").json["providers"] == [str(dropbox / "ipfsmem")]
 
 
-def test_folder_in_a_synced_folder_is_deleted_again_without_a_vault(home: Path) -> None:
+def test_subfolder_created_in_a_synced_folder_is_deleted_without_a_vault(home: Path) -> None:
     (home.parent / "Dropbox").mkdir()
     person = Person(home, HOME=str(home.parent))
     person.types(("Number [1]: ", ""), ("Provider: ", "1"), ("Number [1]: ", "4"))
@@ -127,7 +127,7 @@ def test_folder_in_a_synced_folder_is_deleted_again_without_a_vault(home: Path) 
     assert not list((home.parent / "Dropbox").iterdir())
 
 
-def test_nothing_is_offered_from_a_folder_that_is_gone(
+def test_deleted_working_folder_yields_no_storage_offers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "gone").mkdir()
@@ -137,7 +137,7 @@ def test_nothing_is_offered_from_a_folder_that_is_gone(
 
 
 @pytest.mark.parametrize("answer", ["memory", "team/memory.git", "/memory/"])
-def test_repository_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+def test_init_asks_for_a_repository_by_name(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     answers = iter(["", "-o", "../x", "a b", "https://x", answer])
     monkeypatch.setattr(init_questions, "_text", lambda question: next(answers))
     offer = StorageOffer("git: one", "git:git@host:anna/{}.git", asks="Repository")
@@ -152,7 +152,7 @@ def test_init_refuses_unreadable_wallet_file_before_passphrase_prompt(home: Path
     assert person.ends() == 30 and not home.exists()
 
 
-def test_plain_files_here_need_one_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_of_plain_files_asks_one_question(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = Person(home)
     person.types(("Number [1]: ", "2"))
     person.until("Created a new vault")
@@ -160,7 +160,7 @@ def test_plain_files_here_need_one_answer(home: Path, monkeypatch: pytest.Monkey
     assert Cli(home, monkeypatch).ok("status", "--json").json["mode"] == "local"
 
 
-def test_a_new_wallet_is_recommended_and_takes_no_file_that_is_there(home: Path) -> None:
+def test_init_recommends_a_new_wallet_and_replaces_no_file(home: Path) -> None:
     (home.parent / "w.json").write_text("mine")
     person = Person(home, "--provider", str(home.parent / "stick"))
     person.types(("Number [1]: ", ""), ("Number [1]: ", ""), ("wallet.json]: ", "w.json"))
@@ -173,7 +173,7 @@ def test_a_new_wallet_is_recommended_and_takes_no_file_that_is_there(home: Path)
 
 
 @pytest.mark.parametrize("answers", range(3))
-def test_ctrl_c_leaves_nothing(home: Path, answers: int) -> None:
+def test_ctrl_c_at_any_question_creates_nothing(home: Path, answers: int) -> None:
     person = Person(home)
     questions = [("Number [1]: ", ""), ("Provider: ", str(home.parent / "stick")), ("Number [1]: ", "4")]
     person.types(*questions[:answers])
@@ -183,7 +183,7 @@ def test_ctrl_c_leaves_nothing(home: Path, answers: int) -> None:
     assert not home.exists() and not list((home.parent / "stick").iterdir())
 
 
-def test_nobody_is_asked_where_nobody_can_answer_or_what_is_told_already(bare: Cli, home: Path) -> None:
+def test_init_asks_only_on_a_terminal_and_only_for_missing_choices(bare: Cli, home: Path) -> None:
     refused = bare.fails(2, "init").err
     assert "choose an owner" in refused and "--new-wallet (recommended)" in refused
     person = Person(home, "--json")
@@ -193,7 +193,7 @@ def test_nobody_is_asked_where_nobody_can_answer_or_what_is_told_already(bare: C
     assert person.ends() == 0
 
 
-def test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet(home: Path) -> None:
+def test_wallet_opens_on_a_second_device_with_another_device_passphrase(home: Path) -> None:
     """The wallet is under the passphrase of the machine that made it; the second machine asks for it when its own is another."""
     stick = str(home.parent / "stick")
     create_keystore(home.parent / "w.json", "of the wallet", bytes(31) + b"\x07", scrypt_n=2)

@@ -52,13 +52,15 @@ def test_inspect_with_key_shows_sealed_fields(published: tuple[Cli, Path], way: 
     ] == 1
 
 
-def test_a_strangers_key_opens_nothing(published: tuple[Cli, Path]) -> None:
+def test_inspect_with_a_foreign_key_shows_no_sealed_fields(published: tuple[Cli, Path]) -> None:
     cli, car = published
     found = cli.ok("format", "inspect", str(car), "--json", key=OTHER_KEY).json
     assert found["root"]["keyring"]["members"] is None and "state" not in found["root"]
 
 
-def test_single_files(published: tuple[Cli, Path], stick: Path, tmp_path: Path) -> None:
+def test_inspect_recognises_each_kind_of_file(
+    published: tuple[Cli, Path], stick: Path, tmp_path: Path
+) -> None:
     cli, car = published
     kinds: dict[str, int] = {}
     texts = []
@@ -84,7 +86,7 @@ def test_single_files(published: tuple[Cli, Path], stick: Path, tmp_path: Path) 
         )
 
 
-def test_a_providers_folder(published: tuple[Cli, Path], stick: Path) -> None:
+def test_inspect_of_a_provider_folder_lists_roots_and_names(published: tuple[Cli, Path], stick: Path) -> None:
     cli, _ = published
     closed = cli.ok("format", "inspect", str(stick), "--json").json
     assert {r["kind"] for r in closed["roots"]} == {"sealed memory", "anchor (a ring alone)"}
@@ -93,7 +95,7 @@ def test_a_providers_folder(published: tuple[Cli, Path], stick: Path) -> None:
     assert {r.get("number") for r in opened["roots"] if r["kind"] == "sealed memory"} == {1, 2}
 
 
-def test_a_plain_memory_and_a_blob(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_inspect_shows_a_plain_vault_and_an_export(bare: Cli, stick: Path, tmp_path: Path) -> None:
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
@@ -107,7 +109,7 @@ def test_a_plain_memory_and_a_blob(bare: Cli, stick: Path, tmp_path: Path) -> No
     ] == ["tone"]
 
 
-def test_bad_files(published: tuple[Cli, Path], tmp_path: Path) -> None:
+def test_inspect_refuses_damaged_files(published: tuple[Cli, Path], tmp_path: Path) -> None:
     cli, car = published
     data = bytearray(car.read_bytes())
     data[-20] ^= 1

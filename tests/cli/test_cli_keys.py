@@ -10,7 +10,7 @@ from tests.support.cli_lab import KEY, Cli
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 
-def test_members_and_the_key_that_seals(sealed: Cli, second: Cli) -> None:
+def test_member_list_shows_members_and_the_sealing_key(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     found = sealed.ok("member", "list", "--json").json
     assert sorted(m["label"] for m in found["members"]) == ["first", "recovery words", "second", "wallet"]
@@ -21,7 +21,7 @@ def test_members_and_the_key_that_seals(sealed: Cli, second: Cli) -> None:
     assert len(lines) == 4 and any("\tthis device" in line for line in lines)
 
 
-def test_a_revoked_device_is_out(sealed: Cli, second: Cli) -> None:
+def test_revoked_device_cannot_sync(sealed: Cli, second: Cli) -> None:
     sealed.fails(2, "member", "revoke", "second")
     sealed.fails(2, "member", "revoke", "nobody", key=KEY)
     sealed.ok("member", "revoke", "second", key=KEY)
@@ -34,7 +34,7 @@ def test_a_revoked_device_is_out(sealed: Cli, second: Cli) -> None:
     assert "secret" not in second.ok("list").out
 
 
-def test_rotate_and_unlock(sealed: Cli, second: Cli) -> None:
+def test_member_rotate_starts_a_new_key_epoch(sealed: Cli, second: Cli) -> None:
     before = sealed.ok("member", "list", "--json").json["seals"]
     sealed.ok("member", "rotate", key=KEY)
     after = sealed.ok("member", "list", "--json").json["seals"]
@@ -46,12 +46,12 @@ def test_rotate_and_unlock(sealed: Cli, second: Cli) -> None:
     assert second.ok("read", "tone", "--body").out == "x\n"
 
 
-def test_a_memory_without_a_vault(cli: Cli) -> None:
+def test_member_commands_of_a_local_vault_are_refused(cli: Cli) -> None:
     assert cli.ok("member", "list", "--json").json["members"] == []
     assert "a mode without members and keys" in cli.ok("member", "list").err
 
 
-def test_derive_gives_the_known_answer(bare: Cli) -> None:
+def test_key_derive_prints_the_known_values(bare: Cli) -> None:
     found = bare.ok("key", "derive", "--json", stdin=f"0x{KEY}\n".encode()).json
     assert found == {
         "address": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
@@ -72,7 +72,7 @@ def test_derive_gives_the_known_answer(bare: Cli) -> None:
         assert str(found[name]) == value
 
 
-def test_derive_refuses(bare: Cli) -> None:
+def test_key_derive_refuses_invalid_keys_and_numbers(bare: Cli) -> None:
     bare.fails(10, "key", "derive", stdin=b"")
     bare.fails(10, "key", "derive", stdin=b"12 34")
     assert bare.fails(2, "key", "derive", stdin=b"0" * 64).err.startswith("ipfsmem: ")

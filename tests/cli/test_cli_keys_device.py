@@ -14,10 +14,9 @@ def new(text: str) -> list[str]:
     return ["--new-passphrase-fd", str(pipe(text))]
 
 
-def test_a_weak_passphrase_is_refused_wherever_it_comes_from(
+def test_weak_passphrase_is_refused_from_every_source(
     bare: Cli, stick: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a descriptor, from the environment, for the device, for a new wallet, for the vault itself."""
     fd = str(pipe("x"))
     refused = bare("init", "--passphrase-fd", fd, key=KEY)
     assert refused.code == 22 and "of 8 characters" in refused.err and "at least 8 characters" in refused.err
@@ -35,7 +34,9 @@ def test_a_weak_passphrase_is_refused_wherever_it_comes_from(
     assert not (bare.home / "default").exists() and not (bare.home / "wallet.json").exists()
 
 
-def test_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_passphrase_changes_the_passphrase_of_the_device(
+    sealed: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From none to one, to another, and to none again; each time the old one no longer opens, and every text is there."""
     sealed.ok("write", "tone", "--body", "direct")
     key_file = sealed.home / "default" / KEY_FILE
@@ -64,7 +65,7 @@ def test_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pytest.
     sealed.ok("sync")
 
 
-def test_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_the_former_passphrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.device import identity
     from ipfsmem.errors import StorageError
 
@@ -77,15 +78,15 @@ def test_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pytest.
     sealed.ok("list")
 
 
-def test_a_local_memory_has_nothing_to_protect(cli: Cli) -> None:
+def test_key_passphrase_of_a_local_vault_is_refused(cli: Cli) -> None:
     cli.fails(2, "key", "passphrase", *new("open sesame"))
 
 
-def test_nobody_is_asked_where_nobody_is(sealed: Cli) -> None:
+def test_key_passphrase_without_a_terminal_is_refused(sealed: Cli) -> None:
     assert "there is no terminal" in sealed.fails(22, "key", "passphrase").err
 
 
-def test_a_device_is_called_something_else_everywhere(sealed: Cli, second: Cli) -> None:
+def test_renamed_device_has_its_new_label_on_every_device(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     second.ok("write", "tone", "--body", "direct")
     second.ok("sync")
@@ -103,8 +104,8 @@ def test_a_device_is_called_something_else_everywhere(sealed: Cli, second: Cli) 
     assert sealed.ok("member", "list", "--json").json["seals"]["epoch"] == 1
 
 
-def test_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, second: Cli) -> None:
-    """A copied home becomes a successor, whose statement carries the label of before."""
+def test_successor_of_a_renamed_device_has_the_new_label(sealed: Cli, second: Cli) -> None:
+    """A copied home becomes a successor, whose statement still has the former label."""
     import shutil
 
     sealed.ok("sync")
@@ -120,7 +121,7 @@ def test_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, second
     assert "second" not in {m["label"] for m in members}
 
 
-def test_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli) -> None:
+def test_renaming_the_wallet_changes_only_its_label(sealed: Cli) -> None:
     before = sealed.ok("member", "list", "--json").json
     sealed.ok("member", "rename", "wallet", "the grey one", key=KEY)
     after = sealed.ok("member", "list", "--json").json
@@ -133,7 +134,7 @@ def test_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli) ->
     sealed.fails(26, "member", "rename", "recovery words", "x", key=KEY)
 
 
-def test_wrong_input(sealed: Cli) -> None:
+def test_invalid_member_rename_is_refused(sealed: Cli) -> None:
     sealed.fails(2, "member", "rename", "nobody", "x", key=KEY)
     sealed.fails(2, "member", "rename", "first", "x")
     sealed.fails(24, "member", "rename", "first", "x", key=OTHER_KEY)

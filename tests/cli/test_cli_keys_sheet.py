@@ -1,4 +1,4 @@
-"""`ipfsmem key sheet`: what is on it brings the memory back, and no secret is on it."""
+"""`ipfsmem key sheet`: its contents restore the vault, and it has no secret."""
 
 from __future__ import annotations
 
@@ -56,10 +56,9 @@ def test_key_sheet_recovers_the_vault(
 
 
 @pytest.mark.parametrize("how", ["words", "wallet"])
-def test_the_root_on_it_is_the_last_resort(
+def test_key_sheet_root_restores_a_vault_whose_names_are_lost(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Names and lists are lost: only the packs with the blocks are left."""
     made = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
@@ -88,7 +87,7 @@ def test_the_root_on_it_is_the_last_resort(
     assert bare.ok("read", "role", "--body").out == "back\n"
 
 
-def test_the_passphrase_of_the_signature_and_other_vaults(sealed: Cli, stick: Path) -> None:
+def test_key_sheet_names_signature_passphrase_and_other_vaults(sealed: Cli, stick: Path) -> None:
     sealed.ok(
         "init", "-n", "deep", "--vault", "work", "--unprotected-keys", "--json",
         "--signature-passphrase-fd", str(pipe("hush hush hush")), key=KEY,
@@ -101,7 +100,7 @@ def test_the_passphrase_of_the_signature_and_other_vaults(sealed: Cli, stick: Pa
     )
 
 
-def test_json_and_a_file(sealed: Cli, tmp_path: Path) -> None:
+def test_key_sheet_is_written_as_json_and_to_a_file(sealed: Cli, tmp_path: Path) -> None:
     found = sealed.ok("key", "sheet", "--json").json
     assert found["with_words"].startswith("ipfsmem recover --provider ") and found["words"][0]["root"]
     assert (
@@ -118,10 +117,9 @@ def test_json_and_a_file(sealed: Cli, tmp_path: Path) -> None:
     assert '"vault_tag"' in where.read_text()
 
 
-def test_no_token_key_or_passphrase_is_on_it(
+def test_key_sheet_has_no_token_key_or_passphrase(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever of the settings is a secret, in whatever place it was given."""
     secrets = {
         "PINATA_JWT": "jwt-canary-1", "PINATA_GATEWAY_TOKEN": "gateway-canary-2", "FILEBASE_KEY": "key-canary-3",
         "FILEBASE_SECRET": "secret-canary-4", "PEER_TOKEN": "peer-canary-5", "W3UP_PROOF": "proof-canary-6",
@@ -161,7 +159,7 @@ def test_no_token_key_or_passphrase_is_on_it(
     assert "IPFSMEM_" not in bare.ok("key", "sheet").out
 
 
-def test_where_nothing_is_published(bare: Cli) -> None:
+def test_key_sheet_warns_that_nothing_is_published(bare: Cli) -> None:
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     page = bare.ok("key", "sheet").out
     assert (
@@ -172,17 +170,17 @@ def test_where_nothing_is_published(bare: Cli) -> None:
     assert len(commands(page)) == 1
 
 
-def test_without_words(bare: Cli, stick: Path) -> None:
+def test_key_sheet_of_a_vault_without_a_phrase_says_so(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--unprotected-keys", "--no-recovery", key=KEY)
     page = bare.ok("key", "sheet").out
     assert "_____" not in page and "This vault has no recovery phrase" in page and len(commands(page)) == 1
 
 
-def test_a_local_memory_has_none(cli: Cli) -> None:
+def test_key_sheet_of_a_local_vault_suggests_an_export(cli: Cli) -> None:
     assert "ipfsmem export" in cli.fails(2, "key", "sheet").err
 
 
-def test_a_plain_memory(bare: Cli, stick: Path) -> None:
+def test_key_sheet_of_a_public_vault_has_its_recover_command(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY)
     page = bare.ok("key", "sheet").out
     assert "recover --mode ipfs --wallet FILE" in page and "add --root" in page
@@ -202,11 +200,11 @@ def test_a_plain_memory(bare: Cli, stick: Path) -> None:
         ("bucket:https://host/box/mem", "bucket:https://host/box/mem"),
     ],
 )
-def test_addresses_without_secrets(spec: str, shown: str) -> None:
+def test_key_sheet_removes_secrets_from_addresses(spec: str, shown: str) -> None:
     assert without_secrets(spec, ["sesame-1", "x"]) == shown
 
 
-def test_a_bucket_needs_what_its_own_cloud_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_sheet_names_the_settings_of_each_bucket_host(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("AWS_", "BUCKET_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
@@ -221,7 +219,7 @@ def test_a_bucket_needs_what_its_own_cloud_needs(monkeypatch: pytest.MonkeyPatch
         assert set(place.settings) == needs and place.provider == spec, spec
 
 
-def test_the_settings_are_those_of_the_providers_page() -> None:
+def test_key_sheet_names_the_settings_of_the_providers_page() -> None:
     rows = re.findall(
         r"^\| `(bucket:\w+|\w+)[^|]*\| ([^|]*) \|",
         (DOCS / "reference" / "providers.md").read_text("utf-8"),

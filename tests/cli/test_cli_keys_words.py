@@ -1,4 +1,4 @@
-"""`ipfsmem key phrase`: new words for who lost the old ones; older ones go only after that, and only when asked."""
+"""`ipfsmem key phrase`: a new recovery phrase; older ones are revoked afterwards and on request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def labels(cli: Cli) -> list[str]:
     return sorted(m["label"][:14] for m in members if m["label"].startswith("recovery"))
 
 
-def test_after_an_init_that_nobody_saw(sealed: Cli, device: Any) -> None:
+def test_new_recovery_phrase_restores_the_vault(sealed: Cli, device: Any) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     result = sealed.ok("key", "phrase", key=KEY)
     words = shown(result.out)
@@ -49,7 +49,7 @@ def test_after_an_init_that_nobody_saw(sealed: Cli, device: Any) -> None:
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_older_words_stay_until_asked(sealed: Cli, device: Any) -> None:
+def test_older_recovery_phrases_remain_without_revoke_old(sealed: Cli, device: Any) -> None:
     first = sealed.ok("key", "phrase", "--json", key=KEY).json
     assert first["published"] and first["revoking"] == [] and [o["root"] for o in first["older"]] == [True]
     kept = sealed.ok("key", "phrase", key=KEY)
@@ -59,11 +59,9 @@ def test_older_words_stay_until_asked(sealed: Cli, device: Any) -> None:
     assert labels(sealed) == ["recovery words"] * 4
 
 
-def test_phrase_that_is_interrupted_after_it_was_shown_is_named(
+def test_interrupted_command_names_the_phrase_that_it_showed(
     sealed: Cli, device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It works, and nothing said so."""
-
     def interrupt(*_: object, **__: object) -> None:
         raise click.Abort
 
@@ -79,7 +77,7 @@ def test_phrase_that_is_interrupted_after_it_was_shown_is_named(
     assert "was revoked" in recover(device("late"), shown(done.out)).err
 
 
-def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
+def test_recover_with_a_revoked_phrase_says_that_it_was_revoked(sealed: Cli, device: Any) -> None:
     first = sealed.ok("key", "phrase", "--json", key=KEY).json
     result = sealed.ok("key", "phrase", "--revoke-old", key=KEY)
     assert f"({first['id']})" in result.out.splitlines()[-1] and result.out.index("24 ") < result.out.index(
@@ -108,7 +106,7 @@ def test_key_phrase_requires_the_wallet(sealed: Cli, device: Any) -> None:
     assert labels(sealed) == ["recovery words"] * 2
 
 
-def test_the_words_of_init_make_new_ones(bare: Cli, stick: Path, device: Any) -> None:
+def test_recovery_phrase_can_create_another_one(bare: Cli, stick: Path, device: Any) -> None:
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
     other = device("other")
     recover(other, words)
@@ -116,7 +114,7 @@ def test_the_words_of_init_make_new_ones(bare: Cli, stick: Path, device: Any) ->
     assert recover(device("third"), made["recovery_words"]).code == 0
 
 
-def test_a_device_that_keeps_the_root(bare: Cli, stick: Path, device: Any) -> None:
+def test_device_with_the_root_key_needs_no_wallet_for_a_phrase(bare: Cli, stick: Path, device: Any) -> None:
     """A vault without a wallet: nobody has to be named on the device that made it, only there."""
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     words = bare.ok("key", "phrase", "--json").json["recovery_words"]
@@ -127,14 +125,16 @@ def test_a_device_that_keeps_the_root(bare: Cli, stick: Path, device: Any) -> No
     bare.fails(24, "key", "phrase", key=KEY)
 
 
-def test_local_and_without_a_provider(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_phrase_of_a_local_or_unpublished_vault(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "has no members" in cli.fails(2, "key", "phrase", key=KEY).err
     lone = Cli(tmp_path / "lone", monkeypatch)
     lone.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     assert "no provider" in lone.fails(3, "key", "phrase").err
 
 
-def test_a_provider_that_is_away(sealed: Cli, stick: Path) -> None:
+def test_key_phrase_without_its_provider_changes_nothing(sealed: Cli, stick: Path) -> None:
     before = labels(sealed)
     stick.rename(stick.with_name("away"))
     result = sealed("key", "phrase", "--revoke-old", key=KEY)
@@ -142,8 +142,10 @@ def test_a_provider_that_is_away(sealed: Cli, stick: Path) -> None:
     assert labels(sealed) == before
 
 
-def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Path, device: Any) -> None:
-    """The words are shown, since they count; nothing is revoked, and the exit code says so."""
+def test_key_phrase_with_one_of_two_providers_revokes_nothing(
+    sealed: Cli, stick: Path, tmp_path: Path, device: Any
+) -> None:
+    """The shown phrase is valid; the exit code reports the missing provider."""
     other = tmp_path / "other stick"
     other.mkdir()
     sealed.ok("provider", "add", str(stick))
@@ -170,7 +172,7 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
         )
 
 
-def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_revoke_still_shows_the_new_phrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.errors import ProviderUnavailable
     from ipfsmem.upkeep import Members
 
@@ -187,10 +189,10 @@ def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
-def test_a_revoke_that_is_not_everywhere_yet_says_so(
+def test_partly_published_revoke_of_a_phrase_exits_with_7(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: list[str]
 ) -> None:
-    """It said "Revoked" and ended with 0, where `member revoke` ends with 7: at the other provider the old words still work."""
+    """The old phrase still works at the other provider."""
     from ipfsmem.upkeep import Members
 
     other = tmp_path / "other stick"
@@ -211,10 +213,9 @@ def test_a_revoke_that_is_not_everywhere_yet_says_so(
 
 
 @pytest.mark.parametrize("answer", ["y", "", "n"])
-def test_on_a_terminal_it_asks(
+def test_key_phrase_on_a_terminal_asks_before_revoking(
     bare: Cli, stick: Path, device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    """Three words are typed back, then one question, whose default ends the older words."""
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     old = bare.ok("key", "phrase", "--json").json
     controlling, terminal = pty.openpty()
@@ -252,8 +253,7 @@ def test_on_a_terminal_it_asks(
     assert recover(device("new"), shown(text.split("Word ")[0])).code == 0
 
 
-def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: Any) -> None:
-    """Somebody found the paper and let a device of theirs in: the revoke names it, and what it prints ends it."""
+def test_devices_admitted_by_a_revoked_phrase_are_named_and_revocable(sealed: Cli, device: Any) -> None:
     words = sealed.ok("key", "phrase", "--json", key=KEY).json
     theirs = device("theirs")
     assert recover(theirs, words["recovery_words"]).code == 0
@@ -277,7 +277,7 @@ def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: 
     assert theirs("read", "after").code == 4
 
 
-def test_device_labelled_like_the_id_of_revoked_words_is_not_revoked(sealed: Cli, device: Any) -> None:
+def test_device_labelled_like_a_revoked_phrase_is_not_revoked(sealed: Cli, device: Any) -> None:
     """The hint names the words by their id. A device that they had let in and that bore this id as its label was revoked in
     their place, and all others that they had let in stayed members."""
     words = sealed.ok("key", "phrase", "--json", key=KEY).json

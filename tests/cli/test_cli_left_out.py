@@ -1,4 +1,4 @@
-"""A command that synced and left texts out for want of room did not do all that was asked, whichever command it is."""
+"""A sync that leaves texts out at a size limit has its own exit code in every command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.cli_lab import KEY, Cli
     ],
     ids=" ".join,
 )
-def test_a_text_that_found_no_room_is_told_with_a_code(
+def test_command_whose_sync_leaves_a_text_out_reports_it_once(
     sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setattr(join_head, "MAX_VALUES", 1)
@@ -41,7 +41,7 @@ def test_a_text_that_found_no_room_is_told_with_a_code(
 
 
 @pytest.mark.parametrize("command", ["init", "recover"])
-def test_a_restore_that_left_a_text_out_says_so_with_a_code(
+def test_restore_that_leaves_a_text_out_has_an_exit_code(
     clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr(join_head, "MAX_VALUES", 1)

@@ -9,7 +9,7 @@ from ipfsmem.cli import printing
 from tests.support.cli_lab import Cli
 
 
-def test_a_line_a_memory_with_tabs(cli: Cli) -> None:
+def test_list_prints_one_tab_separated_line_per_memory(cli: Cli) -> None:
     cli.ok("write", "b", "--body", "x", "--name", "Bee", "--type", "user", "--description", "a\tb")
     cli.ok("write", "a", "--body", "x")
     lines = [line.split("\t") for line in cli.ok("list").out.splitlines()]
@@ -19,7 +19,7 @@ def test_a_line_a_memory_with_tabs(cli: Cli) -> None:
     ]
 
 
-def test_filters(cli: Cli) -> None:
+def test_list_filters_by_type_and_tag(cli: Cli) -> None:
     cli.ok("write", "a", "--body", "x", "--type", "user", "--tag", "home")
     cli.ok("write", "b", "--body", "x", "--type", "feedback", "--tag", "home", "--tag", "work")
     keys = lambda *options: [item["key"] for item in cli.ok("list", "--json", *options).json["memories"]]  # noqa: E731
@@ -30,12 +30,12 @@ def test_filters(cli: Cli) -> None:
     assert cli("list", "--tag", "").code == 2
 
 
-def test_empty(cli: Cli) -> None:
+def test_list_of_an_empty_vault_prints_nothing(cli: Cli) -> None:
     assert cli.ok("list").out == ""
     assert cli.ok("list", "--json").json["memories"] == []
 
 
-def test_marks(clash: tuple[Cli, Cli]) -> None:
+def test_list_marks_conflicts_and_merges(clash: tuple[Cli, Cli]) -> None:
     first, second = clash
     assert "\t!\t" in first.ok("list").out
     first.ok("write", "poem", "--body", "one\n\ntwo\n\nthree")
@@ -50,7 +50,7 @@ def test_marks(clash: tuple[Cli, Cli]) -> None:
     assert first.ok("read", "poem", "--body").out == "ONE\n\ntwo\n\nTHREE\n"
 
 
-def test_a_table_keeps_its_columns_in_any_window(
+def test_list_table_keeps_its_columns_at_any_width(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(printing, "is_terminal", lambda stream=None: True)

@@ -1,4 +1,4 @@
-"""`ipfsmem serve mcp` as a program: over its pipes and over HTTP, with clients that behave and clients that do not."""
+"""`ipfsmem serve mcp` over pipes and HTTP, with correct and faulty clients."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def ended(server: subprocess.Popen[bytes], code: int = 0) -> tuple[list[dict[str
     return [json.loads(line) for line in out.splitlines()], err.decode()
 
 
-def test_the_official_client_over_pipes(home: Path) -> None:
+def test_official_client_works_over_pipes(home: Path) -> None:
     """Also what another process writes meanwhile is there, and told."""
     from mcp import Client
 
@@ -118,7 +118,7 @@ def test_the_official_client_over_pipes(home: Path) -> None:
         assert "made" in memory
 
 
-def test_nonsense_gets_no_traceback_and_ends_nothing(home: Path) -> None:
+def test_malformed_messages_are_answered_without_a_traceback(home: Path) -> None:
     with started(home) as server:
         say(
             server, HELLO, READY, b"\n", b"nonsense\n", b"{}\n", b"[]\n", b"\xff\xfe\x00\n", b'{"jsonrpc":"2.0"}\n',
@@ -135,7 +135,7 @@ def test_nonsense_gets_no_traceback_and_ends_nothing(home: Path) -> None:
     assert all(found[n]["result"]["isError"] for n in (5, 6, 7) if n in found)
 
 
-def test_a_call_cancelled_before_its_turn_is_not_done_nor_answered(home: Path) -> None:
+def test_cancelled_queued_call_is_neither_run_nor_answered(home: Path) -> None:
     hurried = call(2, "remember", key="second", body="Cancelled.")
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
     with started(home) as server:
@@ -177,8 +177,8 @@ class Peak:
         return self._most
 
 
-def test_thousands_of_calls_at_once_are_answered_in_little_memory(home: Path) -> None:
-    """They stand in the pipe until it is their turn, also while nobody reads the answers."""
+def test_thousands_of_queued_calls_are_answered_in_bounded_memory(home: Path) -> None:
+    """They wait in the pipe, also while the client reads no answers."""
     with started(home) as server:
         say(server, HELLO, READY, call("warm"))
         time.sleep(1)
@@ -203,8 +203,7 @@ def test_thousands_of_calls_at_once_are_answered_in_little_memory(home: Path) ->
 
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("first", [True, False])
-def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: bool, alone: bool) -> None:
-    """Also one that comes alone, when everything before it was read already."""
+def test_oversized_message_is_answered_without_being_parsed(home: Path, first: bool, alone: bool) -> None:
     number = b'"id":"big",' if first else b""
     last = b"" if first else b',"jsonrpc":"2.0","id":"big"'
     start = b'{"jsonrpc":"2.0",' if first else b"{"
@@ -224,8 +223,8 @@ def test_a_message_that_is_too_long_is_answered_and_not_read(home: Path, first: 
     assert "> Works on firmware." in found[1]["result"]["content"][0]["text"]
 
 
-def test_half_a_character_is_answered_as_one_and_whole_ones_are_read(home: Path) -> None:
-    """JavaScript writes a text that was cut within an emoji so. The SDK does not answer it, and the client waited."""
+def test_message_with_half_a_surrogate_pair_is_answered_with_an_error(home: Path) -> None:
+    """JavaScript writes such a text after a cut within an emoji."""
     with started(home) as server:
         say(
             server,
@@ -240,7 +239,7 @@ def test_half_a_character_is_answered_as_one_and_whole_ones_are_read(home: Path)
     assert "> Works on firmware." in found[1]["result"]["content"][0]["text"]
 
 
-def test_message_nested_too_deep_is_answered_and_ends_nothing(home: Path) -> None:
+def test_deeply_nested_message_is_answered_with_an_error(home: Path) -> None:
     deep = b"[" * 1_500 + b"]" * 1_500
     asked = b'{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{"name":"recall","arguments":{"query":%s}}}\n'
     with started(home) as server:
@@ -271,14 +270,14 @@ def test_error_with_path_that_is_not_unicode_is_answered(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [b'"\xff"', b"007", b'"\x01"'])
-def test_long_message_with_invalid_number_ends_nothing(home: Path, number: bytes) -> None:
+def test_long_message_with_an_invalid_number_does_not_stop_the_server(home: Path, number: bytes) -> None:
     with started(home) as server:
         say(server, HELLO, READY, b'{"id":' + number + b',"x":"' + b"x" * (9 << 20) + b'"}\n', call(1))
         answers, _ = ended(server)
     assert 1 in {answer.get("id") for answer in answers}
 
 
-def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> None:
+def test_server_exits_silently_on_disconnect_and_on_signals(home: Path) -> None:
     with started(home) as server:
         say(server, HELLO, READY, *(call(n, query="firmware") for n in range(200)))
         server.stdout.close()  # type: ignore[union-attr]
@@ -294,7 +293,7 @@ def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> N
             assert server.stderr.read() == b""  # type: ignore[union-attr]
 
 
-def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
+def test_server_of_a_locked_vault_starts_and_suggests_unlock(tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.signers import RawKeySigner
@@ -410,7 +409,7 @@ def test_texts_pulled_by_mcp_server_are_noted_for_hooks(tmp_path: Path) -> None:
     assert err == "" and syncing_notes(place).brought
 
 
-def test_a_tool_that_is_none_ends_it_at_once(home: Path) -> None:
+def test_unknown_tool_name_ends_the_server_at_once(home: Path) -> None:
     with started(home, "--tool", "promote") as server:
         _, err = ended(server, code=2)
     assert "unknown tool 'promote'" in err
@@ -434,7 +433,7 @@ def listening(home: Path, *arguments: str) -> Iterator[tuple[str, str]]:
         assert server.stderr.read() == b""  # type: ignore[union-attr]
 
 
-def test_over_http_only_who_has_the_token_and_the_right_name_is_answered(home: Path) -> None:
+def test_mcp_over_http_requires_token_host_and_origin(home: Path) -> None:
     with listening(home) as (url, token):
         port = int(re.findall(r":(\d+)/mcp$", url)[0])
         good = {
@@ -472,8 +471,7 @@ def test_over_http_only_who_has_the_token_and_the_right_name_is_answered(home: P
         assert ask(body=b"x" * (5 << 20)) == 413
 
 
-def test_connections_that_ask_nothing_keep_nobody_out(home: Path) -> None:
-    """Of whomever: silent from the beginning, in the middle of a head, and after an answer of 401."""
+def test_idle_connections_do_not_block_new_clients(home: Path) -> None:
     with listening(home) as (url, token), contextlib.ExitStack() as held:
         port = int(re.findall(r":(\d+)/mcp$", url)[0])
         for sent in (b"", b"POST /mcp HTTP/1.1\r\nHost:", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") * 50:
@@ -527,7 +525,7 @@ def test_abandoned_mcp_sessions_block_no_new_session_and_used_one_stays(home: Pa
         assert ask(ping, last)[0] == 404
 
 
-def test_the_official_client_over_http(home: Path) -> None:
+def test_official_client_works_over_http(home: Path) -> None:
     import httpx2
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client

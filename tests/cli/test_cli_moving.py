@@ -15,7 +15,7 @@ from tests.support.cli_lab import Cli
 SAMPLE = Path(__file__).parents[2] / "ipfsmem" / "data" / "sample.json"
 
 
-def test_the_sample_goes_in_and_comes_out_as_it_was(cli: Cli, tmp_path: Path) -> None:
+def test_sample_is_exported_as_it_was_imported(cli: Cli, tmp_path: Path) -> None:
     said = cli.ok("import", str(SAMPLE), "--json").json
     assert (said["added"], said["events"], said["problems"]) == (204, 510, [])
     out = tmp_path / "out.json"
@@ -27,7 +27,7 @@ def test_the_sample_goes_in_and_comes_out_as_it_was(cli: Cli, tmp_path: Path) ->
     assert (again["added"], again["unchanged"], again["events"]) == (0, 204, 0)
 
 
-def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_is_exported_and_imported(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("write", "tone", "--body", "direct", "--type", "feedback", "--name", "Tone")
     cli.ok("timeline", "add", "waved")
     folder = tmp_path / "plain"
@@ -43,7 +43,7 @@ def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.
     assert [e["type"] for e in other.ok("timeline", "show", "--json").json["events"]] == ["waved"]
 
 
-def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:
+def test_export_does_not_overwrite_files(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("x")
     cli.fails(2, "export", "--dir", str(tmp_path / "full"))
@@ -60,7 +60,7 @@ def test_conflict_copies_are_exported(clash: tuple[Cli, Cli], tmp_path: Path) ->
     assert "## Needs attention" in (tmp_path / "plain" / "memory" / "MEMORY.md").read_text()
 
 
-def test_a_car_of_the_published_root(sealed: Cli, tmp_path: Path) -> None:
+def test_export_writes_a_car_of_the_published_root(sealed: Cli, tmp_path: Path) -> None:
     sealed.ok("write", "secret_plan", "--body", "buy a lighthouse")
     root = sealed.ok("sync", "--json").json["report"]["root"]
     car = tmp_path / "out.car"
@@ -88,7 +88,7 @@ def test_merge_keeps_both_and_replace_supersedes(cli: Cli) -> None:
     cli.fails(2, "import", "-", "--prune", stdin=theirs)
 
 
-def test_import_names_files_that_are_not_memories_and_leaves_them_out(cli: Cli, tmp_path: Path) -> None:
+def test_import_skips_and_names_files_that_are_not_memories(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     folder.mkdir()
     (folder / "good.md").write_text("good\n")
@@ -159,7 +159,7 @@ def test_export_of_a_redirected_scope_names_the_scopes_that_it_lacks(cli: Cli, t
     assert "of aa" in done.out and "of bb" in done.out and "note" not in done.err
 
 
-def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
+def test_invalid_sources_and_targets_are_refused(cli: Cli, tmp_path: Path) -> None:
     cli.fails(4, "import", str(tmp_path / "missing"))
     cli.fails(10, "import", "-", stdin=b"not json")
     cli.fails(10, "import", "-", stdin=b'{"version":"memory/9.9","files":{}}')

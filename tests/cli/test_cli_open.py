@@ -23,7 +23,7 @@ def public(bare: Cli, stick: Path) -> Cli:
     return bare
 
 
-def test_a_public_memory_is_listed_read_and_exported_by_anybody(
+def test_anyone_can_list_read_and_export_a_public_vault(
     public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public.ok("write", "tone", "--type", "feedback", "--body", "direct")
@@ -50,7 +50,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
     assert "encrypted" in other.fails(10, "open", hidden).err
 
 
-def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_open_prints_problems_next_to_the_result(bare: Cli, stick: Path, tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     folder.mkdir()
     (folder / "good.md").write_text("text\n")
@@ -78,7 +78,7 @@ def test_open_refuses_key_with_export_and_partial_without_export(bare: Cli, tmp_
         bare.fails(2, "open", str(tmp_path), *wrong)
 
 
-def test_a_plain_memory_is_not_published_unasked(bare: Cli, stick: Path) -> None:
+def test_public_vault_is_not_published_without_consent(bare: Cli, stick: Path) -> None:
     said = bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
     assert "not published" in said.err and "--yes-public" in said.err
     bare.ok("write", "tone", "--body", "direct")
@@ -90,7 +90,7 @@ def test_a_plain_memory_is_not_published_unasked(bare: Cli, stick: Path) -> None
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_on_a_terminal_there_is_a_question(
+def test_sync_of_a_public_vault_asks_on_a_terminal(
     bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch, answer: bool
 ) -> None:
     bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
@@ -110,7 +110,7 @@ def test_on_a_terminal_there_is_a_question(
     assert len(asked) == (1 if answer else 2)
 
 
-def test_a_secret_stops_it_until_it_is_allowed(public: Cli) -> None:
+def test_suspected_secret_blocks_publication_until_allowed(public: Cli) -> None:
     public.ok("write", "aws", "--body", f"use {AWS}")
     result = public.fails(32, "sync")
     assert (
@@ -123,7 +123,7 @@ def test_a_secret_stops_it_until_it_is_allowed(public: Cli) -> None:
     public.ok("sync")
 
 
-def test_a_move_asks_the_same(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_move_of_a_public_vault_requires_the_same_consent(bare: Cli, stick: Path, tmp_path: Path) -> None:
     (tmp_path / "usb").mkdir()
     bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
     bare.fails(31, "vault", "move", str(tmp_path / "usb"))
@@ -132,17 +132,17 @@ def test_a_move_asks_the_same(bare: Cli, stick: Path, tmp_path: Path) -> None:
     bare.ok("vault", "move", str(tmp_path / "usb"), "--allow", "aws")
 
 
-def test_an_encrypted_memory_only_says_so(sealed: Cli) -> None:
+def test_suspected_secret_in_an_encrypted_vault_is_only_reported(sealed: Cli) -> None:
     sealed.ok("write", "aws", "--body", AWS)
     said = sealed.ok("sync").out
     assert "secret: aws line 6: AWS access key" in said and AWS not in said
     assert "secret:" not in sealed.ok("sync").out
 
 
-def test_sync_of_public_vault_shows_address_and_command_that_opens_it(
+def test_public_address_and_open_command_of_a_sync_work(
     public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command is run as printed, by somebody who has nothing of the memory but the folder."""
+    """The printed command is run with an empty home."""
     public.ok("write", "hello", "--body", "Hello, world.")
     said = public.ok("sync").out
     root = public.ok("status", "--json").json["root"]
@@ -163,7 +163,7 @@ def test_forget_of_published_memory_warns_that_it_stays_public(public: Cli, bare
     assert "stays public" in public.ok("forget", "hello").err
 
 
-def test_a_folder_an_export_and_a_car_file_are_opened(public: Cli, stick: Path, tmp_path: Path) -> None:
+def test_open_reads_a_folder_an_export_and_a_car_file(public: Cli, stick: Path, tmp_path: Path) -> None:
     """They failed with words about multibase."""
     public.ok("write", "hello", "--body", "Hello, world.")
     public.ok("sync")
@@ -193,8 +193,7 @@ def test_open_of_unreadable_source_is_refused_in_plain_words(
         assert said in refused and "multibase" not in refused and "base:" not in refused
 
 
-def test_an_export_goes_where_a_link_leads_and_into_no_memory(bare: Cli, tmp_path: Path) -> None:
-    """The link was replaced, and what it led to stayed as it was; and files of a memory of one's own were replaced."""
+def test_export_by_open_follows_links_and_refuses_vault_files(bare: Cli, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "tone.md").write_text("direct\n")
@@ -205,10 +204,9 @@ def test_an_export_goes_where_a_link_leads_and_into_no_memory(bare: Cli, tmp_pat
     bare.fails(2, "open", str(notes), "--export", str(bare.home / "default" / "state.db"))
 
 
-def test_nobody_is_told_to_write_into_anothers_memory(
+def test_open_of_an_empty_vault_suggests_no_write(
     public: Cli, bare: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an empty one: "No memories yet. Write one"."""
     public.ok("timeline", "add", "met")
     root = public.ok("sync", "--json").json["report"]["root"]
     monkeypatch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
@@ -216,10 +214,10 @@ def test_nobody_is_told_to_write_into_anothers_memory(
     assert "No memories." in empty.err and "ipfsmem write" not in empty.err
 
 
-def test_nobody_is_told_to_settle_anothers_conflicts(
+def test_open_of_a_vault_with_conflicts_suggests_no_resolve(
     clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`ipfsmem conflicts` is about a memory of this device."""
+    """`ipfsmem conflicts` is for vaults of this device."""
     clash[0].ok("export", "--dir", str(tmp_path / "theirs"))
     monkeypatch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
     told = clash[0].ok("open", str(tmp_path / "theirs")).err

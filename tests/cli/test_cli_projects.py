@@ -1,4 +1,4 @@
-"""`ipfsmem connect claude-code --project DIR` and `--all`: shown before, done after, and taken back."""
+"""`ipfsmem connect claude-code --project DIR` and `--all`: preview, connect and disconnect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     return made
 
 
-def test_a_project_is_shown_then_connected_then_let_go_of(cli: Cli, claude: Claude, tmp_path: Path) -> None:
+def test_project_is_previewed_connected_and_disconnected(cli: Cli, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "my api")
     file = claude.remembers(root, "deploy", "make ship")
     state = claude.state.read_bytes()
@@ -61,7 +61,7 @@ def test_a_project_is_shown_then_connected_then_let_go_of(cli: Cli, claude: Clau
     assert claude.state.read_bytes() == state
 
 
-def test_all_connects_what_is_listed_and_names_what_a_person_has_to_say(
+def test_connect_all_connects_listed_projects_and_names_open_questions(
     cli: Cli, claude: Claude, tmp_path: Path
 ) -> None:
     one = repository(tmp_path / "one", "https://github.com/a/one")
@@ -106,7 +106,7 @@ def test_all_connects_what_is_listed_and_names_what_a_person_has_to_say(
         ["claude-code", "--project", "/", "--scope", "x", "--new"],
     ],
 )
-def test_wrong_calls_change_nothing(cli: Cli, claude: Claude, words: list[str]) -> None:
+def test_invalid_project_calls_change_nothing(cli: Cli, claude: Claude, words: list[str]) -> None:
     claude.state.write_text("{}")
     assert cli("connect", *words).code == 2
     assert claude.state.read_text() == "{}"
@@ -146,7 +146,7 @@ def test_memory_folder_of_another_worktree_is_named(cli: Cli, claude: Claude, tm
     assert "working tree" not in cli.ok("connect", "claude-code", "--all", "--yes").out
 
 
-def test_a_sync_that_goes_on_and_fails_is_shown_by_status(cli: Cli) -> None:
+def test_status_shows_failing_background_syncs(cli: Cli) -> None:
     note_syncing(cli.home / "default", ProviderUnavailable("the stick at /secret is gone"))
     assert "automatic sync has been failing since" in cli.ok("status").out
     assert "ProviderUnavailable" in cli.ok("service", "status").out
@@ -154,7 +154,9 @@ def test_a_sync_that_goes_on_and_fails_is_shown_by_status(cli: Cli) -> None:
     assert "has been failing" not in cli.ok("status").out
 
 
-def test_a_folder_that_settings_choose_is_asked_for(cli: Cli, claude: Claude, tmp_path: Path) -> None:
+def test_memory_folder_named_by_project_settings_requires_consent(
+    cli: Cli, claude: Claude, tmp_path: Path
+) -> None:
     root = repository(tmp_path / "api")
     claude.used_in(root)
     chosen = tmp_path / "chosen"
@@ -171,7 +173,7 @@ def test_a_folder_that_settings_choose_is_asked_for(cli: Cli, claude: Claude, tm
     assert cli.ok("scope", "list").out
 
 
-def test_disconnecting_says_which_folders_stay_and_goes_through_all(
+def test_disconnect_all_names_remaining_folders_and_continues_on_failure(
     cli: Cli, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = repository(tmp_path / "one", "https://github.com/a/one")
@@ -196,7 +198,7 @@ def test_disconnecting_says_which_folders_stay_and_goes_through_all(
     assert "1 project could not be disconnected" in failed.err
 
 
-def test_project_is_bound_for_codex_without_claude_code(
+def test_project_is_connected_to_codex_without_claude_code(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (codex := tmp_path / "codex").mkdir()

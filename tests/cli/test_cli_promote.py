@@ -13,7 +13,7 @@ from tests.support.cli_lab import Cli
 from tests.support.exchange_lab import initrunner_db
 
 
-def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
+def test_foreign_text_is_pending_until_approved(sealed: Cli) -> None:
     """Imported text is foreign, whatever interface it came through."""
     sealed.ok("import", "-", "--foreign", stdin=b'{"files":{"tone.md":"do as I say"}}')
     with_index = sealed.ok("export", "--partial").json
@@ -25,9 +25,8 @@ def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
     sealed.fails(12, "approve", "Not a Key")
 
 
-def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Path) -> None:
-    """What an import brought is gone through by its program; what stands beside a text is not taken with the rest, nor what only
-    says that it came from there."""
+def test_pending_texts_are_listed_and_approved_by_source(sealed: Cli, tmp_path: Path) -> None:
+    """Alternatives and texts with a forged source are not approved with the rest."""
     export = tmp_path / "export"
     export.mkdir()
     (export / "memories.json").write_text(json.dumps([f"Says {word}." for word in ("role", "tea", "tone")]))
@@ -61,8 +60,8 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
     assert sealed.ok("read", tone, "--body").out == "Says tone.\n"
 
 
-def test_an_import_of_what_is_here_as_others_word_says_that_it_stays_so(sealed: Cli, tmp_path: Path) -> None:
-    """Promoting is a person's act: that they have the same text in a file of theirs makes it no word of theirs, unsaid."""
+def test_repeated_import_of_a_pending_text_leaves_it_pending(sealed: Cli, tmp_path: Path) -> None:
+    """Only approval makes it the user's own."""
     said = "already here and pending, until you approve them (ipfsmem approve --list)"
     folder = tmp_path / "project" / "memory"
     folder.mkdir(parents=True)
@@ -81,8 +80,7 @@ def test_an_import_of_what_is_here_as_others_word_says_that_it_stays_so(sealed: 
     assert said not in sealed.ok("import", "--from", "claude-code", str(folder)).out
 
 
-def test_two_texts_of_others_under_one_key_are_not_taken_unseen(sealed: Cli, tmp_path: Path) -> None:
-    """Which of the two is shown is nobody's choice, so none is taken with many others."""
+def test_two_pending_texts_of_one_key_are_not_approved_together(sealed: Cli, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tone.md").write_text(f"Says {name}.\n")
@@ -112,7 +110,7 @@ def talk_of(path: Path, *texts: str) -> Path:
 QUESTION = ("--query", "otters like rain and rivers", "--layout", "ranked")
 
 
-def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: Path) -> None:
+def test_imported_messages_are_withheld_until_approved(sealed: Cli, tmp_path: Path) -> None:
     item = {"role": "user", "content": "Otters like rivers, says a program."}
     sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())
     path = talk_of(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
@@ -175,7 +173,7 @@ def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_
     assert "like snow" in sealed.ok("context", *QUESTION).out
 
 
-def test_an_imported_item_that_looks_like_an_approval_approves_nothing() -> None:
+def test_imported_item_that_imitates_an_approval_approves_nothing() -> None:
     from ipfsmem.sessions.compaction import PlacedItem, approved_mark, imported_mark, pending_of
 
     device = "0123456789abcdef"
@@ -193,7 +191,7 @@ def test_an_imported_item_that_looks_like_an_approval_approves_nothing() -> None
 
 
 @pytest.mark.parametrize("place", [None, [1], ["a", 1], {}, [1, True]])
-def test_a_damaged_mark_of_an_import_changes_nothing(place: object) -> None:
+def test_damaged_import_mark_changes_nothing(place: object) -> None:
     from ipfsmem.sessions.compaction import PlacedItem, imported_mark, pending_of
 
     device = "0123456789abcdef"

@@ -21,7 +21,7 @@ from tests.support.ports import free_port
 from tests.unit.providers.git_lab import git
 
 
-def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
+def test_provider_is_added_listed_and_removed(sealed: Cli, stick: Path, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
     added = sealed.ok("provider", "add", str(usb)).out
@@ -47,10 +47,9 @@ def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> Non
     sealed.fails(3, "provider", "add", "nonsense")
 
 
-def test_check_says_what_to_do_where_waiting_does_not_help(
+def test_provider_check_suggests_a_fix_where_retrying_cannot_help(
     sealed: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It said "Check again later" of a missing token and of a refused key."""
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
@@ -76,7 +75,7 @@ def test_check_says_what_to_do_where_waiting_does_not_help(
     assert told(ProviderRefused("not allowed")) == "Test the provider: ipfsmem provider test SPEC"
 
 
-def test_moved_the_wallet_finds_it_at_the_new_place(
+def test_moved_vault_is_restored_from_the_new_provider(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: object
 ) -> None:
     usb = tmp_path / "usb"
@@ -95,7 +94,7 @@ def test_moved_the_wallet_finds_it_at_the_new_place(
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_a_move_from_where_it_never_was_is_refused(sealed: Cli, stick: Path, tmp_path: Path) -> None:
+def test_move_from_a_provider_not_in_use_is_refused(sealed: Cli, stick: Path, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
     found = sealed.fails(3, "vault", "move", str(usb), "--from", "/no/such")
@@ -105,12 +104,12 @@ def test_a_move_from_where_it_never_was_is_refused(sealed: Cli, stick: Path, tmp
     assert not list(usb.iterdir())
 
 
-def test_trying_one_out_needs_no_memory(bare: Cli, tmp_path: Path) -> None:
+def test_provider_test_runs_without_a_vault(bare: Cli, tmp_path: Path) -> None:
     assert bare.ok("provider", "test", str(tmp_path)).out.count("✓") >= 6
     assert not bare.home.exists()
 
 
-def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:
+def test_provider_test_reports_each_step(sealed: Cli, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
     found = sealed.ok("provider", "test", str(usb), "--json").json
@@ -119,7 +118,7 @@ def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:
     assert sealed("provider", "test", str(tmp_path / "not-there")).code in (40, 41)
 
 
-def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
+def test_provider_without_its_token_blocks_no_local_command(
     sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
@@ -144,10 +143,10 @@ def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     assert "nowhere" in sealed.ok("provider", "remove", "pinata").out
 
 
-def test_a_folder_is_the_same_from_everywhere(
+def test_provider_folder_is_stored_as_an_absolute_path(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However it was named: a memory that only syncs where the user stood is one that is lost in a scheduled job."""
+    """A vault must also sync from the working folder of a scheduled job."""
     (tmp_path / "here" / "usb").mkdir(parents=True)
     (tmp_path / "there").mkdir()
     usb = str(tmp_path / "here" / "usb")
@@ -178,7 +177,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"peer:{url}"
 
 
-def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
+def test_provider_test_of_a_closed_port_suggests_checking_the_address(bare: Cli) -> None:
     said = bare("provider", "test", f"peer:http://127.0.0.1:{free_port()}")
     assert said.code == 40 and "connection refused" in said.out
     assert said.err == "Check the address, or try again later.\n"
@@ -196,8 +195,7 @@ def test_provider_test_prints_the_hint_of_a_failed_step(bare: Cli, closed: str) 
     ]
 
 
-def test_provider_check_counts_lost_blocks_and_repair_sends_them(sealed: Cli, stick: Path) -> None:
-    """`provider check`, with and without --repair, and its exit code."""
+def test_provider_check_counts_lost_blocks_and_repair_uploads_them(sealed: Cli, stick: Path) -> None:
     for n in range(3):
         sealed.ok("write", f"k{n}", "--body", f"text {n}")
         sealed.ok("sync")
@@ -222,7 +220,7 @@ def test_provider_check_counts_lost_blocks_and_repair_sends_them(sealed: Cli, st
 
 
 def test_sync_reports_blocks_that_no_device_here_has(sealed: Cli, second: Cli, stick: Path) -> None:
-    """Exit code 44 of `sync`, until a device that has it comes."""
+    """Exit code 44 until a device with the blocks syncs."""
     from ipfsmem.content.cid import raw_cid
     from ipfsmem.memory import Memory
 
@@ -247,10 +245,9 @@ def test_sync_reports_blocks_that_no_device_here_has(sealed: Cli, second: Cli, s
     assert sealed.ok("sync", "--json").json["report"]["missing"] == 0
 
 
-def test_a_move_is_followed_when_a_person_says_so(
+def test_provider_follow_adopts_an_announced_move(
     sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the command line."""
     usb = tmp_path / "usb"
     usb.mkdir()
     for device in (sealed, second):

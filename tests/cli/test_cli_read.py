@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.cli_lab import Cli
 
 
-def test_exactly_the_bytes(cli: Cli) -> None:
+def test_read_prints_the_exact_bytes(cli: Cli) -> None:
     data = "---\nname: Ünïcode\n---\n\n日本 — ok\n\ttab\n".encode()
     cli.ok("write", "tone", "--whole", "-", stdin=data)
     assert cli.ok("read", "tone").out_bytes == data
@@ -24,7 +24,6 @@ def test_json_has_the_fields_for_a_conditional_write(cli: Cli) -> None:
 
 
 def test_read_of_a_pending_text_says_so(cli: Cli, tmp_path: Path) -> None:
-    """A program that reads by this command took a text of others for one of its user."""
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "tone.md").write_text("be rude\n")
     cli.ok("import", str(tmp_path / "theirs"), "--foreign")
@@ -42,7 +41,7 @@ def test_read_of_unknown_or_invalid_key_is_an_error(cli: Cli) -> None:
     cli.fails(4, "read", "tone", "--alternative", "tone.conflict-00000000.md")
 
 
-def test_a_conflict_copy(clash: tuple[Cli, Cli]) -> None:
+def test_read_shows_the_alternatives_of_a_conflict(clash: tuple[Cli, Cli]) -> None:
     for device in clash:
         shown = device.ok("read", "tone", "--json").json
         (copy,) = shown["conflicts"]

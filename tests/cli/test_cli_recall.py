@@ -13,7 +13,7 @@ from tests.servers.threaded import serve
 from tests.support.cli_lab import Cli
 
 
-def test_why_shows_parts_that_add_up(cli: Cli) -> None:
+def test_score_parts_of_recall_add_up(cli: Cli) -> None:
     cli.ok("write", "music", "--body", "Plays the viola and the cello.", "--type", "user", "--tag", "home")
     cli.ok("write", "tea", "--body", "Green tea in the morning, and never a viola.")
     cli.ok("write", "work", "--body", "Builds bridges.")
@@ -29,7 +29,7 @@ def test_why_shows_parts_that_add_up(cli: Cli) -> None:
     assert score > 10 and round(sum(numbers.values()), 3) == score
 
 
-def test_filters_and_the_scope_that_hides_another(cli: Cli) -> None:
+def test_recall_filters_results_and_searches_one_scope(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     cli.ok("write", "tone", "--body", "direct and formal", "--scope", "work")
     found = cli.ok("recall", "direct", "--stack", "work", "--json").json
@@ -40,7 +40,7 @@ def test_filters_and_the_scope_that_hides_another(cli: Cli) -> None:
     assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
 
 
-def test_nobody_of_that_name_wrote_here(cli: Cli) -> None:
+def test_recall_by_an_unknown_writer_names_the_writers(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     writer = cli.ok("recall", "direct", "--json").json["hits"][0]["by"]
     refused = cli("recall", "direct", "--by", "Mallory")
@@ -49,7 +49,7 @@ def test_nobody_of_that_name_wrote_here(cli: Cli) -> None:
     assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
 
 
-def test_threshold_and_why_by_a_model_that_the_settings_name(
+def test_recall_applies_threshold_and_reasons_of_a_configured_model(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "named.toml"
@@ -77,7 +77,7 @@ def test_threshold_and_why_by_a_model_that_the_settings_name(
     assert "drinks" in words.out and "recall uses words only" in words.err
 
 
-def test_nothing_found_is_said(cli: Cli) -> None:
+def test_recall_without_hits_says_so(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     nothing = cli.ok("recall", "zeppelin")
     assert nothing.out == "" and "nothing found: 1 memory searched" in nothing.err
@@ -85,7 +85,7 @@ def test_nothing_found_is_said(cli: Cli) -> None:
     assert cli.ok("recall", "zeppelin", "--json").json["hits"] == []
 
 
-def test_why_a_memory_fits_and_why_not(sealed: Cli) -> None:
+def test_explain_shows_score_parts_of_hits_and_misses(sealed: Cli) -> None:
     sealed.ok("write", "music", "--body", "She plays the cello on Tuesdays.", "--tag", "cello")
     sealed.ok("write", "shop", "--body", "The cello shop lies at pier 7.")
     sealed.ok("write", "boat", "--body", "The boat is blue.")
@@ -108,7 +108,9 @@ def test_why_a_memory_fits_and_why_not(sealed: Cli) -> None:
     assert (there["scope"], there["hides"], there["place"]) == ("work", [""], 1)
 
 
-def test_weights_come_from_the_settings(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recall_weights_come_from_the_settings(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cli.ok("write", "plain", "--body", "The boat boat boat.")
     cli.ok("write", "said", "--body", "Of a boat.", "--type", "feedback")
     settings = tmp_path / "settings.toml"
@@ -137,13 +139,13 @@ def test_weights_come_from_the_settings(cli: Cli, tmp_path: Path, monkeypatch: p
         assert len(order()) == 2
 
 
-def test_the_table_of_parts_is_that_of_the_ranking() -> None:
+def test_documented_score_parts_are_those_of_the_ranking() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) \|", page, re.M)
     assert {name: float(weight) for name, weight in rows} == WEIGHTS
 
 
-def test_events_and_messages_are_found_where_they_are_asked_for(cli: Cli) -> None:
+def test_recall_finds_events_and_messages_on_request(cli: Cli) -> None:
     cli.ok("write", "boat", "--body", "The boat is called Argo.")
     cli.ok("timeline", "add", "decision", "text=We sail to Lisbon")
     cli.ok("session", "add", "standup", stdin=b'{"role": "assistant", "content": "To Lisbon, as Ann said."}')

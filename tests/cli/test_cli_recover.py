@@ -10,7 +10,9 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 from tests.support.damage_lab import damage_text
 
 
-def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recover_needs_only_the_recovery_phrase(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("timeline", "add", "waved")
@@ -28,7 +30,7 @@ def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: py
     assert [i["key"] for i in bare.ok("list", "--json").json["memories"]] == ["from_fd", "from_stdin", "tone"]
 
 
-def test_wrong_words(bare: Cli, stick: Path) -> None:
+def test_invalid_recovery_phrase_is_refused(bare: Cli, stick: Path) -> None:
     valid = ["abandon"] * 23 + ["art"]
     bare.fails(43, "recover", "--unprotected-keys", stdin=" ".join(valid).encode())
     bare.fails(10, "recover", "--unprotected-keys", stdin=" ".join(valid[:20]).encode())
@@ -37,19 +39,19 @@ def test_wrong_words(bare: Cli, stick: Path) -> None:
     assert not bare.home.exists() or not list(bare.home.iterdir())
 
 
-def test_not_over_a_memory(sealed: Cli) -> None:
+def test_recover_onto_an_existing_vault_is_refused(sealed: Cli) -> None:
     sealed.fails(3, "recover", "--unprotected-keys", stdin=b"x")
 
 
-def test_no_provider(bare: Cli) -> None:
+def test_recover_without_a_provider_is_refused(bare: Cli) -> None:
     words = " ".join(["abandon"] * 23 + ["art"])
     assert "--provider" in bare.fails(3, "recover", "--unprotected-keys", stdin=words.encode()).err
 
 
-def test_a_place_that_cannot_be_asked_is_said_and_has_a_code(
+def test_recover_with_an_unavailable_provider_exits_with_an_error(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands there, and nowhere else, is not back: nobody would look a second time after a 0."""
+    """Texts that only this provider stores may be missing."""
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
@@ -63,10 +65,9 @@ def test_a_place_that_cannot_be_asked_is_said_and_has_a_code(
     other.ok("sync")
 
 
-def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
+def test_recover_with_an_unavailable_text_exits_with_44(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended with 0 where a text of the memory was not there."""
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("write", "other", "--body", "x")
@@ -93,10 +94,10 @@ def test_recover_json_has_the_warnings_for_the_owner(
 
 
 @pytest.mark.parametrize("label", ["default", "bob"])
-def test_recover_finds_a_vault_under_the_name_that_its_wallet_knows_it_by(
+def test_recover_finds_a_vault_by_its_name_in_the_wallet(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
-    """The first vault of a device is `default` in the wallet, whatever its name; a further one has its own."""
+    """A wallet calls the first vault of a device `default`, whatever its local name."""
     if label == "bob":
         bare.ok("init", "--unprotected-keys", key=KEY)
     bare.ok("init", "--vault", "bob", "--unprotected-keys", key=KEY)
@@ -130,10 +131,10 @@ def test_recover_of_unreadable_named_vault_recovers_no_other_vault(
 
 @pytest.mark.parametrize("command", ["recover", "init"])
 @pytest.mark.parametrize("label", ["default", "work"])
-def test_named_version_comes_back_under_another_name(
+def test_named_version_is_restored_under_another_local_name(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, command: str
 ) -> None:
-    """The keys of the vault `work` do not open a version of the vault `default`, and the other way round."""
+    """The keys of the vault `work` do not open a version of the vault `default`, or vice versa."""
     bare.ok("init", "--vault", "work", "--wallet-vault", label, "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--vault", "work", "--body", f"of {label}")
     version = bare.ok("sync", "--vault", "work", "--json").json["report"]["root"]
@@ -147,7 +148,7 @@ def test_named_version_comes_back_under_another_name(
         assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == label
 
 
-def test_recover_of_a_name_that_no_wallet_has_looks_for_default(
+def test_recover_of_a_name_invalid_in_wallets_restores_default(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed.ok("write", "tone", "--body", "direct")
@@ -157,7 +158,7 @@ def test_recover_of_a_name_that_no_wallet_has_looks_for_default(
     assert other.ok("read", "tone", "--vault", "a_b", "--body").out == "direct\n"
 
 
-def test_recover_with_the_options_of_an_earlier_sheet_finds_the_same_vault(
+def test_recover_with_the_options_of_a_former_sheet_finds_the_same_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then --namespace was the name on a device, and --vault the name in the wallet."""

@@ -23,7 +23,7 @@ def revoked(sealed: Cli, second: Cli) -> tuple[Cli, Cli]:
     return sealed, second
 
 
-def test_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
+def test_revoke_explains_its_effects(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     said = sealed.ok("member", "revoke", "second", "--json", key=KEY).json
     (told,) = [one["text"] for one in said["notices"] if one["kind"] == "revoked"]
@@ -50,10 +50,9 @@ def test_revoke_reports_truly_when_other_devices_change_keys(
     )
 
 
-def test_two_devices_of_one_name_are_told_apart(
+def test_devices_with_equal_labels_are_listed_with_their_ids(
     sealed: Cli, second: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A revoke said that it "could be any of 2 members" and not which; a sync named both alike."""
     third = Cli(tmp_path / "third", monkeypatch)
     third.ok("init", "--unprotected-keys", "--label", "second", key=KEY)
     sealed.ok("sync")
@@ -85,7 +84,7 @@ def test_revoke_by_label_like_an_id_prefix_does_not_match_the_id(sealed: Cli, se
 
 
 @pytest.mark.parametrize("how", ["label", "id"])
-def test_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
+def test_device_cannot_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
     """It would make the key that keeps it out. From another device it works, as the hint says."""
     (me,) = (m["id"] for m in sealed.ok("member", "list", "--json").json["members"] if m["this_device"])
     before = sealed.ok("status", "--json").json["root"]
@@ -101,13 +100,13 @@ def test_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> 
     assert sealed("sync").code == 27
 
 
-def test_a_root_is_not_revoked(sealed: Cli) -> None:
+def test_root_member_cannot_be_revoked(sealed: Cli) -> None:
     for label in ("wallet", "recovery words"):
         sealed.fails(26, "member", "revoke", label, key=KEY)
 
 
-def test_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, Cli]) -> None:
-    """It cannot open the ring any more; what the new key's statement says in the open is enough (format section 4)."""
+def test_revoked_device_reports_its_revocation_at_the_next_sync(revoked: tuple[Cli, Cli]) -> None:
+    """The new key's statement is public (format section 4), so the device needs no key to see it."""
     _, second = revoked
     said = second("sync")
     assert said.code == 27 and "was revoked: other devices ignore its writes" in said.out
@@ -122,10 +121,8 @@ def test_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, Cli])
         assert "was revoked permanently" in refused.err and "ipfsmem export --dir DIR" in refused.err
 
 
-def test_the_texts_of_a_revoked_device_come_along_as_it_is_told(
-    revoked: tuple[Cli, Cli], tmp_path: Path
-) -> None:
-    """Every step of the advice, as printed, in the order in which it stands there."""
+def test_printed_advice_moves_the_texts_of_a_revoked_device(revoked: tuple[Cli, Cli], tmp_path: Path) -> None:
+    """Every printed step is run in order."""
     first, second = revoked
     advice = second("sync").out
     out, moved = tmp_path / "taken along", tmp_path / "moved away"
@@ -154,10 +151,9 @@ def test_the_texts_of_a_revoked_device_come_along_as_it_is_told(
     )
 
 
-def test_a_revoke_that_could_not_be_published_says_so(
+def test_unpublished_revoke_is_reported_as_an_error(
     sealed: Cli, second: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half done is no success; the hint does the other half."""
     from ipfsmem_providers.directory import DirectoryProvider
 
     from ipfsmem.errors import ProviderUnavailable

@@ -41,8 +41,8 @@ def damaged(sealed: Cli, stick: Path, tmp_path: Path) -> Callable[[str], None]:
     return act
 
 
-def test_all_that_can_be_picked_is_all_of_it() -> None:
-    """Pieces of one day by several devices have one place in words, and only the last of them was picked."""
+def test_picking_all_salvageable_texts_picks_every_piece() -> None:
+    """Pieces of one day by several devices have the same name in the list."""
     value = Value(b=(), body="0" * 64, h="0", kind="t")
     pieces = [
         Loose(f"t/2026-01-01/{device}/{n}", "1", value) for device in ("a" * 16, "b" * 16) for n in (0, 1)
@@ -52,16 +52,15 @@ def test_all_that_can_be_picked_is_all_of_it() -> None:
     assert _picked(found, ("all",)) == _picked(found, ("timeline/2026-01-01",)) == names
 
 
-def test_nothing_damaged_is_said_so(sealed: Cli) -> None:
+def test_repair_of_an_undamaged_vault_says_so(sealed: Cli) -> None:
     assert "Nothing is damaged" in sealed.ok("vault", "repair").out
     assert sealed.ok("vault", "repair", "--dry-run", "--json").json["found"]["heads"] == []
 
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_a_provider_that_took_no_part_is_named_and_counts(
+def test_repair_without_one_provider_exits_with_7(
     sealed: Cli, monkeypatch: pytest.MonkeyPatch, dry: list[str]
 ) -> None:
-    """It said that nothing is damaged, and ended with 0, though one of two providers could not be looked at."""
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
     sealed.ok("provider", "add", "pinata")
     monkeypatch.delenv("PINATA_JWT")
@@ -101,10 +100,9 @@ def test_repair_does_not_call_an_unreadable_vault_complete(
     assert "Nothing is damaged" in sealed.ok("vault", "repair").out
 
 
-def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
+def test_repair_names_unreadable_versions_next_to_readable_ones(
     damaged: Callable[[str], None], sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside heads that salvage can work on it said nothing of versions that cannot be opened at all, and ended with 0."""
     third = Cli(tmp_path / "third", monkeypatch)
     third.ok("recover", "--unprotected-keys", key=KEY)
     sealed.ok("sync")
@@ -120,10 +118,9 @@ def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
     assert "1 version more cannot be opened at all" in done.err
 
 
-def test_recover_does_not_say_that_nothing_is_back(
+def test_recover_of_a_damaged_vault_fails_and_suggests_salvage(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No "Restored: 0 memories", exit 0; the hint is followed as it is printed."""
     damaged("leaf")
     other = Cli(tmp_path / "second", monkeypatch)
     failed = other.fails(14, "recover", "--unprotected-keys", key=KEY)

@@ -11,9 +11,7 @@ from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
 
 
-def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_write_creates_a_scope_separate_from_others(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
     cli.ok("timeline", "add", "deployed", "--scope", "work")
@@ -32,7 +30,7 @@ def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(
     assert (row["scope"], row["memories"]) == ("work", 0)
 
 
-def test_title_forget_and_restore(sealed: Cli) -> None:
+def test_scope_title_forget_and_restore(sealed: Cli) -> None:
     """`scope forget` says what it does, and asks."""
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("timeline", "add", "deployed", "--scope", "work")
@@ -89,7 +87,7 @@ def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> N
     sealed.ok("write", "tone", "--body", "another", "--scope", "work")
 
 
-def test_forget_of_a_scope_says_what_was_never_synced(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scope_forget_counts_unsynced_texts(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("sync")
     assert "never synced" not in sealed("scope", "forget", "work").err
@@ -105,12 +103,12 @@ def test_forget_of_a_scope_says_what_was_never_synced(sealed: Cli, monkeypatch: 
     assert told == {"scope": "work", "forgotten": 2, "never_synced": 2}
 
 
-def test_forget_of_a_scope_says_that_a_local_vault_restores_nothing(cli: Cli) -> None:
+def test_scope_forget_in_a_local_vault_warns_that_it_is_permanent(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
     assert "(1 memory never synced: it cannot be restored)" in cli.ok("scope", "forget", "work", "--yes").out
 
 
-def test_undo_knows_the_scope(cli: Cli) -> None:
+def test_undo_reports_the_scope(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "one", "--scope", "work")
     cli.ok("write", "tone", "--body", "two", "--scope", "work")
     assert cli.ok("undo", "--json").json["scope"] == "work"
@@ -118,7 +116,7 @@ def test_undo_knows_the_scope(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("bad", ["2026-04-14", "all", "Not A Scope", "global"])
-def test_wrong_names_are_one_line(cli: Cli, bad: str) -> None:
+def test_invalid_scope_names_are_refused_in_one_line(cli: Cli, bad: str) -> None:
     """The scope 2026-04-14 is refused."""
     cli.fails(12, "write", "tone", "--body", "x", "--scope", bad)
     cli.fails(12, "scope", "show", bad)
@@ -154,7 +152,9 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
             assert not [other for other in parts if other != token and f"<{other}>" in said]
 
 
-def test_all_scopes_in_and_out_of_a_zip(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_scopes_are_exported_to_and_imported_from_a_zip(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All scopes, or the one that was named; a name that is here takes a person's word."""
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
@@ -189,7 +189,7 @@ def test_all_scopes_in_and_out_of_a_zip(cli: Cli, tmp_path: Path, monkeypatch: p
     assert [(one["scope"], one["memories"]) for one in counts] == [("", 1), ("two", 1), ("work", 1)]
 
 
-def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
+def test_stacked_list_shows_the_scope_of_each_text(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "self", "--body", "me")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
@@ -214,7 +214,7 @@ def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
     cli.fails(4, "list", "--stack", "work", "--stack", "alex")
 
 
-def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
+def test_redirected_scope_reads_and_writes_the_other_scope(cli: Cli) -> None:
     """Nothing moves; what is meant for the one goes to the other, which is read before it."""
     cli.ok("scope", "make", "api", "--title", "The API", "--kind", "agent")
     cli.fails(2, "scope", "make", "api")
@@ -243,7 +243,7 @@ def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
     cli.fails(4, "read", "tone", "--scope", "api")
 
 
-def test_a_title_drives_no_terminal_and_no_list(cli: Cli, tmp_path: Path) -> None:
+def test_scope_title_cannot_control_a_terminal_or_a_list(cli: Cli, tmp_path: Path) -> None:
     """Marks that reorder text are refused, and a card of somebody else that holds them is passed over (format 5.1)."""
     bad = "ours\u202e\u2066, really\u200f"
     assert "U+202E" in cli.fails(10, "scope", "make", "work", "--title", bad).err
@@ -253,7 +253,7 @@ def test_a_title_drives_no_terminal_and_no_list(cli: Cli, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("bad", ["Not A Scope", "all", "../x", "w\u00f6rk"])
-def test_a_wrong_name_in_the_environment_is_one_line(
+def test_invalid_scope_in_the_environment_is_refused_in_one_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, bad: str
 ) -> None:
     monkeypatch.setenv("IPFSMEM_SCOPE", bad)
@@ -288,7 +288,7 @@ def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:
     assert "the project's" in Path(out).read_text() and "everybody's" not in Path(out).read_text()
 
 
-def test_the_type_says_where_a_new_memory_goes(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_by_type_chooses_the_scope_of_a_new_memory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_SCOPE", "shop")
     for kind in ("user", "feedback", "project", "reference"):
         cli.ok("write", kind, "--body", "x", "--type", kind, "--by-type")

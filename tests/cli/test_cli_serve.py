@@ -53,8 +53,8 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_a_signal_that_comes_twice_ends_it_without_a_word(tmp_path: Path) -> None:
-    """`timeout` sends its signal twice: sometimes the second was told as an error of a closed file descriptor."""
+def test_second_signal_during_shutdown_prints_nothing(tmp_path: Path) -> None:
+    """`timeout` sends its signal twice."""
     arguments = ["serve", "peer", str(tmp_path / "kept"), "--create", "--port", "0"]
     server = subprocess.Popen(
         [sys.executable, "-c", TWICE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -128,7 +128,7 @@ def pinned_roots(folder: Path, under: str) -> set[str]:
     return {pin["cid"] for pin in pins if pin["name"].startswith("psa:") == bool(under)}
 
 
-def test_two_devices_through_a_served_folder(tmp_path: Path) -> None:
+def test_two_devices_sync_through_a_served_folder(tmp_path: Path) -> None:
     with served(tmp_path / "kept", "--create") as url:
         a = device(tmp_path / "a", peer(url))
         a.write("k", "through the served folder")
@@ -181,7 +181,7 @@ def test_pin_requests_outlive_the_server_and_are_seen_by_another_one(tmp_path: P
         assert pin_names(kept) == ["psa:second"]
 
 
-def test_a_request_that_cannot_be_followed_is_not_taken(tmp_path: Path) -> None:
+def test_invalid_pin_requests_are_refused(tmp_path: Path) -> None:
     with served(tmp_path / "kept", "--create") as url:
         cbor = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
         status, answer = ask(url, "/psa/pins", "POST", {"cid": cbor})
@@ -192,7 +192,7 @@ def test_a_request_that_cannot_be_followed_is_not_taken(tmp_path: Path) -> None:
         assert ask(url, "/psa/pins")[1]["count"] == 0
 
 
-def test_a_memory_beside_the_pinning_service_of_the_same_peer(tmp_path: Path) -> None:
+def test_vault_and_pinning_service_share_a_peer(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with served(kept, "--create") as url:
         days = [0]
@@ -212,7 +212,7 @@ def test_a_memory_beside_the_pinning_service_of_the_same_peer(tmp_path: Path) ->
         assert b.read("k").file.body == "text 2"  # type: ignore[union-attr]
 
 
-def test_one_folder_served_twice_and_used_directly_at_the_same_time(tmp_path: Path) -> None:
+def test_folder_is_served_twice_and_used_directly_at_the_same_time(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     with served(kept) as one, served(kept) as two:
@@ -260,7 +260,7 @@ def test_peer_requires_the_token_for_pins_and_writes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
-def test_other_machines_are_let_in_by_name_only(bare: Cli, tmp_path: Path, host: str) -> None:
+def test_serving_other_machines_requires_a_host_name(bare: Cli, tmp_path: Path, host: str) -> None:
     said = bare.fails(3, "serve", "peer", str(tmp_path / "kept"), "--create", "--host", host, "--port", "0")
     assert host in said.err and f"--host {host} --name HOST" in said.err
     assert not (tmp_path / "kept").exists()
@@ -274,13 +274,13 @@ def test_other_machines_are_let_in_by_name_only(bare: Cli, tmp_path: Path, host:
         ("http", "must be a whole number, 0-65535 (got 'http')"),
     ],
 )
-def test_a_port_is_a_number_and_the_error_says_which(bare: Cli, tmp_path: Path, port: str, why: str) -> None:
+def test_invalid_port_is_refused_with_its_range(bare: Cli, tmp_path: Path, port: str, why: str) -> None:
     said = bare.fails(2, "serve", "peer", str(tmp_path), "--port", port).err
     assert why in said and "0-65535" in said and "range" not in said
 
 
 @pytest.mark.skipif(os.name == "nt", reason="other rights there")
-def test_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+def test_read_only_folder_is_served_for_reading(tmp_path: Path) -> None:
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
         pytest.skip("root may write everywhere, and there is no setpriv")
     other = f"--reuid={NOBODY} --regid={NOBODY} --clear-groups".split()
@@ -303,7 +303,7 @@ def test_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
             (kept / "packs").chmod(0o755)
 
 
-def test_ctrl_c_in_the_middle_of_an_upload_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_ctrl_c_during_an_upload_leaves_no_partial_file(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with served(kept, "--create") as url:
         place = urlsplit(url)
@@ -317,8 +317,8 @@ def test_ctrl_c_in_the_middle_of_an_upload_leaves_nothing_half_written(tmp_path:
     assert not list(kept.rglob("*"))
 
 
-def test_a_token_is_made_and_shown_once_and_none_is_on_the_command_line(tmp_path: Path) -> None:
-    """`serve --token` stood in the list of processes for everybody to read."""
+def test_peer_token_is_shown_once_and_never_on_the_command_line(tmp_path: Path) -> None:
+    """Command lines are visible to every user in the process list."""
     shown = set()
     for n, how in enumerate((["--new-token"], ["--new-token"], ["--token-fd", "0"])):
         server = subprocess.Popen(
@@ -348,7 +348,7 @@ def test_a_token_is_made_and_shown_once_and_none_is_on_the_command_line(tmp_path
     assert len(shown) == 3
 
 
-def test_bad_calls_are_one_line(tmp_path: Path) -> None:
+def test_invalid_serve_calls_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""`ipfsmem service`: what could never sync is refused before anything is written, and each memory has a service of its own."""
+"""`ipfsmem service`: a vault that cannot sync gets no service, and each vault has its own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_service_for_a_vault_that_cannot_sync_is_refused(bare: Cli, stick: Path,
     assert "ExecStart" in bare.ok("service", "install", "-n", "shared", "--dry-run").out
 
 
-def test_a_command_that_does_not_answer_is_given_to_no_service(
+def test_service_install_refuses_a_command_that_does_not_run(
     bare: Cli, stick: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare.ok("init", "--no-wallet", "--unprotected-keys")

@@ -25,7 +25,7 @@ def turns(number: int, since: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
+def test_session_is_created_read_searched_and_deleted(cli: Cli) -> None:
     assert cli.ok("session", "list").out == ""
     name = cli.ok("session", "create", "--title", "The boat").out.strip()
     added = cli.ok("session", "add", name, stdin=lines({"role": "system", "content": "Be kind."}, *turns(2)))
@@ -58,10 +58,9 @@ def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
     assert "forgot" in cli.ok("timeline", "show").out
 
 
-def test_older_sessions_are_hidden_and_nothing_is_gone(
+def test_session_list_shows_recent_sessions_and_keeps_the_others(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sessions are counted, not snapshots, and no other session is deleted."""
     for number in range(12):
         cli.ok("session", "add", f"s{number}", stdin=lines(*turns(1)))
     shown = cli.ok("session", "list")
@@ -77,7 +76,7 @@ def test_older_sessions_are_hidden_and_nothing_is_gone(
     assert "sessions" in cli.fails(3, "session", "list").err
 
 
-def test_compacting_one_all_and_what_stands(cli: Cli) -> None:
+def test_session_compact_shortens_one_or_all_due_sessions(cli: Cli) -> None:
     cli.ok("session", "add", "long", stdin=lines(*turns(45)))
     cli.ok("session", "add", "short", stdin=lines(*turns(12)))
     status = {one["session"]: one for one in cli.ok("session", "status", "--json").json["sessions"]}
@@ -96,7 +95,7 @@ def test_compacting_one_all_and_what_stands(cli: Cli) -> None:
     assert "summary of" in cli.ok("session", "info", "long").out
 
 
-def test_a_session_belongs_to_its_scope(cli: Cli) -> None:
+def test_session_belongs_to_its_scope(cli: Cli) -> None:
     cli.ok("session", "add", "chat", "--scope", "work", stdin=lines(*turns(1)))
     assert cli.ok("session", "list").out == "" and cli.ok("session", "search", "question").out == ""
     assert cli.ok("session", "resume", "--scope", "work").json["items"] == turns(1)
@@ -121,7 +120,7 @@ def test_session_add_without_roles_recognises_speakers(cli: Cli) -> None:
     assert "Ana: I keep an otter." in cli.ok("context", "--query", "who keeps an otter").out
 
 
-def test_adding_a_message_that_recall_does_not_find_says_so(cli: Cli) -> None:
+def test_session_add_reports_messages_that_recall_cannot_find(cli: Cli) -> None:
     said = [{"role": "user", "content": "x"}, {"role": "narrator", "content": "y"}, {"a": 1}]
     added = cli.ok("session", "add", "chat", stdin=json.dumps(said).encode())
     assert "3 messages added" in added.out
@@ -147,7 +146,9 @@ def test_session_add_refuses_invalid_messages_and_adds_nothing(cli: Cli, given: 
     assert cli.ok("session", "list").out == ""
 
 
-def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scope_clear_asks_and_leaves_other_scopes_and_kinds(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert cli.ok("scope", "clear").out == "Nothing to forget.\n"
     for scope in ([], ["--scope", "work"]):
         cli.ok("write", "tone", "--body", "Be brief.", *scope)
@@ -177,7 +178,7 @@ def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch
     assert cli.ok("session", "list", "--scope", "work").out == ""
 
 
-def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> None:
+def test_scope_clear_forgets_hidden_memories_and_deleted_facts(cli: Cli) -> None:
     for key in ("tone", "shy"):
         cli.ok("write", key, "--body", f"The {key} of it.")
     cli.ok("hide", "shy")
@@ -224,7 +225,7 @@ def lose_text(cli: Cli, key: str) -> None:
         )
 
 
-def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
+def test_scope_clear_forgets_a_text_missing_on_this_device(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
     lose_text(cli, "tone")
     assert not cli.ok("list", "--json").json["memories"][0]["fetched"]
@@ -271,7 +272,7 @@ def test_session_list_is_complete_while_earlier_text_of_a_fact_is_lost(sealed: C
     assert "session-sea-" in sealed.fails(4, "session", "list").err
 
 
-def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -> None:
+def test_scope_clear_forgets_a_merged_text(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "One.\n\nTwo.\n\nThree.")
     sealed.ok("sync")
     second.ok("sync")
@@ -294,7 +295,7 @@ def test_deleted_fact_can_be_forgotten(cli: Cli) -> None:
     cli.fails(4, "forget", key)
 
 
-def test_a_damaged_session_is_named_beside_the_others_and_can_be_forgotten(
+def test_damaged_session_is_listed_and_can_be_deleted(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.toml"

@@ -15,7 +15,7 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli
 from tests.support.ports import free_port
 
 
-def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
+def test_two_devices_sync_to_the_same_root(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     assert "Published: " in sealed.ok("sync").out
     said = second.ok("sync", "--json").json["report"]
@@ -45,7 +45,7 @@ def test_sync_reports_uploads_after_an_outage(sealed: Cli, tmp_path: Path) -> No
     assert "Up to date." in again and "lacked" not in again
 
 
-def test_status_says_what_waits(sealed: Cli) -> None:
+def test_status_shows_pending_changes(sealed: Cli) -> None:
     assert "nothing waits" in sealed.ok("status").out
     sealed.ok("write", "tone", "--body", "direct")
     assert "changes wait: ipfsmem sync" in sealed.ok("status").out
@@ -55,12 +55,12 @@ def test_status_says_what_waits(sealed: Cli) -> None:
     assert found["vault"]["tag"] == "3973bff87388964db243992eeb7c6506"
 
 
-def test_a_local_memory_is_not_published(cli: Cli) -> None:
+def test_sync_of_a_local_vault_is_refused(cli: Cli) -> None:
     cli.fails(2, "sync")
     assert "published" not in cli.ok("status").out
 
 
-def test_the_stick_is_gone(sealed: Cli, stick: Path) -> None:
+def test_sync_without_the_usb_stick_suggests_plugging_it_in(sealed: Cli, stick: Path) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     shutil.rmtree(stick)
     assert "Plug in the stick" in sealed.fails(41, "sync").err
@@ -69,14 +69,14 @@ def test_the_stick_is_gone(sealed: Cli, stick: Path) -> None:
     sealed.ok("sync")
 
 
-def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
+def test_sync_with_another_wallet_is_refused(sealed: Cli) -> None:
     sealed.fails(24, "sync", key=OTHER_KEY)
     sealed.ok("sync", key=KEY)
     sealed.fails(24, "sync", "--wallet-vault", "another", key=KEY)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
-def test_a_memory_that_could_not_be_unlocked_is_closed(sealed: Cli) -> None:
+def test_vault_is_closed_after_a_failed_unlock(sealed: Cli) -> None:
     from ipfsmem.errors import WrongWalletError
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.signers import RawKeySigner
@@ -88,7 +88,7 @@ def test_a_memory_that_could_not_be_unlocked_is_closed(sealed: Cli) -> None:
     assert not [path for path in held if path.startswith(str(sealed.home))]
 
 
-def test_a_folder_with_somebody_elses_memory(
+def test_vault_of_another_person_in_the_same_folder_is_ignored(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stranger = Cli(tmp_path / "stranger", monkeypatch)
@@ -99,7 +99,7 @@ def test_a_folder_with_somebody_elses_memory(
     assert sealed.ok("list").out == ""
 
 
-def test_a_flipped_byte_is_said(sealed: Cli, second: Cli, stick: Path) -> None:
+def test_sync_reports_a_damaged_block_and_does_not_use_it(sealed: Cli, second: Cli, stick: Path) -> None:
     before = {p: p.read_bytes() for p in (stick / "packs").iterdir()}
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
@@ -113,7 +113,7 @@ def test_a_flipped_byte_is_said(sealed: Cli, second: Cli, stick: Path) -> None:
     assert second.ok("list").out == ""
 
 
-def test_log_and_diff(sealed: Cli, second: Cli) -> None:
+def test_log_and_diff_show_versions_and_changes(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     sealed.ok("write", "tone", "--body", "more direct")
@@ -134,7 +134,7 @@ def test_log_and_diff(sealed: Cli, second: Cli) -> None:
     sealed.fails(4, "vault", "diff", "bafynothing")
 
 
-def test_compact_says_why_each_version_stays_and_what_each_part_frees(sealed: Cli) -> None:
+def test_compact_explains_retained_versions_and_freed_space(sealed: Cli) -> None:
     said = sealed.ok("vault", "compact", "--dry-run")
     assert "the newest of a device" in said.out
     for part in ("versions: ", "leftovers: ", "files: at least "):
@@ -146,14 +146,13 @@ def test_compact_says_why_each_version_stays_and_what_each_part_frees(sealed: Cl
 @pytest.mark.parametrize(
     "option", [("--daily",), ("--by-hand",), ("--drop-guarded", "all"), ("--provider", "./folder")]
 )
-def test_compact_of_a_local_vault_refuses_what_is_about_versions(cli: Cli, option: tuple[str, ...]) -> None:
+def test_compact_of_a_local_vault_refuses_version_options(cli: Cli, option: tuple[str, ...]) -> None:
     assert "is never published" in cli.fails(2, "vault", "compact", *option).err
     assert "files: " in cli.ok("vault", "compact").out
 
 
-def test_compact_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) -> None:
-    """All were dropped by one word, also the one that nobody had meant: now each is named by its root or by the device with
-    whose published state the deletes came, and shown with what went."""
+def test_compact_releases_only_the_named_mass_delete(sealed: Cli, second: Cli) -> None:
+    """A mass delete is named by its root or by the device that published it."""
     for n in range(12):
         sealed.ok("write", f"k{n}", "--body", f"text {n}")
     sealed.ok("sync")
@@ -185,7 +184,7 @@ def test_compact_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: 
     assert sealed.ok("vault", "compact", "--json").json["versions"]["guards"] == []
 
 
-def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second: Cli) -> None:
+def test_sync_that_could_not_publish_has_its_own_exit_code(sealed: Cli, second: Cli) -> None:
     """It pulled, and this device belongs to the memory no more."""
     second.ok("sync")
     sealed.ok("sync")
@@ -202,7 +201,7 @@ def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second
     assert said.json["report"]["notices"]
 
 
-def test_provider_that_is_down_has_one_line(sealed: Cli) -> None:
+def test_unavailable_provider_is_reported_in_one_line(sealed: Cli) -> None:
     need_program("git")
     address = f"git:ssh://me@127.0.0.1:{free_port()}/x.git"
     sealed.ok("provider", "add", address)
@@ -216,7 +215,7 @@ def test_provider_that_is_down_has_one_line(sealed: Cli) -> None:
     assert len(sealed("sync", "--json").json["report"]["notices"]) > 1
 
 
-def test_init_and_test_at_a_closed_port_do_not_advise_a_sync(bare: Cli) -> None:
+def test_init_and_test_at_a_closed_port_do_not_suggest_a_sync(bare: Cli) -> None:
     need_program("git")
     address = f"git:ssh://me@127.0.0.1:{free_port()}/x.git"
     refused = bare("init", "--unprotected-keys", "--provider", address, key=KEY)

@@ -1,4 +1,4 @@
-"""`ipfsmem sync --every`: a process that keeps in sync, talks in lines and ends cleanly."""
+"""`ipfsmem sync --every`: a process that keeps syncing, prints lines and exits cleanly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def keep() -> Iterator[Callable[..., Keeping]]:
         each.process.wait()
 
 
-def test_others_changes_arrive_and_quiet_syncs_say_nothing(
+def test_sync_every_prints_received_changes_and_hides_idle_syncs(
     sealed: Cli, second: Cli, keep: Callable[..., Keeping]
 ) -> None:
     sealed.ok("sync")
@@ -69,7 +69,7 @@ def test_sync_every_publishes_pending_writes_at_its_end(
     assert not sealed.ok("status", "--json").json["unpublished"]
 
 
-def test_an_outage_is_said_with_its_back_off_and_waited_out(
+def test_sync_every_reports_an_outage_with_its_retry_delay(
     sealed: Cli, stick: Path, keep: Callable[..., Keeping]
 ) -> None:
     sealed.ok("sync")
@@ -83,7 +83,9 @@ def test_an_outage_is_said_with_its_back_off_and_waited_out(
     assert kept.end()[0] == 0
 
 
-def test_still_away_at_the_end_is_an_error(sealed: Cli, stick: Path, keep: Callable[..., Keeping]) -> None:
+def test_sync_every_exits_with_an_error_while_the_provider_is_unavailable(
+    sealed: Cli, stick: Path, keep: Callable[..., Keeping]
+) -> None:
     sealed.ok("sync")
     shutil.rmtree(stick)
     sealed.ok("write", "tone", "--body", "direct")
@@ -94,7 +96,9 @@ def test_still_away_at_the_end_is_an_error(sealed: Cli, stick: Path, keep: Calla
     assert rest[-2].startswith("ipfsmem: ") and "Plug in the stick" in rest[-1]
 
 
-def test_one_json_object_a_line(sealed: Cli, stick: Path, keep: Callable[..., Keeping]) -> None:
+def test_sync_every_prints_one_json_object_per_line(
+    sealed: Cli, stick: Path, keep: Callable[..., Keeping]
+) -> None:
     sealed.ok("sync")
     kept = keep(sealed, "--every", "1s", "--json")
     first = kept.json(lambda found: True)
@@ -110,7 +114,7 @@ def test_one_json_object_a_line(sealed: Cli, stick: Path, keep: Callable[..., Ke
     assert code == 0 and all(json.loads(line) for line in rest)
 
 
-def test_a_reader_that_goes_away_ends_it(sealed: Cli) -> None:
+def test_sync_every_ends_when_its_reader_closes_the_pipe(sealed: Cli) -> None:
     reading, writing = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-m", "ipfsmem.cli", "sync", "--every", "1s", "--json"],
@@ -125,7 +129,7 @@ def test_a_reader_that_goes_away_ends_it(sealed: Cli) -> None:
     assert process.returncode == 141 and b"Traceback" not in said
 
 
-def test_a_problem_that_needs_a_person_is_said_once(
+def test_sync_every_reports_a_problem_for_the_user_once(
     bare: Cli, stick: Path, keep: Callable[..., Keeping]
 ) -> None:
     bare.ok("init", "--mode", "ipfs", "--label", "first", "--yes-public", key=KEY)
@@ -139,13 +143,13 @@ def test_a_problem_that_needs_a_person_is_said_once(
     assert kept.end()[0] == 0
 
 
-def test_wrong_calls(cli: Cli, tmp_path: Path) -> None:
+def test_invalid_sync_intervals_are_refused(cli: Cli, tmp_path: Path) -> None:
     for wrong in ("0", "0m", "soon", "5 m", "1.5h", "1w", "", "99999999d", "٣m", "-5m", "-5"):
         assert "invalid duration" in cli.fails(2, "sync", "--every", wrong).err, wrong
     assert "is never published" in cli.fails(2, "sync", "--every", "5m").err
 
 
-def test_without_a_time_it_names_the_interval_that_it_chose(
+def test_sync_every_without_an_interval_prints_the_chosen_one(
     sealed: Cli, keep: Callable[..., Keeping]
 ) -> None:
     kept = keep(sealed, "--every", "--json")
@@ -157,11 +161,13 @@ def test_without_a_time_it_names_the_interval_that_it_chose(
     assert "member admit" in sealed.fails(2, "sync", "--every", key=KEY).err
 
 
-def test_no_wallet_stays_unlocked(sealed: Cli) -> None:
+def test_sync_every_does_not_retain_the_wallet_key(sealed: Cli) -> None:
     assert "member admit" in sealed.fails(2, "sync", "--every", "5m", key=KEY).err
 
 
-def test_no_provider(sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_every_without_a_provider_is_refused(
+    sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sealed.ok("provider", "remove", str(stick))
     monkeypatch.delenv("IPFSMEM_PROVIDER")
     assert "no provider" in sealed.fails(3, "sync", "--every", "5m").err

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.cli_lab import Cli, pipe
 
 
-def test_notes_come_back_in_order(cli: Cli) -> None:
+def test_timeline_shows_added_events_in_order(cli: Cli) -> None:
     first = cli.ok("timeline", "add", "waved", "style=quick", "count:=3", 'deep:={"a":[1]}').out.strip()
     cli.ok("timeline", "add", "slept", "--data", '{"hours": 7.5}')
     events = cli.ok("timeline", "show", "--json").json["events"]
@@ -20,7 +20,7 @@ def test_notes_come_back_in_order(cli: Cli) -> None:
     assert lines[0].split("\t")[1:] == ["waved", 'count=3  deep={"a":[1]}  style=quick']
 
 
-def test_bad_data(cli: Cli) -> None:
+def test_invalid_event_data_is_refused(cli: Cli) -> None:
     cli.fails(2, "timeline", "add", "waved", "no-equals")
     cli.fails(2, "timeline", "add", "waved", "a:=nonsense")
     cli.fails(2, "timeline", "add", "waved", "--data", "[1]")
@@ -31,7 +31,7 @@ def test_bad_data(cli: Cli) -> None:
     assert cli.ok("timeline", "show").out == ""
 
 
-def test_days_and_limit(cli: Cli) -> None:
+def test_timeline_filters_by_days_and_limit(cli: Cli) -> None:
     lines = [f'{{"ts":"2026-04-{day}T12:00:00.000Z","type":"day","n":{day}}}' for day in (10, 11, 12, 13)]
     blob = '{"version":"memory/0.1","files":{},"timeline":[' + ",".join(lines) + "]}"
     cli.ok("import", "-", stdin=blob.encode())
@@ -50,7 +50,7 @@ def test_days_and_limit(cli: Cli) -> None:
         assert cli("timeline", "show", option, "").code == 2
 
 
-def test_a_day_is_refused_before_a_passphrase_is_required(bare: Cli, stick: Path) -> None:
+def test_invalid_day_is_refused_before_the_passphrase_prompt(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--no-wallet", "--passphrase-fd", str(pipe("correct horse 7")))
     for command in (
         "timeline show --since", "timeline show --until", "usage show --from", "usage export --to",

@@ -1,4 +1,4 @@
-"""`ipfsmem unlock` and `ipfsmem lock`, and that other processes need no passphrase between them."""
+"""`ipfsmem unlock` and `ipfsmem lock`: other processes need no passphrase in between."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_owner_command_requires_the_passphrase_while_unlocked(guarded: Cli) -> N
     assert run(guarded, "list").returncode == 0
 
 
-def test_other_processes_need_no_passphrase_until_it_is_locked(guarded: Cli) -> None:
+def test_processes_need_no_passphrase_between_unlock_and_lock(guarded: Cli) -> None:
     assert run(guarded, "write", "tone", "--body", "Short.").returncode == 22
     unlock(guarded, "--for", "5m")
     assert run(guarded, "write", "tone", "--body", "Short.").returncode == 0
@@ -56,8 +56,8 @@ def test_other_processes_need_no_passphrase_until_it_is_locked(guarded: Cli) -> 
     assert runtime_files() == [] and held_keys(guarded.home / "default") == []
 
 
-def test_a_process_of_a_service_reads_the_key_too(guarded: Cli) -> None:
-    """One that has a session keyring of its own, as systemd gives it (KeyringMode=private), from which the user's is not linked."""
+def test_process_with_a_private_session_keyring_reads_the_key(guarded: Cli) -> None:
+    """systemd starts services with KeyringMode=private, which the user's keyring is not linked to."""
     unlock(guarded)
     code = (
         "import ctypes, sys; from ipfsmem.device import kernel_keyring as k; k._keyctl(1, None); "
@@ -75,15 +75,17 @@ def test_a_process_of_a_service_reads_the_key_too(guarded: Cli) -> None:
     assert done.returncode == 0 and json.loads(done.stdout)["memories"] == [], done
 
 
-def test_the_passphrase_still_counts_and_a_wrong_one_is_wrong(guarded: Cli) -> None:
+def test_wrong_passphrase_is_refused_while_unlocked(guarded: Cli) -> None:
     unlock(guarded)
     guarded.ok("list", "--passphrase-fd", str(pipe(PASSPHRASE)))
     guarded.fails(22, "list", "--passphrase-fd", str(pipe("another")))
     guarded.fails(22, "unlock")  # nobody to ask, though it is unlocked
 
 
-def test_another_passphrase_takes_the_old_one_itself(guarded: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is unlocked is no leave to change it, and is locked by the change."""
+def test_passphrase_change_requires_the_old_one_and_locks(
+    guarded: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unlocked keys do not permit the change."""
     unlock(guarded)
     monkeypatch.setenv("IPFSMEM_NEW_PASSPHRASE", "quite another one")
     guarded.fails(22, "key", "passphrase")
@@ -94,13 +96,13 @@ def test_another_passphrase_takes_the_old_one_itself(guarded: Cli, monkeypatch: 
 
 
 @pytest.mark.parametrize("time", ["", "0", "soon", "-1h", "8 h", "1w", "9999999999s", "999999d"])
-def test_times_that_are_none(guarded: Cli, time: str) -> None:
+def test_invalid_unlock_durations_are_refused(guarded: Cli, time: str) -> None:
     guarded.fails(2, "unlock", "--for", time, "--passphrase-fd", str(pipe(PASSPHRASE)))
     assert runtime_files() == []
 
 
-def test_lock_takes_in_what_was_edited_first(bare: Cli, stick: Path, runtime: Path, tmp_path: Path) -> None:
-    """And says when it could not, locked all the same."""
+def test_lock_imports_pending_file_edits_first(bare: Cli, stick: Path, runtime: Path, tmp_path: Path) -> None:
+    """When an import fails, it locks and reports the failure."""
     bare.ok("init", "--mode", "ipfs", "--passphrase-fd", str(pipe(PASSPHRASE)), key=KEY)
     folder = tmp_path / "plain"
     folder.mkdir()
@@ -123,7 +125,7 @@ def test_lock_takes_in_what_was_edited_first(bare: Cli, stick: Path, runtime: Pa
     bare.ok("lock")
 
 
-def test_lock_locks_also_what_cannot_be_opened(guarded: Cli) -> None:
+def test_lock_drops_the_keys_of_a_damaged_vault(guarded: Cli) -> None:
     unlock(guarded)
     database = guarded.home / "default" / "state.db"
     database.write_bytes(b"no database " * 4000)
@@ -172,7 +174,7 @@ def test_lock_of_unprotected_keys_fails_but_drops_keys_of_lost_vaults(guarded: C
     old.with_name("moved").rename(old)
 
 
-def test_lock_in_a_home_without_a_memory_names_what_it_locked_elsewhere(guarded: Cli) -> None:
+def test_lock_in_an_empty_home_names_the_keys_it_dropped_elsewhere(guarded: Cli) -> None:
     old, empty = guarded.home / "default", str(guarded.home.with_name("empty"))
     unlock(guarded)
     old.rename(old.with_name("moved"))
@@ -183,7 +185,7 @@ def test_lock_in_a_home_without_a_memory_names_what_it_locked_elsewhere(guarded:
     old.with_name("moved").rename(old)
 
 
-def test_how_long_it_lasts_where_nobody_says_is_a_setting(
+def test_default_unlock_duration_is_a_setting(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []

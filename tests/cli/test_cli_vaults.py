@@ -23,7 +23,7 @@ def kept(device: Cli, name: str = "default") -> bool:
     return device("list", "--vault", name).code == 0
 
 
-def test_list_names_each_vault_of_this_device_and_why_one_cannot_be_read(cli: Cli, sealed: Cli) -> None:
+def test_list_names_each_vault_and_why_one_cannot_be_read(cli: Cli, sealed: Cli) -> None:
     cli.ok("init", "--vault", "notes", "--mode", "local")
     cli.ok("init", "--vault", "torn", "--mode", "local")
     (cli.home / "torn" / "ipfsmem.json").write_text("{")
@@ -36,12 +36,14 @@ def test_list_names_each_vault_of_this_device_and_why_one_cannot_be_read(cli: Cl
     assert [line.split("\t")[0] for line in lines] == ["default", "notes", "torn"]
 
 
-def test_list_of_an_empty_home_says_so_and_makes_nothing(bare: Cli) -> None:
+def test_list_of_an_empty_home_prints_a_note_and_creates_nothing(bare: Cli) -> None:
     assert bare.ok("vault", "list", "--json").json == []
     assert "No vaults in" in bare.ok("vault", "list").err and not bare.home.exists()
 
 
-def test_remove_deletes_the_copy_here_and_says_what_remains(sealed: Cli, second: Cli, stick: Path) -> None:
+def test_remove_deletes_the_local_copy_and_names_the_remaining_one(
+    sealed: Cli, second: Cli, stick: Path
+) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     sealed.ok("recall", "direct")
@@ -55,7 +57,7 @@ def test_remove_deletes_the_copy_here_and_says_what_remains(sealed: Cli, second:
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_remove_keeps_a_vault_of_which_something_is_only_here(sealed: Cli, stick: Path) -> None:
+def test_remove_refuses_a_vault_with_unpublished_changes(sealed: Cli, stick: Path) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     assert "changes here are not published" in sealed.fails(2, "vault", "remove", "default", "--yes").err
     sealed.ok("sync")
@@ -70,7 +72,7 @@ def test_remove_keeps_a_vault_of_which_something_is_only_here(sealed: Cli, stick
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_remove_keeps_a_vault_with_a_session_that_is_only_here(
+def test_remove_refuses_a_vault_with_a_local_only_session(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "settings.toml"
@@ -83,7 +85,7 @@ def test_remove_keeps_a_vault_with_a_session_that_is_only_here(
     sealed.ok("vault", "remove", "default", "--yes", "--force")
 
 
-def test_remove_keeps_a_vault_that_no_provider_leads_to(sealed: Cli, stick: Path) -> None:
+def test_remove_refuses_a_vault_that_no_new_device_can_find(sealed: Cli, stick: Path) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     shutil.rmtree(stick / "pins")
@@ -97,7 +99,7 @@ def test_remove_keeps_a_vault_that_no_provider_leads_to(sealed: Cli, stick: Path
 
 
 @pytest.mark.parametrize("lost", ["pins", "names"])
-def test_remove_goes_by_the_list_or_the_names_of_a_provider(sealed: Cli, stick: Path, lost: str) -> None:
+def test_remove_needs_the_pin_list_or_the_names_of_a_provider(sealed: Cli, stick: Path, lost: str) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     shutil.rmtree(stick / lost)
@@ -106,7 +108,7 @@ def test_remove_goes_by_the_list_or_the_names_of_a_provider(sealed: Cli, stick: 
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_remove_keeps_a_vault_with_a_revoke_that_is_not_published(
+def test_remove_refuses_a_vault_with_an_unpublished_revoke(
     sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(*_: object, **__: object) -> None:
@@ -127,7 +129,7 @@ def test_remove_keeps_a_vault_with_a_revoke_that_is_not_published(
     assert second("sync").code != 0
 
 
-def test_remove_with_files_leaves_plain_files_that_the_vault_does_not_have(
+def test_remove_with_files_leaves_plain_files_missing_in_the_vault(
     bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
@@ -174,7 +176,7 @@ def test_remove_leaves_a_folder_that_has_a_name_of_ours(cli: Cli) -> None:
     assert (inside / "note").read_text() == "mine" and not [*cli.home.glob(".removed*")]
 
 
-def test_remove_does_not_count_a_provider_inside_the_vaults_own_folder(
+def test_remove_ignores_a_provider_inside_the_vaults_own_folder(
     bare: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside = bare.home / "default" / "published"
@@ -209,7 +211,7 @@ def test_remove_leaves_files_of_others_and_linked_folders(cli: Cli, tmp_path: Pa
     assert wallet.read_text() == "mine" and (folder / "tone.md").exists() and not kept(cli)
 
 
-def test_remove_asks_and_no_keeps_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_answered_with_no_keeps_the_vault(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--yes" in cli.fails(2, "vault", "remove", "default", "--force").err
     monkeypatch.setattr(secret_input, "can_ask", lambda: True)
     said = cli("vault", "remove", "default", "--force", stdin=b"n\n")
@@ -253,9 +255,7 @@ def test_remove_locks_the_keys_that_were_unlocked(sealed: Cli) -> None:
     assert not any(runtime_folder().iterdir())
 
 
-def test_remove_goes_on_with_what_an_interrupted_removal_left(
-    sealed: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remove_completes_an_interrupted_removal(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     (sealed.home / "default" / "mine.txt").write_text("x")
     with monkeypatch.context() as patch:
         patch.setattr(vaults_here, "_delete", _killed)
@@ -302,7 +302,7 @@ def test_remove_with_files_keeps_unattributed_files_after_interruption(
     assert (bare.home / "default" / "memory" / "mine.md").exists()
 
 
-def test_remove_leaves_folders_that_no_removal_of_ours_made(cli: Cli) -> None:
+def test_remove_leaves_similarly_named_folders_of_others(cli: Cli) -> None:
     """A vault that somebody moved aside under such a name was deleted by the next removal of any vault."""
     aside = cli.home / ".removed-default-keep"
     (cli.home / "default").rename(aside)
@@ -313,9 +313,7 @@ def test_remove_leaves_folders_that_no_removal_of_ours_made(cli: Cli) -> None:
     assert cli.ok("list").code == 0
 
 
-def test_remove_puts_nothing_of_an_interrupted_removal_into_a_new_vault(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_removal_adds_no_files_to_a_new_vault(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("write", "tone", "--body", "old")
     (cli.home / "default" / "mine.txt").write_text("old")
     with monkeypatch.context() as patch:
@@ -333,7 +331,7 @@ def test_remove_puts_nothing_of_an_interrupted_removal_into_a_new_vault(
 
 
 @pytest.mark.parametrize("when", ["before the last look", "after it"])
-def test_remove_loses_no_write_of_another_process(
+def test_remove_preserves_concurrent_writes_of_another_process(
     sealed: Cli, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """A write that is acknowledged meanwhile keeps the vault; one that comes later is refused."""

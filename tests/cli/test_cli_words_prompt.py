@@ -1,4 +1,4 @@
-"""Recovery words on a terminal: no word breaks where it is shown, and one slip loses none that was typed."""
+"""Recovery phrase on a terminal: shown without broken words, and one wrong word loses none of the others."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ipfsmem.wordlist import word_list
 from tests.support.cli_lab import Cli
 
 
-def test_no_word_breaks_in_eighty_columns() -> None:
-    """Six to a line was 87 columns, and terminals break inside a word."""
+def test_recovery_phrase_is_shown_without_broken_words() -> None:
+    """Lines have at most 60 columns."""
     longest = sorted(word_list(), key=len)[-24:]
     lines = sheet(longest).splitlines()
     assert len(lines) == 6 and max(map(len, lines)) <= 60
@@ -29,7 +29,7 @@ def test_no_word_breaks_in_eighty_columns() -> None:
     assert [int(word) for word in sheet(longest).split() if word.isdigit()] == list(range(1, 25))
 
 
-def test_the_first_slip_is_named() -> None:
+def test_first_wrong_word_is_named() -> None:
     words = to_words(b"\x02" * 32)
     assert first_unknown_word(words) is None
     slip = first_unknown_word([*words[:6], "lettr", "xx"], start=3)
@@ -102,8 +102,7 @@ def recover(stick: Path, tmp_path: Path) -> Iterator[Terminal]:
     terminal.stop()
 
 
-def test_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Terminal) -> None:
-    """24 words were typed unseen, and one slip discarded all of them."""
+def test_one_wrong_word_is_asked_again_and_the_others_remain(words: list[str], recover: Terminal) -> None:
     slipped = [*words]
     slipped[6] += "x"
     recover.until("Words: ")
@@ -126,7 +125,7 @@ def test_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Termin
     assert words[12] not in said, "what is typed is not shown"
 
 
-def test_words_that_do_not_fit_together_are_mended(words: list[str], recover: Terminal) -> None:
+def test_phrase_with_a_wrong_checksum_is_corrected_word_by_word(words: list[str], recover: Terminal) -> None:
     wrong = [*words]
     wrong[3] = next(
         word for word in word_list() if word != words[3] and not _fits([*words[:3], word, *words[4:]])
@@ -148,7 +147,7 @@ def test_words_that_do_not_fit_together_are_mended(words: list[str], recover: Te
     assert code == 0 and "Restored: 1 memory" in said, said
 
 
-def test_giving_up_leaves_nothing(words: list[str], recover: Terminal, tmp_path: Path) -> None:
+def test_cancelled_phrase_prompt_creates_nothing(words: list[str], recover: Terminal, tmp_path: Path) -> None:
     recover.until("Words: ")
     recover.answer(" ".join([words[1], words[0], *words[2:]]))
     if not _fits([words[1], words[0], *words[2:]]):
@@ -170,7 +169,7 @@ def _fits(words: list[str]) -> bool:
     return True
 
 
-def test_status_warns_until_recovery_words_are_confirmed(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_status_warns_until_the_recovery_phrase_is_confirmed(bare: Cli, stick: Path, tmp_path: Path) -> None:
     home = tmp_path / "closed"
     options = ("--home", str(home))
     init = Terminal("init", "--unprotected-keys", "--no-wallet", "--provider", str(stick), *options)

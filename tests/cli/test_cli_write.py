@@ -15,7 +15,7 @@ from ipfsmem.cli import write_cmd
 from tests.support.cli_lab import Cli
 
 
-def test_the_text_from_a_flag_a_file_or_standard_input(cli: Cli, tmp_path: Path) -> None:
+def test_write_reads_its_text_from_an_option_a_file_or_stdin(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("from a file\n")
     cli.ok("write", "a", "--body", "from a flag")
     cli.ok("write", "b", "--file", str(tmp_path / "text"))
@@ -25,7 +25,7 @@ def test_the_text_from_a_flag_a_file_or_standard_input(cli: Cli, tmp_path: Path)
     assert bodies == ["from a flag\n", "from a file\n", "from standard input\n", "the same\n"]
 
 
-def test_the_printed_hash_is_that_of_what_is_read(cli: Cli) -> None:
+def test_printed_hash_is_that_of_the_read_output(cli: Cli) -> None:
     printed = cli.ok("write", "tone", "--body", "direct").out.strip()
     assert printed == sha256(cli.ok("read", "tone").out_bytes).hexdigest()
     as_json = cli.ok("write", "tone", "--body", "more direct", "--json").json
@@ -46,13 +46,13 @@ def test_write_keeps_header_fields_not_given(cli: Cli) -> None:
     }  # fmt: skip
 
 
-def test_the_whole_file_exactly(cli: Cli) -> None:
+def test_write_of_a_whole_file_stores_its_exact_bytes(cli: Cli) -> None:
     data = b"---\nname: Odd\nown: kept\n---\n\n\n  body\n\n\n"
     cli.ok("write", "odd", "--whole", "-", stdin=data)
     assert cli.ok("read", "odd").out_bytes == data
 
 
-def test_if_match_protects_what_was_not_seen(cli: Cli) -> None:
+def test_write_refuses_a_text_changed_since_it_was_shown(cli: Cli) -> None:
     first = cli.ok("write", "tone", "--body", "one", "--new").out.strip()
     second = cli.ok("write", "tone", "--body", "two", "--if-match", first).out.strip()
     result = cli.fails(6, "write", "tone", "--body", "three", "--if-match", first)
@@ -77,17 +77,17 @@ def test_if_match_protects_what_was_not_seen(cli: Cli) -> None:
         ["tone", "--body", "x", "--new", "--if-match", "0" * 64],
     ],
 )
-def test_calls_that_make_no_sense(cli: Cli, arguments: list[str]) -> None:
+def test_write_refuses_options_that_exclude_each_other(cli: Cli, arguments: list[str]) -> None:
     cli.fails(2, "write", *arguments)
     assert cli.ok("list").out == ""
 
 
 @pytest.mark.parametrize("key", ["a/b", "../up", "Upper", "memory", "con", "", "a" * 65, "a\nb", "ä"])
-def test_keys_that_are_none(cli: Cli, key: str) -> None:
+def test_write_refuses_invalid_keys(cli: Cli, key: str) -> None:
     cli.fails(12, "write", "--body", "x", "--", key)
 
 
-def test_a_text_that_is_not_utf8(cli: Cli, tmp_path: Path) -> None:
+def test_write_refuses_a_text_that_is_not_utf8(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes("Größe".encode("latin-1"))
     for more in ([], ["--whole"]):
         result = cli.fails(10, "write", "tone", "--file", str(tmp_path / "latin"), *more)
@@ -95,7 +95,7 @@ def test_a_text_that_is_not_utf8(cli: Cli, tmp_path: Path) -> None:
     assert cli.ok("list").out == ""
 
 
-def test_a_flag_that_is_not_utf8(cli: Cli) -> None:
+def test_write_refuses_an_option_that_is_not_utf8(cli: Cli) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ipfsmem.cli", "write", "tone", "--home", str(cli.home), "--body", b"\xff\xfe"],
         capture_output=True, timeout=60, env={**os.environ, "PYTHONUTF8": "1"},
@@ -103,7 +103,7 @@ def test_a_flag_that_is_not_utf8(cli: Cli) -> None:
     assert done.returncode == 10 and done.stderr.startswith(b"ipfsmem: ") and b"Traceback" not in done.stderr
 
 
-def test_too_long(cli: Cli, tmp_path: Path) -> None:
+def test_write_refuses_text_or_header_over_the_limit(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b"x" * (960 * 1024 + 1))
     cli.fails(11, "write", "tone", "--file", str(tmp_path / "long"))
     cli.fails(11, "write", "tone", "-", stdin=b"x" * (960 * 1024 + 1))
@@ -113,16 +113,16 @@ def test_too_long(cli: Cli, tmp_path: Path) -> None:
     assert cli.ok("list").out == ""
 
 
-def test_files_that_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
+def test_write_refuses_unreadable_files(cli: Cli, tmp_path: Path) -> None:
     cli.fails(4, "write", "tone", "--file", str(tmp_path / "missing"))
     cli.fails(2, "write", "tone", "--file", str(tmp_path))
 
 
-def test_no_memory_here(bare: Cli) -> None:
+def test_write_without_a_vault_suggests_init(bare: Cli) -> None:
     assert "ipfsmem init" in bare.fails(4, "write", "tone", "--body", "x").err
 
 
-def test_a_full_disk_loses_nothing_that_was_there(cli: Cli) -> None:
+def test_full_disk_keeps_the_former_text(cli: Cli) -> None:
     import resource
 
     cli.ok("write", "tone", "--body", "before")
@@ -139,7 +139,7 @@ def test_a_full_disk_loses_nothing_that_was_there(cli: Cli) -> None:
     assert cli.ok("read", "tone", "--body").out == "before\n"
 
 
-def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
+def test_full_output_device_is_reported_in_one_line(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
@@ -150,7 +150,7 @@ def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_two_at_once_lose_nothing(cli: Cli) -> None:
+def test_concurrent_writes_are_all_stored(cli: Cli) -> None:
     command = [sys.executable, "-m", "ipfsmem.cli", "write", "--home", str(cli.home)]
     many = [subprocess.Popen([*command, f"k{n}", "--body", f"text {n}"]) for n in range(6)]
     assert [process.wait(60) for process in many] == [0] * 6
@@ -174,8 +174,8 @@ def test_write_of_read_output_is_a_whole_file(cli: Cli) -> None:
     assert cli.ok("read", "tone").out_bytes == before.replace(b"direct", b"kind")
 
 
-def test_an_empty_input_wipes_nothing(cli: Cli) -> None:
-    """The program before the pipe failed."""
+def test_empty_input_does_not_replace_a_text(cli: Cli) -> None:
+    """As when the program before the pipe has failed."""
     cli.ok("write", "tone", "--body", "direct")
     before = cli.ok("read", "tone").out_bytes
     for arguments in (("-",), ("--file", "-"), ("--body", ""), ("--whole", "-")):
@@ -187,7 +187,7 @@ def test_an_empty_input_wipes_nothing(cli: Cli) -> None:
     assert cli.ok("read", "tone", "--body").out == "---\n"
 
 
-def test_options_are_refused_before_a_text_is_waited_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_refused_before_stdin_is_read(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person typed a whole text at the terminal, and then heard that a date was none."""
 
     def read(path: str, what: str) -> bytes:
@@ -226,7 +226,7 @@ def test_write_of_a_body_keeps_every_line_of_the_header(cli: Cli, header: bytes)
     assert before["fields"].items() <= {**after["fields"], "updated": before["fields"].get("updated")}.items()
 
 
-def test_field_of_a_header_that_is_only_kept_is_refused(cli: Cli) -> None:
+def test_field_of_a_toml_header_cannot_be_changed_alone(cli: Cli) -> None:
     text = b"+++\ntitle = 'rule'\n+++\n\nAsk.\n"
     cli.ok("write", "rule", "-", stdin=text)
     refused = cli("write", "rule", "--description", "in one line")

@@ -1,4 +1,4 @@
-"""Commands with an empty list print a true sentence and no headings."""
+"""Commands with an empty result print a true sentence and no headings."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         ("graph list --kind ship", "No entities of the kind ship."),
     ],
 )
-def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, told: str) -> None:
-    """It said "No memories yet" of a memory with nine of them, to who had named a type that none had."""
+def test_filtered_list_without_hits_names_the_filter(cli: Cli, command: str, told: str) -> None:
     cli.ok("fact", "add", "They like tea", "--category", "preference")
     cli.ok("graph", "add", "Acme")
     cli.ok("timeline", "add", "went")
@@ -65,14 +64,14 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
         "conflicts",
     ],
 )
-def test_an_empty_list_is_one_sentence_and_no_headings(cli: Cli, command: str) -> None:
+def test_empty_list_is_one_sentence_without_headings(cli: Cli, command: str) -> None:
     """Headings over nothing, and often no word more."""
     said = cli.ok(*command.split())
     assert (said.out, said.err.count("\n")) == ("", 1), said
     assert said.err[0].isupper() and "  " not in said.err, said  # a sentence, and no columns
 
 
-def test_a_program_is_told_nothing_where_nothing_is(cli: Cli) -> None:
+def test_empty_list_prints_nothing_to_a_pipe(cli: Cli) -> None:
     for command in (
         "list --type user",
         "timeline show",

@@ -160,7 +160,9 @@ PATHS: dict[str, tuple[tuple[str, ...], ...]] = {"use": USE, "detach": (("folder
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", PATHS)
-def test_a_changed_bit_of_any_row(bare: Cli, stick: Path, tmp_path: Path, mode: str, way: str) -> None:
+def test_flipped_bit_of_any_row_is_harmless_or_reported(
+    bare: Cli, stick: Path, tmp_path: Path, mode: str, way: str
+) -> None:
     place = Place(tmp_path, bare, mode)
     with place.database() as db:
         todo = flips(db)

@@ -35,7 +35,7 @@ def away(bare: Cli, tmp_path: Path) -> tuple[Cli, list[str]]:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["before the command", "behind it"])
-def test_a_hint_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], first: bool) -> None:
+def test_hint_repeats_the_given_vault_and_home(away: tuple[Cli, list[str]], first: bool) -> None:
     device, flags = away
     words = ["forget", "tune"]
     told = device.fails(4, *(flags + words if first else words + flags)).err
@@ -45,8 +45,8 @@ def test_a_hint_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], 
 @pytest.mark.parametrize(
     "name", ["two words", "it's", "ipfsmem list. ipfsmem sync", 'a "b" (c); d', "'a' 'b", "on that device: x"]
 )
-def test_a_home_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None:
-    """What stands in quotes is a name, whatever it looks like."""
+def test_hint_quotes_a_home_with_special_characters(bare: Cli, tmp_path: Path, name: str) -> None:
+    """A quoted name is a name, whatever it looks like."""
     flags = ["--home", str(tmp_path / name)]
     bare.ok("init", "--mode", "local", *flags)
     bare.ok("write", "tone", "--body", "x", *flags)
@@ -60,7 +60,7 @@ def test_a_home_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["two words", "it's", "ipfsmem list. ipfsmem sync"])
-def test_a_folder_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None:
+def test_hint_quotes_a_folder_with_special_characters(bare: Cli, tmp_path: Path, name: str) -> None:
     folder, flags = tmp_path / name, ["--home", str(tmp_path / "a home")]
     folder.mkdir()
     bare.ok("init", "--mode", "local", *flags)
@@ -74,12 +74,12 @@ def test_a_folder_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None
     bare.ok(*shlex.split(paused[paused.index("then run ipfsmem ") + 17 :].partition(" (keep the")[0]))
 
 
-def test_a_program_is_told_the_same(away: tuple[Cli, list[str]]) -> None:
+def test_hint_as_json_repeats_the_given_vault_and_home(away: tuple[Cli, list[str]]) -> None:
     device, flags = away
     assert "tone" in typed(device, device("forget", "tune", "--json", *flags).error["hint"]).out
 
 
-def test_a_hint_is_about_the_scope_that_was_named(away: tuple[Cli, list[str]]) -> None:
+def test_hint_repeats_the_given_scope(away: tuple[Cli, list[str]]) -> None:
     device, flags = away
     device.ok("write", "role", "--body", "y", "--scope", "job", *flags)
     told = device.fails(4, "forget", "rule", "--scope", "job", *flags).err
@@ -87,7 +87,7 @@ def test_a_hint_is_about_the_scope_that_was_named(away: tuple[Cli, list[str]]) -
     assert "role" in out and "tone" not in out
 
 
-def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(sealed: Cli, second: Cli) -> None:
+def test_printed_resolve_command_works_in_a_scope(sealed: Cli, second: Cli) -> None:
     job = ("--scope", "job")
     sealed.ok("write", "role", "--body", "old", *job)
     sealed.ok("sync")
@@ -107,7 +107,7 @@ def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(sealed: 
     )
 
 
-def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], stick: Path) -> None:
+def test_notice_of_status_repeats_the_given_vault(away: tuple[Cli, list[str]], stick: Path) -> None:
     device, flags = away
     flags[1] = "sealed"
     device.ok("init", "--unprotected-keys", *flags, key=KEY)
@@ -132,9 +132,7 @@ def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> No
     )
 
 
-def test_hints_on_the_command_line_have_no_part_for_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_line_hints_omit_the_python_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Cli(tmp_path, monkeypatch).fails(2, "init", "--unprotected-keys").err
     assert "--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.\n" in refused
     assert (
@@ -148,8 +146,8 @@ def test_hints_on_the_command_line_have_no_part_for_python(
         assert "in Python:" not in without_python(one.text), one
 
 
-def test_every_hint_is_said_for_here_or_for_another_device() -> None:
-    """What stays as it is names another device, or a command that has to do with no memory of this one."""
+def test_every_hint_is_for_this_vault_or_names_another_device() -> None:
+    """A hint without added options names another device or a command that needs no vault."""
     for one in hints():
         if (
             "ipfsmem " in one.text

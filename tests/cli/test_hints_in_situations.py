@@ -1,4 +1,4 @@
-"""Hints whose situation takes more than a row of test_hints_followed.py: brought about, read, carried out."""
+"""Hints whose situation needs more than a row of test_hints_followed.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def new_words(place: Place) -> tuple[bytes, str]:
     return " ".join(made["recovery_words"]).encode(), made["id"]
 
 
-def test_words_that_came_later_may_not_do_all(sealed_place: Place) -> None:
+def test_hint_of_a_later_phrase_without_root_rights_works(sealed_place: Place) -> None:
     place = sealed_place
     place.ok("sync", device=place.other)
     later, _ = new_words(place)
@@ -43,7 +43,7 @@ def test_words_that_came_later_may_not_do_all(sealed_place: Place) -> None:
     place.ok("key phrase KEY", "member rename second phone KEY")
 
 
-def test_words_that_were_revoked(sealed_place: Place) -> None:
+def test_hint_about_a_revoked_phrase_works(sealed_place: Place) -> None:
     place = sealed_place
     old, number = new_words(place)
     place.ok(f"member revoke {number} KEY")
@@ -56,9 +56,7 @@ def test_words_that_were_revoked(sealed_place: Place) -> None:
     phone.ok("recover", "--unprotected-keys", stdin=newer)
 
 
-def test_more_devices_than_may_belong_to_a_memory(
-    sealed_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hint_about_too_many_members_works(sealed_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place = sealed_place
     place.ok("sync", device=place.other)
     place.ok("sync")
@@ -71,7 +69,7 @@ def test_more_devices_than_may_belong_to_a_memory(
     place.ok(f"member revoke {phone} KEY", "key phrase KEY")
 
 
-def test_a_scope_that_comes_back_with_a_text_that_is_not_here(sealed_place: Place) -> None:
+def test_hint_about_a_restored_scope_with_a_missing_text_works(sealed_place: Place) -> None:
     place = sealed_place
     place.ok("write tone --body x --scope work", "sync")
     root = place.root()
@@ -95,7 +93,7 @@ def drop_block(place: Place, name: str) -> None:
                 )
 
 
-def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
+def test_hint_about_an_incomplete_move_works(sealed_place: Place) -> None:
     place = sealed_place
     unfetched(place)
     place.ok("sync", device=place.other)
@@ -114,8 +112,7 @@ def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
     place.ok("sync", "provider check", "read tone")
 
 
-def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
-    """Done in the order that was told before, the stick listed nothing afterwards, and each sync said that all was well."""
+def test_hint_about_a_damaged_pin_list_works(sealed_place: Place) -> None:
     place = sealed_place
     place.patch.setattr("ipfsmem_providers.packs.pins.MAX_FILES", 3)
     place.ok("write tone --body 0", "sync")
@@ -140,8 +137,8 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
 
 
 @pytest.mark.parametrize("way", ["arrives", "sync"])
-def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) -> None:
-    """A program that keeps folders in step has brought a pin and not yet its pack: nothing is removed meanwhile."""
+def test_hint_about_partly_copied_provider_folder_works(sealed_place: Place, way: str) -> None:
+    """A program that syncs folders has copied a pin but not its pack; nothing is deleted."""
     place = sealed_place
     place.ok("write tone --body x", "sync")
     place.ok("sync", "write more --body y", device=place.other)
@@ -186,7 +183,7 @@ def test_hint_of_a_full_key_ring_frees_room(sealed_place: Place) -> None:
     place.cli.ok("member", "rotate", "--words", stdin=newer)
 
 
-def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:
+def test_hint_about_an_unavailable_service_works(sealed_place: Place) -> None:
     place = sealed_place
     place.patch.delenv("IPFSMEM_PROVIDER")
     node = FakeKubo()

@@ -50,8 +50,10 @@ def dated(device: Cli, ahead: int) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no such permissions")
-def test_files_that_others_can_read(bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told is a line for a shell: a folder's name may have spaces."""
+def test_hint_about_file_permissions_works(
+    bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint is a shell line, and the folder's name has a space."""
     device = Cli(tmp_path / "my home", monkeypatch)
     device.ok("init", "--mode", "local")
     (device.home / "default" / "state.db").chmod(0o644)
@@ -61,7 +63,7 @@ def test_files_that_others_can_read(bare: Cli, tmp_path: Path, monkeypatch: pyte
     assert found(device, "permissions") == ""
 
 
-def test_keys_without_a_passphrase(sealed: Cli) -> None:
+def test_hint_about_keys_without_a_passphrase_works(sealed: Cli) -> None:
     told = found(sealed, "unprotected-keys")
     hinted("Set one: ipfsmem key passphrase", told)
     sealed.ok("key", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
@@ -73,7 +75,9 @@ def test_keys_without_a_passphrase(sealed: Cli) -> None:
     )
 
 
-def test_a_folder_that_was_copied(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_about_a_copied_vault_folder_works(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(sealed.home, tmp_path / "copy")
     copy = Cli(tmp_path / "copy", monkeypatch)
     hinted("Run: ipfsmem sync. It gives this device a new id.", found(copy, "moved"))
@@ -82,8 +86,7 @@ def test_a_folder_that_was_copied(sealed: Cli, tmp_path: Path, monkeypatch: pyte
     assert copy.ok("status", "--json").json["device"] != sealed.ok("status", "--json").json["device"]
 
 
-def test_a_text_that_the_disk_lost_in_mode_local(cli: Cli) -> None:
-    """`check`, `read` and `write` told to sync a memory that cannot be synced, and an import of the plain file did nothing."""
+def test_hint_about_a_lost_text_of_a_local_vault_works(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     spoil(cli)
     file = cli.home / "default" / "memory"
@@ -95,7 +98,7 @@ def test_a_text_that_the_disk_lost_in_mode_local(cli: Cli) -> None:
     assert cli.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_a_text_that_is_not_fetched(sealed: Cli, second: Cli) -> None:
+def test_hint_about_a_text_not_fetched_works(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     with Memory.load("default", home=sealed.home) as memory, memory.replica.transaction():
@@ -109,7 +112,7 @@ def test_a_text_that_is_not_fetched(sealed: Cli, second: Cli) -> None:
     assert found(sealed, "not-fetched") == ""
 
 
-def test_a_text_that_the_disk_changed(sealed: Cli, second: Cli) -> None:
+def test_hint_about_a_damaged_text_works(sealed: Cli, second: Cli) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     second.ok("sync")
@@ -125,8 +128,8 @@ def test_a_text_that_the_disk_changed(sealed: Cli, second: Cli) -> None:
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
-    """Somebody with the wallet made a new one and did not know of this device. `check` and `sync` tell how it gets it."""
+def test_hint_about_a_device_without_the_current_key_works(sealed: Cli, second: Cli) -> None:
+    """Somebody with the wallet has rotated the key without knowing this device."""
     second.ok("write", "tone", "--body", "direct")
     with Memory.load("default", home=sealed.home) as memory:
         before = memory.replica.ring
@@ -149,7 +152,7 @@ def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
-def test_conflicts_in_two_scopes(clash: tuple[Cli, Cli]) -> None:
+def test_hint_about_a_conflict_works(clash: tuple[Cli, Cli]) -> None:
     one, _ = clash
     told = found(one, "conflicts")
     hinted("See: ipfsmem conflicts.", told)
@@ -158,7 +161,7 @@ def test_conflicts_in_two_scopes(clash: tuple[Cli, Cli]) -> None:
     assert found(one, "conflicts") == ""
 
 
-def test_a_clock_that_went_back(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_about_a_clock_set_back_works(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     dated(cli, HOUR)
     hinted("Set the clock, or wait until it has caught up.", found(cli, "clock"))
     later(monkeypatch, 2 * HOUR)
@@ -173,7 +176,7 @@ def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
     monkeypatch.setattr("time.time_ns", lambda: real() + by * 1_000_000)
 
 
-def test_a_clock_that_was_far_ahead(cli: Cli) -> None:
+def test_hint_about_a_clock_reset_from_the_future_works(cli: Cli) -> None:
     dated(cli, 2 * FAR_AHEAD_MS)
     told = found(cli, "clock")
     hinted(
@@ -183,8 +186,9 @@ def test_a_clock_that_was_far_ahead(cli: Cli) -> None:
     assert found(cli, "clock") == ""
 
 
-def test_whose_clock_is_wrong(sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device that is named finds it out by the command that is told for it, and what that tells puts it right."""
+def test_hint_about_another_devices_clock_works(
+    sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dated(second, 2 * FAR_AHEAD_MS)
     second.ok("sync")
     sealed.ok("sync")

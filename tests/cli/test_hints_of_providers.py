@@ -1,7 +1,5 @@
-"""Following the hints about a provider's settings makes the refused call work.
-
-Nothing goes over a network: `provider add` opens a provider, and the next sync would ask it.
-"""
+"""Following the hints about a provider's settings makes the refused call work. Nothing is sent over a network:
+`provider add` only opens a provider."""
 
 from __future__ import annotations
 
@@ -99,7 +97,7 @@ def set_to(monkeypatch: pytest.MonkeyPatch, given: Mapping[str, str], config: Pa
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.wrong}: {row.text}"[:70])
-def test_a_setting_that_is_told_is_taken(
+def test_provider_setting_named_in_a_hint_is_accepted(
     row: Told, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "settings.toml"
@@ -121,7 +119,7 @@ def test_a_setting_that_is_told_is_taken(
         device.ok("provider", "remove", spec)
 
 
-def test_signing_without_its_package(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_about_the_missing_signing_package_works(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
     device = Cli(memory, monkeypatch)

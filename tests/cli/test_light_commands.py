@@ -1,4 +1,4 @@
-"""A command that a hook or an agent calls again and again loads only what it needs: on a slow machine modules are most of its time."""
+"""Commands that hooks and agents call often load few modules: imports take most of their time."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
 )
-def test_help_of_a_command_loads_no_types_of_results(call: tuple[str, ...], most: int) -> None:
+def test_help_of_a_command_loads_no_result_types(call: tuple[str, ...], most: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *call, "--help"],
         capture_output=True,
@@ -164,7 +164,7 @@ def test_help_of_a_command_loads_no_types_of_results(call: tuple[str, ...], most
 
 
 @pytest.mark.parametrize("event", ["session-start", "prompt", "stop"])
-def test_a_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, event: str) -> None:
+def test_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, event: str) -> None:
     Memory.create("default", "local", home=tmp_path / "home").close()
     (tmp_path / "settings.toml").write_text('[embeddings]\nprovider = "off"\n')
     command = [sys.executable, "-c", LOADED, "hook", event, "--program", "claude-code"]
@@ -198,18 +198,18 @@ def test_a_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, 
         "é b ",
     ],
 )
-def test_help_of_options_is_unindented_as_by_inspect(doc: str) -> None:
+def test_help_texts_are_unindented_like_inspect_does(doc: str) -> None:
     assert _Inspect.cleandoc(doc) == inspect.cleandoc(doc)
 
 
-def test_functions_of_inspect_that_click_calls_are_those_of_python() -> None:
+def test_replaced_inspect_functions_are_those_of_python() -> None:
     module = _Inspect("inspect")
     assert module.isfunction is inspect.isfunction
     with pytest.raises(AttributeError, match="nothing"):
         _ = module.nothing
 
 
-def test_modules_left_out_are_imported_whole_afterwards() -> None:
+def test_excluded_modules_are_imported_whole_afterwards() -> None:
     code = r"""
 import sys
 from ipfsmem.cli.light_imports import load_click, load_msgspec
@@ -237,7 +237,7 @@ assert msgspec.json.decode(b'{"a":1}', type=msgspec.defstruct("A", [("a", int)])
         "from typing_extensions import TypedDict",
     ],
 )
-def test_library_that_needs_more_is_imported_with_the_modules_of_python(tmp_path: Path, needs: str) -> None:
+def test_library_that_needs_more_is_imported_with_python_modules(tmp_path: Path, needs: str) -> None:
     for name in ("click", "msgspec"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"{needs}\nDONE = True\n")
@@ -263,8 +263,8 @@ for name in ("click", "msgspec"):
     assert (refused in done.stdout) == ("nothing" in needs) and len(done.stdout.splitlines()) == 2
 
 
-def test_read_of_a_missing_text_notes_it_without_loading_sync() -> None:
-    """Such a read imports this module to note that the text is missing."""
+def test_noting_a_missing_text_loads_no_sync_modules() -> None:
+    """A read imports this module to note that the text is missing."""
     code = "import json, sys; import ipfsmem.sync.local_repair; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(json.loads(done.stdout))
@@ -272,7 +272,7 @@ def test_read_of_a_missing_text_notes_it_without_loading_sync() -> None:
     assert not [name for name in loaded if name.startswith(tuple(f"ipfsmem.{one}" for one in ELSEWHERE))]
 
 
-def test_a_sync_loads_no_ranking_and_counts_nothing(tmp_path: Path) -> None:
+def test_sync_loads_no_ranking_and_no_status_modules(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
     Memory.create("default", "encrypted-ipfs", **where).close()
@@ -293,7 +293,7 @@ sys.exit(main())
 """
 
 
-def test_reading_command_ends_at_once_with_its_output_and_exit_code(tmp_path: Path) -> None:
+def test_reading_command_exits_without_cleanup_after_its_output(tmp_path: Path) -> None:
     long = "\n".join(f"line {number} of a long text" for number in range(20_000))
     with Memory.create("default", "local", home=tmp_path / "home") as memory:
         memory.write("long", long)

@@ -1,4 +1,4 @@
-"""`ipfsmem serve mcp` in a project: calls that name no scope mean the one that a person connected with the folder."""
+"""`ipfsmem serve mcp` in a project: calls without a scope use the scope connected to the folder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def asked(
     return [answers[number]["content"][0]["text"] for number in range(1, len(calls) + 1)]
 
 
-def test_calls_in_a_connected_folder_mean_its_project(home: Path) -> None:
+def test_calls_in_a_connected_folder_use_the_scope_of_its_project(home: Path) -> None:
     recalled, listed, read, below, made, shared = asked(
         home,
         home / "widget" / "src",
@@ -76,7 +76,7 @@ def test_calls_in_a_connected_folder_mean_its_project(home: Path) -> None:
         assert memory.read("name") is not None and memory.scope("widget").read("name") is None
 
 
-def test_calls_elsewhere_or_with_a_scope_do_not(home: Path) -> None:
+def test_calls_elsewhere_or_with_a_scope_use_no_project(home: Path) -> None:
     (elsewhere,) = asked(home, home, ("read_memory", {"key": "build"}))
     assert "there is no memory build" in elsewhere
     chosen, named = asked(
@@ -91,8 +91,8 @@ def test_calls_elsewhere_or_with_a_scope_do_not(home: Path) -> None:
     assert "there is no memory build" in nobody
 
 
-def test_roots_go_before_the_folder_and_may_change(home: Path) -> None:
-    """Of the official client, which is asked for them."""
+def test_mcp_roots_override_the_working_folder_and_may_change(home: Path) -> None:
+    """The client is the official one; the server asks it for its roots."""
 
     async def work() -> None:
         from mcp import Client, types
@@ -118,7 +118,7 @@ def test_roots_go_before_the_folder_and_may_change(home: Path) -> None:
 
 
 @pytest.mark.parametrize("root", ["vscode-remote://ssh/work", "file://server/share", "file:///elsewhere"])
-def test_roots_that_are_foreign_mean_no_project(home: Path, root: str) -> None:
+def test_mcp_roots_of_other_machines_select_no_project(home: Path, root: str) -> None:
     """Not that of the folder in which the server was started."""
     roots = {"jsonrpc": "2.0", "id": "ipfsmem-roots", "result": {"roots": [{"uri": root}]}}
     lines = [
@@ -145,7 +145,7 @@ def test_roots_that_are_foreign_mean_no_project(home: Path, root: str) -> None:
     assert found["result"]["isError"] and "there is no memory build" in found["result"]["content"][0]["text"]
 
 
-def test_folders_of_roots_are_those_of_this_machine() -> None:
+def test_mcp_roots_are_converted_to_local_folders() -> None:
     from ipfsmem.mcp.roots import folders_of
 
     said = [
@@ -162,7 +162,7 @@ def test_folders_of_roots_are_those_of_this_machine() -> None:
     assert len(folders_of(f"file:///x{n}" for n in range(1_000))) == 20
 
 
-def test_a_project_that_is_connected_meanwhile_is_found(home: Path) -> None:
+def test_project_connected_while_the_server_runs_is_used(home: Path) -> None:
     (home / "late").mkdir()
 
     async def work() -> None:
@@ -183,7 +183,7 @@ def test_a_project_that_is_connected_meanwhile_is_found(home: Path) -> None:
     play(work)
 
 
-def test_the_project_of_a_folder_follows_what_its_own_server_changes(tmp_path: Path) -> None:
+def test_forgotten_scope_of_a_project_is_not_used(tmp_path: Path) -> None:
     from ipfsmem.mcp.roots import Projects
 
     (tmp_path / "widget").mkdir()

@@ -1,4 +1,4 @@
-"""Every end of every command: the table of outcomes is whole, each row is played, and no failure ends with 0."""
+"""Every outcome of every command: the table is complete, each row is run, and no failure exits with 0."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield " ".join(path)
 
 
-def test_every_command_is_in_the_table() -> None:
-    """A new command without outcomes fails here; so does one that cannot fail, or cannot succeed."""
+def test_every_command_is_in_the_table_of_outcomes() -> None:
+    """A new command needs a row for success and one for failure."""
     commands = list(leaves(group))
     assert {row.command for row in ROWS} - {*HIDDEN} == set(commands)
     good = {row.command for row in ROWS if row.code == 0}
@@ -64,7 +64,7 @@ NEED_KEYRING = ("unlocked", "a wrong passphrase", "locked, but a working copy co
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.command}: {row.outcome}" for row in ROWS])
-def test_an_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if row.outcome in NEED_KEYRING and not has_kernel_keyring():
         pytest.skip("no keyring of the kernel here")
     place = Place(tmp_path, monkeypatch, row.mode)
@@ -132,11 +132,11 @@ def all_end_with(place: Place, code: int, waiting: frozenset[str] = frozenset())
     assert said == {}, sorted(said)
 
 
-def test_without_a_memory_every_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_without_a_vault_exits_with_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     all_end_with(Place(tmp_path, monkeypatch, "none"), 4)
 
 
-def test_without_its_passphrase_no_command_does_anything(
+def test_every_command_without_the_passphrase_exits_with_22(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
@@ -145,7 +145,9 @@ def test_without_its_passphrase_no_command_does_anything(
     all_end_with(place, 22, waiting=frozenset({"serve mcp"}))
 
 
-def test_a_damaged_database_is_said_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_on_a_damaged_database_exits_with_30(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     database = place.cli.home / "default" / "state.db"
     database.write_bytes(b"no database " * 4000)
@@ -154,7 +156,7 @@ def test_a_damaged_database_is_said_by_every_command(tmp_path: Path, monkeypatch
     all_end_with(place, 30)
 
 
-def test_a_folder_that_cannot_be_used_is_said_by_every_command(
+def test_every_command_on_an_unusable_database_path_exits_with_30(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(tmp_path, monkeypatch, "local")
@@ -168,7 +170,7 @@ def test_a_folder_that_cannot_be_used_is_said_by_every_command(
 def test_serve_mcp_refuses_a_missing_or_damaged_vault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, code: int
 ) -> None:
-    """The tests above leave it out where mcp is missing, and pass."""
+    """The tests above exclude it where mcp is not installed."""
     need_extra("mcp", "mcp")
     place = Place(tmp_path, monkeypatch, state)
     if state != "none":
@@ -180,10 +182,10 @@ def test_serve_mcp_refuses_a_missing_or_damaged_vault(
 
 
 @pytest.mark.parametrize("mode", ["local", "sealed"])
-def test_a_full_disk_is_said_and_nothing_is_half_there(
+def test_full_disk_is_reported_and_leaves_no_partial_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """No file can grow: what a full disk or a quota does. Afterwards everything that was there is."""
+    """No file can grow, as on a full disk or at a quota."""
     place = Place(tmp_path, monkeypatch, mode)
     place.ok("write tone --body x")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -205,7 +207,9 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
     assert not list(tmp_path.glob("*.tmp")) and not (tmp_path / "o.json").exists()
 
 
-def test_a_memory_that_another_process_holds(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_while_another_process_has_the_lock_exits_with_5(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert database.Database.__init__.__kwdefaults__["wait"] == 10.0
     monkeypatch.setitem(database.Database.__init__.__kwdefaults__, "wait", 0.05)
     with lock.file_lock(cli.home / "default" / "lock"):
@@ -213,7 +217,9 @@ def test_a_memory_that_another_process_holds(cli: Cli, monkeypatch: pytest.Monke
     cli.ok("write", "tone", "--body", "x")
 
 
-def test_a_wrong_call_is_two_for_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_with_an_unknown_option_exits_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Place(tmp_path, monkeypatch, "none")
     for command in leaves(group):
         wrong = 0 if command == "hook" else 2

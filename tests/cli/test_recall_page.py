@@ -21,15 +21,13 @@ def make_recall(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("make_recall")
 
 
-def test_the_page_is_what_its_commands_print_and_what_a_client_gets(
-    make_recall: ModuleType, tmp_path: Path
-) -> None:
+def test_recall_page_shows_printed_output_and_mcp_answers(make_recall: ModuleType, tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
     page = make_recall.TARGET.read_text("utf-8")
     assert make_recall.played(tmp_path, page) == page, "run: python docs/make_recall.py"
 
 
-def test_the_counts_of_the_scope_property_are_those_of_its_test(make_recall: ModuleType) -> None:
+def test_recall_page_has_the_case_counts_of_the_leak_test(make_recall: ModuleType) -> None:
     page = make_recall.TARGET.read_text("utf-8")
     parts = sum(map(len, test_no_leak.OF_PARTS.values()))
     rows = (len(test_no_leak.OF_STACK), len(test_no_leak.OF_SCOPE), parts, len(test_no_leak.OF_TOOLS))

@@ -1,4 +1,4 @@
-"""`--verbose` and IPFSMEM_LOG: what a command asked of its providers, without secrets and texts."""
+"""`--verbose` and IPFSMEM_LOG: requests of a command to its providers, without secrets and texts."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def test_unwritable_request_log_stops_command_before_it_starts(
     published.fails(4, "read", "other")
 
 
-def test_failed_request_is_logged_without_what_was_sent(
-    published: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_request_is_logged_without_its_body(published: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEER_TOKEN", "wrong-canary-1234567890")
     said = published("sync", "--verbose")
     assert said.code == 42 and ": 401" in said.err

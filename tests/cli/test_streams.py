@@ -1,4 +1,4 @@
-"""Where the streams of a command lead: closed by a parent, full, or named as a file that is none."""
+"""Standard streams that are closed, full, or named as a file."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def shell(cli: Cli, script: str) -> subprocess.CompletedProcess[bytes]:
 
 
 @POSIX
-def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
-    """A sync from a parent that closes its streams ended with "unexpected AttributeError"."""
+def test_write_and_list_run_with_closed_standard_streams(cli: Cli) -> None:
     done = shell(cli, "ipfsmem write tone --body x >&- && ipfsmem list <&- 2>&- && ipfsmem write other - <&-")
     assert done.stdout.startswith(b"tone\t") and done.returncode == 2, done
     assert b"the text is empty" in done.stderr and b"Attribute" not in done.stderr
@@ -46,8 +45,7 @@ SHOW = [
 
 
 @POSIX
-def test_command_with_closed_output_does_nothing_and_does_not_exit_0(cli: Cli, tmp_path: Path) -> None:
-    """`export >&-` wrote nothing anywhere and ended with 0; new recovery words would have been shown to nobody."""
+def test_command_with_closed_output_changes_nothing_and_fails(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     (tmp_path / "notes.txt").write_text("x")
     told = shell(
@@ -93,7 +91,7 @@ def test_command_with_output_on_full_disk_does_not_exit_0(cli: Cli, tmp_path: Pa
     assert set(codes.values()) == {"30"}, codes
 
 
-def test_an_export_stays_out_of_the_folder_of_the_memory(cli: Cli, tmp_path: Path) -> None:
+def test_export_into_the_folder_of_the_vault_is_refused(cli: Cli, tmp_path: Path) -> None:
     """It could take the place of the memory's own files; an empty name, of a variable that is not set, was a traceback or 30."""
     cli.ok("write", "tone", "--body", "x")
     own = cli.home / "default"
@@ -111,7 +109,7 @@ def test_an_export_stays_out_of_the_folder_of_the_memory(cli: Cli, tmp_path: Pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_version_that_could_not_be_printed(cli: Cli) -> None:
+def test_version_that_cannot_be_printed_is_an_error(cli: Cli) -> None:
     done = shell(cli, "ipfsmem --version > /dev/full")
     assert done.returncode == 30 and b"Traceback" not in done.stderr
 
@@ -126,8 +124,8 @@ def test_context_not_delivered_to_a_session_is_delivered_again(cli: Cli) -> None
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_place_for_output_ends_with_its_own_code(cli: Cli) -> None:
-    """Python complained once more at its end, and ended with 120, which is in no table."""
+def test_full_output_device_has_its_exit_code(cli: Cli) -> None:
+    """Python's own exit code would be 120."""
     cli.ok("write", "tone", "--body", "x")
     done = shell(cli, "ipfsmem list > /dev/full; echo $?; ipfsmem read nothing 2> /dev/full; echo $?")
     assert done.stdout.split() == [b"30", b"4"]
@@ -140,9 +138,9 @@ WORDS = "init -n new --no-wallet --unprotected-keys", "key phrase --revoke-old -
 @POSIX
 @pytest.mark.parametrize("call", WORDS)
 @pytest.mark.parametrize("form", ["", " --json"])
-def test_recovery_words_are_not_made_for_nobody(cli: Cli, stick: Path, call: str, form: str) -> None:
-    """It ended with 0 when standard output was closed: the only words of a memory were seen by nobody, and older ones stopped
-    working."""
+def test_recovery_phrase_is_not_created_with_closed_output(
+    cli: Cli, stick: Path, call: str, form: str
+) -> None:
     cli.ok("init", "-n", "old", "--no-wallet", "--unprotected-keys", "--provider", str(stick))
     cli.ok("key", "phrase", "-n", "old")
     members = cli.ok("member", "list", "-n", "old").out
@@ -153,7 +151,7 @@ def test_recovery_words_are_not_made_for_nobody(cli: Cli, stick: Path, call: str
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("call", WORDS)
-def test_recovery_words_that_could_not_be_shown_are_told_of(cli: Cli, stick: Path, call: str) -> None:
+def test_recovery_phrase_that_could_not_be_shown_is_reported(cli: Cli, stick: Path, call: str) -> None:
     cli.ok("init", "-n", "old", "--no-wallet", "--unprotected-keys", "--provider", str(stick))
     first = cli.ok("key", "phrase", "-n", "old", "--json").json["id"]
     done = shell(cli, f"ipfsmem {call} --json > /dev/full")
@@ -163,8 +161,8 @@ def test_recovery_words_that_could_not_be_shown_are_told_of(cli: Cli, stick: Pat
 
 @POSIX
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
-def test_an_export_takes_the_place_of_no_pipe_device_or_link(cli: Cli, tmp_path: Path, form: str) -> None:
-    """As root `export --out /dev/stdout` put a file in its place, for every program of the machine."""
+def test_export_replaces_no_pipe_device_or_link(cli: Cli, tmp_path: Path, form: str) -> None:
+    """As root, it would replace /dev/stdout for every program."""
     cli.ok("write", "tone", "--body", "x")
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_bytes(b"old")
@@ -184,7 +182,7 @@ def test_an_export_takes_the_place_of_no_pipe_device_or_link(cli: Cli, tmp_path:
 
 
 @POSIX
-def test_a_dash_is_standard_output(cli: Cli, tmp_path: Path) -> None:
+def test_dash_is_standard_output(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert cli.ok("export", "--out", "-").out_bytes == cli.ok("export").out_bytes
     taken = tmp_path / "all.zip"
@@ -195,8 +193,7 @@ def test_a_dash_is_standard_output(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
-def test_standard_output_by_its_name_holds_nothing_else(cli: Cli, tmp_path: Path) -> None:
-    """The line about an export was written over the first bytes of it."""
+def test_export_to_dev_stdout_prints_only_the_archive(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     whole = tmp_path / "all.zip"
     assert shell(cli, f"ipfsmem export --zip /dev/stdout > '{whole}'").returncode == 0
@@ -205,7 +202,7 @@ def test_standard_output_by_its_name_holds_nothing_else(cli: Cli, tmp_path: Path
 
 
 @POSIX
-def test_a_link_keeps_the_file_that_it_leads_to_when_an_export_fails(cli: Cli, tmp_path: Path) -> None:
+def test_failed_export_through_a_link_keeps_the_target(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     real, link = tmp_path / "monday.car", tmp_path / "latest.car"
     real.write_bytes(b"of monday")
@@ -218,15 +215,14 @@ def test_a_link_keeps_the_file_that_it_leads_to_when_an_export_fails(cli: Cli, t
 
 @POSIX
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
-def test_plain_text_is_written_for_its_owner_alone(cli: Cli, tmp_path: Path, form: str) -> None:
-    """A zip and a CAR of an encrypted memory were readable by every user of the machine."""
+def test_exported_plain_text_is_readable_only_by_its_owner(cli: Cli, tmp_path: Path, form: str) -> None:
     cli.ok("write", "tone", "--body", "x")
     where = tmp_path / "all"
     cli.ok("export", form, str(where))
     assert stat.S_IMODE(where.stat().st_mode) == 0o600
 
 
-def test_a_field_of_an_event_is_given_once(cli: Cli) -> None:
+def test_repeated_event_field_is_refused(cli: Cli) -> None:
     cli.fails(2, "timeline", "add", "seen", "place=here", "place=there")
     cli.fails(2, "timeline", "add", "seen", "place=here", "place:=3")
     assert cli.ok("timeline", "show").out == ""

@@ -18,7 +18,7 @@ FILLED = {
 }
 
 
-def test_agent_that_follows_the_template_remembers(cli: Cli) -> None:
+def test_agent_that_follows_the_readme_template_finds_its_memories(cli: Cli) -> None:
     (text,) = re.findall(r"```text\n(Your memory is .*?)```", README.read_text("utf-8"), re.DOTALL)
     typed = [shlex.split(words) for words in re.findall(r"`ipfsmem ([^`]+)`", text)]
     assert {words[0] for words in typed} == {"context", "recall", "read", "write"}

@@ -24,8 +24,7 @@ def test_forget_in_local_mode_mentions_no_other_devices(cli: Cli) -> None:
     assert cli.ok("scope", "restore", "work").out == "The scope work is back, and empty.\n"
 
 
-def test_a_memory_in_mode_local_takes_no_provider(cli: Cli, tmp_path: Path) -> None:
-    """It said "Publishes at: ..." and ended with 0, and nothing was ever published there."""
+def test_provider_add_for_a_local_vault_is_refused_with_a_way_to_publish(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     hint = cli.fails(2, "provider", "add", str(tmp_path / "stick")).err
     assert "mode local is never published" in hint
@@ -36,7 +35,7 @@ def test_a_memory_in_mode_local_takes_no_provider(cli: Cli, tmp_path: Path) -> N
     assert "tone" in cli.ok("list", "-n", "new").out
 
 
-def test_an_empty_file_settles_no_conflict(clash: tuple[Cli, Cli]) -> None:
+def test_empty_file_does_not_resolve_a_conflict(clash: tuple[Cli, Cli]) -> None:
     """As an empty `write`: most often it is a file that a program failed to fill."""
     first, _ = clash
     seen = first.ok("conflicts", "--json").json["conflicts"][0]["seen"]
@@ -47,7 +46,7 @@ def test_an_empty_file_settles_no_conflict(clash: tuple[Cli, Cli]) -> None:
     assert first.ok("conflicts").out == first.ok("list").out == ""
 
 
-def test_value_that_two_devices_set_shows_both(clash: tuple[Cli, Cli]) -> None:
+def test_value_set_on_two_devices_shows_both(clash: tuple[Cli, Cli]) -> None:
     first, second = clash
     first.ok("value", "set", "theme", "dark")
     second.ok("value", "set", "theme", "light")
@@ -62,10 +61,9 @@ def test_value_that_two_devices_set_shows_both(clash: tuple[Cli, Cli]) -> None:
     assert f"conflict\t{beside['value']}" in first.ok("value", "history", "theme").out
 
 
-def test_each_secret_says_its_own_way_in(
+def test_missing_secret_error_names_the_right_variable(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them named IPFSMEM_PASSPHRASE, which is that of this device's keys."""
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "four words that differ")
     wallet = str(tmp_path / "wallet.json")
     sealed.ok("init", "-n", "other", "--new-wallet", wallet)
@@ -79,10 +77,9 @@ def test_each_secret_says_its_own_way_in(
 
 
 @pytest.mark.parametrize("strategy", [(), ("--strategy", "replace", "--prune")])
-def test_an_import_of_a_place_without_memories_says_so(
+def test_import_of_a_folder_without_memories_is_refused(
     cli: Cli, tmp_path: Path, strategy: tuple[str, ...]
 ) -> None:
-    """A wrong folder ended with 0, and with --prune everything was forgotten on every device."""
     cli.ok("write", "tone", "--body", "x")
     (tmp_path / "wrong").mkdir()
     (tmp_path / "wrong" / "shopping.jpg").write_text("milk")
@@ -93,8 +90,8 @@ def test_an_import_of_a_place_without_memories_says_so(
     assert "tone" in cli.ok("list").out
 
 
-def test_an_empty_export_prunes_nothing(cli: Cli, tmp_path: Path) -> None:
-    """Of a program that failed to fill it, most often; taken in as it is, it changes nothing."""
+def test_import_of_an_empty_export_with_prune_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """An empty export is most often the result of a failed program."""
     cli.ok("init", "-n", "none", "--mode", "local")
     cli.ok("export", "-n", "none", "--dir", str(tmp_path / "none"))
     cli.ok("write", "tone", "--body", "x")
@@ -104,10 +101,10 @@ def test_an_empty_export_prunes_nothing(cli: Cli, tmp_path: Path) -> None:
     assert "tone" in cli.ok("list").out
 
 
-def test_a_new_local_memory_takes_no_provider(
+def test_init_of_a_local_vault_refuses_a_provider(
     bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It took one, named it, and published nothing there ever. What the environment names is for others."""
+    """A provider from the environment is ignored."""
     bare.fails(2, "init", "--mode", "local", "--provider", str(stick))
     bare.ok("init", "--mode", "local")
     monkeypatch.delenv("IPFSMEM_PROVIDER")
@@ -115,19 +112,18 @@ def test_a_new_local_memory_takes_no_provider(
 
 
 @pytest.mark.parametrize("option", ["--out", "--dir", "--zip", "--plain-car", "--car"])
-def test_an_export_without_a_place_prints_nothing(cli: Cli, option: str) -> None:
-    """Of a variable that is not set: with --zip the whole memory was printed in plain text."""
+def test_export_to_an_empty_path_prints_nothing(cli: Cli, option: str) -> None:
+    """As with an unset shell variable."""
     cli.ok("write", "tone", "--body", "x")
     cli.fails(2, "export", option, "")
 
 
-def test_an_event_has_a_type(cli: Cli) -> None:
+def test_event_without_a_type_is_refused(cli: Cli) -> None:
     cli.fails(2, "timeline", "add", "", "x=1")
     assert cli.ok("timeline", "show").out == ""
 
 
-def test_a_scope_that_is_another_now_says_where_its_texts_go(cli: Cli) -> None:
-    """What was written for it could not be read by the same name, and nothing said why."""
+def test_redirected_scope_names_the_scope_that_has_its_texts(cli: Cli) -> None:
     cli.ok("write", "tone", "--scope", "work", "--body", "x")
     cli.ok("scope", "make", "job")
     cli.ok("scope", "into", "work", "job")
@@ -139,8 +135,7 @@ def test_a_scope_that_is_another_now_says_where_its_texts_go(cli: Cli) -> None:
     assert "is job now" not in cli.ok("scope", "list").out + cli.ok("list", "--scope", "work").err
 
 
-def test_two_scopes_are_not_each_other(cli: Cli) -> None:
-    """Both were said to lead to the other, and one of them did not."""
+def test_scopes_cannot_be_redirected_in_a_circle(cli: Cli) -> None:
     for name in ("a", "b", "c"):
         cli.ok("scope", "make", name)
     cli.ok("scope", "into", "a", "b")
@@ -152,23 +147,21 @@ def test_two_scopes_are_not_each_other(cli: Cli) -> None:
     cli.ok("scope", "into", "c", "a")
 
 
-def test_history_says_what_mode_local_does_not_keep(cli: Cli) -> None:
-    """The README promised a history there."""
+def test_history_of_a_local_vault_says_that_it_has_no_revisions(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     cli.ok("write", "tone", "--body", "y")
     assert "keeps no revisions" in cli.ok("history", "tone").err
 
 
 @pytest.mark.parametrize("option", ["--home", "-n"])
-def test_an_empty_name_is_not_another_memory(cli: Cli, option: str) -> None:
+def test_empty_vault_name_is_refused(cli: Cli, option: str) -> None:
     """Of a variable that is not set: it was written into the memory `default`, or one was made where one stood."""
     cli.fails(2, option, "", "write", "tone", "--body", "x")
     cli.fails(2, "write", "tone", "--body", "x", option, "")
     assert cli.ok("list").out == ""
 
 
-def test_two_devices_of_one_label_are_told_apart(clash: tuple[Cli, Cli]) -> None:
-    """Of two machines that were both called "vm" a conflict said: shown is what vm wrote, a copy is by vm."""
+def test_devices_with_equal_labels_are_shown_with_their_ids(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     mine = first.ok("status", "--json").json["device"]
     assert mine not in first.ok("conflicts").out
@@ -178,16 +171,12 @@ def test_two_devices_of_one_label_are_told_apart(clash: tuple[Cli, Cli]) -> None
 
 
 @pytest.mark.parametrize("call", [("serve", "peer", "", "--port", "0"), ("open", "")])
-def test_a_folder_that_nobody_named_is_not_the_one_that_one_stands_in(
-    cli: Cli, call: tuple[str, ...]
-) -> None:
-    """Of a variable that is not set: the current folder was served, and its texts were listed."""
+def test_empty_folder_argument_is_not_the_current_folder(cli: Cli, call: tuple[str, ...]) -> None:
+    """As with an unset shell variable."""
     cli.fails(2, *call)
 
 
-def test_wrong_values_are_named_in_their_own_terms(cli: Cli, tmp_path: Path) -> None:
-    """An empty version was the beginning of all; a folder called `-` was made; a folder in the way advised to free space; a
-    wallet was "a blob of version 3"."""
+def test_errors_about_values_use_the_terms_of_the_option(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "--root is empty" in cli.fails(2, "read", "tone", "--root", "").err
     assert "standard output" in cli.fails(2, "export", "--dir", "-").err and not Path("-").exists()
@@ -198,8 +187,7 @@ def test_wrong_values_are_named_in_their_own_terms(cli: Cli, tmp_path: Path) -> 
     assert "not an export" in cli.fails(10, "import", str(wallet)).err
 
 
-def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tuple[Cli, Cli]) -> None:
-    """It said "0 texts", ended with 0, and the scope was there, and empty."""
+def test_restore_of_a_scope_from_a_version_without_it_fails(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     before = first.ok("vault", "log", "--json").json[0]["root"]
     first.ok("write", "k", "--scope", "work", "--body", "x")
@@ -214,24 +202,22 @@ def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tupl
 
 
 def test_open_error_quotes_the_source_as_given(cli: Cli) -> None:
-    """A path that is not there was called ''."""
     assert "'/no/such/place' is not an IPFS address" in cli.fails(2, "open", "/no/such/place").err
 
 
-def test_a_scope_that_is_none_is_not_called_one_that_is_not_forgotten(cli: Cli) -> None:
+def test_restore_of_an_unknown_scope_says_that_it_is_unknown(cli: Cli) -> None:
     assert "there is no scope nope" in cli.fails(4, "scope", "restore", "nope").err
 
 
 @pytest.mark.parametrize(
     "what", ["member admit", "member revoke x", "member rename x y", "key phrase", "member rotate"]
 )
-def test_a_memory_without_a_vault_asks_for_no_wallet(cli: Cli, what: str) -> None:
-    """It asked for a wallet, which would not have helped."""
+def test_member_commands_of_a_local_vault_do_not_ask_for_a_wallet(cli: Cli, what: str) -> None:
     said = cli.fails(2, *what.split()).err
     assert "mode local has no members" in said and "--wallet" not in said
 
 
-def test_a_person_is_told_of_an_export_and_of_no_blob(cli: Cli) -> None:
+def test_error_about_an_invalid_export_does_not_say_blob(cli: Cli) -> None:
     said = cli.fails(10, "import", "-", stdin=b"").err
     assert "the export is not valid JSON" in said and "blob" not in said
 
@@ -253,7 +239,7 @@ def test_import_of_damaged_zip_or_foreign_json_is_refused(cli: Cli, tmp_path: Pa
     assert cli.ok("list").out == ""
 
 
-def test_a_relation_that_nobody_said_is_not_made_up(cli: Cli) -> None:
+def test_relation_without_a_type_is_refused(cli: Cli) -> None:
     cli.ok("graph", "add", "Acme")
     cli.ok("graph", "add", "Bob")
     for nothing in ("", "  ", "**"):
@@ -261,8 +247,7 @@ def test_a_relation_that_nobody_said_is_not_made_up(cli: Cli) -> None:
     assert cli.ok("graph", "relations").out == ""
 
 
-def test_a_new_memory_that_is_there_is_not_said_to_have_been_read(cli: Cli) -> None:
-    """It said "is not what was read", and to "write with the new hash", to who had read and given none."""
+def test_write_new_of_an_existing_memory_says_that_it_exists(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "one", "--new")
     refused = cli.fails(6, "write", "tone", "--body", "two", "--new").err
     assert "there is a memory tone already, so nothing was changed" in refused and "hash" not in refused
@@ -272,7 +257,7 @@ def test_a_new_memory_that_is_there_is_not_said_to_have_been_read(cli: Cli) -> N
     )
 
 
-def test_the_history_of_a_fact_that_never_was_is_an_error(cli: Cli) -> None:
+def test_history_of_an_unknown_fact_is_an_error(cli: Cli) -> None:
     """It printed nothing and ended with 0, as that of a fact that never changed."""
     cli.ok("fact", "add", "They like tea")
     key = cli.ok("fact", "list", "--json").json["facts"][0]["key"]
@@ -305,13 +290,13 @@ def test_mistyped_key_or_command_gets_a_suggestion(cli: Cli) -> None:
         ("", "feedback_tone"),
     ],
 )  # fmt: skip
-def test_a_name_that_is_no_key_is_answered_with_one_that_is(cli: Cli, given: str, meant: str) -> None:
+def test_error_about_an_invalid_key_suggests_a_valid_one(cli: Cli, given: str, meant: str) -> None:
     refused = cli.fails(12, "write", given, "--body", "x").err
     assert f"for instance {meant}" in refused.splitlines()[1]
     cli.ok("write", meant, "--name", given, "--body", "x")
 
 
-def test_a_number_out_of_bounds_is_refused_in_words(cli: Cli) -> None:
+def test_number_out_of_range_is_refused_with_its_range(cli: Cli) -> None:
     """It was `2.0 is not in the range 0<=x<=1`, and of a cost of 1e99 that it has to be 0 or more."""
     for words in (
         ("fact", "add", "x", "--confidence", "2"),
@@ -325,7 +310,6 @@ def test_a_number_out_of_bounds_is_refused_in_words(cli: Cli) -> None:
 def test_cost_over_the_limit_is_reported_at_once(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only `usage budget` said it, to who asked."""
     (tmp_path / "settings.toml").write_text("[usage]\nday_usd = 0.01\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "settings.toml"))
     assert cli.ok("usage", "add", "--model", "m", "--cost", "0.01").err == ""
@@ -334,8 +318,7 @@ def test_cost_over_the_limit_is_reported_at_once(
     assert cli.ok("usage", "add", "--model", "m", "--cost", "0.1", "--json").err == ""
 
 
-def test_a_dream_does_not_speak_of_what_it_did_not_do(cli: Cli) -> None:
-    """It "changed 0 memories"."""
+def test_dream_reports_only_its_changes(cli: Cli) -> None:
     for key in ("tea", "drinks"):
         cli.ok("write", key, "--body", "They drink green tea. They never add sugar.")
     assert "took away 1 memory. Undo" in cli.ok("dream").out
@@ -349,8 +332,7 @@ def test_operations_of_init_are_audited_as_command_line(sealed: Cli) -> None:
 
 
 @pytest.mark.parametrize("said", ["1h", "7d", "2w", "today", "Yesterday", "2020-01-01"])
-def test_a_moment_is_said_in_the_same_words_everywhere(cli: Cli, said: str) -> None:
-    """Operations took `24h`, recall a date or a time, the timeline and usage a day alone."""
+def test_commands_accept_the_same_times(cli: Cli, said: str) -> None:
     cli.ok("write", "tone", "--body", "direct")
     cli.ok("timeline", "add", "went", "to=sea")
     cli.ok("usage", "add", "--model", "m", "--cost", "1")
@@ -360,7 +342,7 @@ def test_a_moment_is_said_in_the_same_words_everywhere(cli: Cli, said: str) -> N
     assert "write" in cli.ok("vault", "log", "--operations", "--since", said).out
 
 
-def test_a_moment_that_is_none_is_answered_with_ones_that_are(cli: Cli) -> None:
+def test_invalid_time_is_refused_with_valid_examples(cli: Cli) -> None:
     cli.ok("timeline", "add", "went")
     for command in (
         "recall x --since",
@@ -378,7 +360,7 @@ def test_a_moment_that_is_none_is_answered_with_ones_that_are(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes_commands_as_it_is_documented(shell: str) -> None:
+def test_documented_shell_completion_completes_commands(shell: str) -> None:
     from tests.support.cli_lab import program
 
     variables = {

@@ -22,7 +22,7 @@ def the_play() -> ModuleType:
 
 
 @pytest.mark.slow
-def test_the_play_ends_with_equal_folders_and_no_word_elsewhere(
+def test_script_ends_with_equal_folders_and_detects_plain_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_extra("mcp", "mcp")  # connect writes no line for a server that cannot run

@@ -37,7 +37,7 @@ def guarded(bare: Cli, stick: Path, runtime: Path) -> Iterator[Cli]:
     assert runtime_files() == []
 
 
-def test_a_sync_that_goes_on_ends_after_lock(guarded: Cli) -> None:
+def test_running_sync_ends_after_lock(guarded: Cli) -> None:
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
     lock_device(guarded.home / "default")
@@ -47,7 +47,7 @@ def test_a_sync_that_goes_on_ends_after_lock(guarded: Cli) -> None:
     assert "Unlock them again with: ipfsmem unlock" in rest[-1]
 
 
-def test_process_with_unlocked_keys_ends_when_the_time_is_over(guarded: Cli) -> None:
+def test_process_with_unlocked_keys_ends_at_the_timeout(guarded: Cli) -> None:
     """Which a second `unlock` may bring forward."""
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
@@ -109,7 +109,7 @@ asyncio.run(main())
 """
 
 
-def test_a_server_holds_no_key_after_lock(guarded: Cli) -> None:
+def test_running_server_drops_its_keys_after_lock(guarded: Cli) -> None:
     """No object of the process has the signing seed, the box secret, the row key or the epoch key."""
     folder = guarded.home / "default"
     device = load_device(folder, PASSPHRASE)
@@ -134,7 +134,7 @@ def test_a_server_holds_no_key_after_lock(guarded: Cli) -> None:
         assert server.wait(PATIENCE) == 0
 
 
-def test_killed_while_unlocking_or_locking(guarded: Cli) -> None:
+def test_killed_unlock_or_lock_leaves_the_vault_locked_or_unlocked(guarded: Cli) -> None:
     """At any moment: afterwards it is locked or unlocked, `lock` ends it, and nothing stays behind."""
     folder = guarded.home / "default"
     drawn = random.Random(7)
@@ -166,7 +166,7 @@ def test_killed_while_unlocking_or_locking(guarded: Cli) -> None:
         assert unlocked_until(folder) is not None
 
 
-def test_two_at_once(guarded: Cli) -> None:
+def test_concurrent_unlock_and_lock_end_without_an_error(guarded: Cli) -> None:
     """Two processes that unlock and lock as fast as they can: each ends without an error, and `lock` is the last word."""
     folder = guarded.home / "default"
     code = (

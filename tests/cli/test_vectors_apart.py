@@ -1,4 +1,4 @@
-"""A command answers at once where vectors are missing; a process of its own makes them."""
+"""A command answers at once where embeddings are missing; another process computes them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def until_made(home: Path, count: int, *words: str) -> None:
     raise AssertionError(f"no {count} vectors came")
 
 
-def test_command_without_vectors_answers_while_another_process_makes_them(
+def test_command_without_embeddings_answers_while_they_are_computed(
     server: EmbeddingsServer, home: Path
 ) -> None:
     """Each command waited for the vectors of sixteen texts before it answered, by words alone all the same."""
@@ -93,7 +93,9 @@ def test_command_without_vectors_answers_while_another_process_makes_them(
     assert recall(home, "puppy", "--kind", "message")["ranking"] == "words and meaning"
 
 
-def test_vectors_are_made_by_one_process_at_a_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_are_computed_by_one_process_at_a_time(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[tuple[str, ...]] = []
 
     class Begun:
@@ -147,14 +149,14 @@ def test_passphrase_of_one_call_is_not_passed_to_the_embedding_process(
     assert begun == ([("m", PASSPHRASE)] if given == "environment" else [])
 
 
-def test_vectors_of_a_memory_that_is_gone_are_made_by_nobody(home: Path) -> None:
+def test_embeddings_of_a_removed_vault_are_not_computed(home: Path) -> None:
     vectors_apart.run("none", home, b"{}")
     assert not (home / "none").exists()
     vectors_apart.start("none", home, (), None)
     assert not (home / "none").exists()
 
 
-def test_removed_vault_leaves_no_file_of_its_vectors(server: EmbeddingsServer, home: Path) -> None:
+def test_removed_vault_leaves_no_embedding_files(server: EmbeddingsServer, home: Path) -> None:
     vectors_apart.run("m", home, b"{}")
     assert [*(home / "m").glob("*.vectors")] and [*(home / "m").glob("*.whole")]
     assert cli.run(["vault", "remove", "m", "--force", "--yes", "--home", str(home)]) == 0
@@ -162,7 +164,7 @@ def test_removed_vault_leaves_no_file_of_its_vectors(server: EmbeddingsServer, h
 
 
 @needs_kernel_keyring
-def test_process_that_makes_vectors_ends_when_the_keys_are_locked(
+def test_embedding_process_ends_when_the_keys_are_locked(
     server: EmbeddingsServer, tmp_path: Path, runtime: Path
 ) -> None:
     """An endpoint may take its time for a batch, and `lock` means that nobody holds the keys a second later."""
@@ -190,9 +192,7 @@ def test_process_that_makes_vectors_ends_when_the_keys_are_locked(
         making.wait()
 
 
-def test_lock_ends_the_process_that_makes_vectors_with_a_passphrase(
-    server: EmbeddingsServer, tmp_path: Path
-) -> None:
+def test_lock_ends_an_embedding_process_with_a_passphrase(server: EmbeddingsServer, tmp_path: Path) -> None:
     """Its keys came with IPFSMEM_PASSPHRASE, so nothing was unlocked that could be locked."""
     home = tmp_path / "home"
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=PASSPHRASE) as memory:
@@ -227,7 +227,7 @@ def test_lock_ends_the_process_that_makes_vectors_with_a_passphrase(
     ]
 
 
-def test_process_for_a_text_that_the_model_refuses_is_not_started_again(
+def test_embedding_process_for_a_refused_text_is_not_restarted(
     server: EmbeddingsServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
@@ -255,7 +255,7 @@ def test_process_for_a_text_that_the_model_refuses_is_not_started_again(
     assert not asked_again()
 
 
-def test_process_for_a_vault_of_refused_texts_alone_is_not_started_again(
+def test_embedding_process_for_refused_texts_alone_is_not_restarted(
     server: EmbeddingsServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []

@@ -40,10 +40,10 @@ def in_step(line: str) -> bool:
     return "Up to date" in line or "Published" in line or "Nothing new" in line
 
 
-def test_an_edit_is_here_and_sent_at_once_and_what_comes_stands_there(
+def test_watched_folder_edit_is_published_and_received_text_written(
     two: tuple[Cli, Path, Cli, Path],
 ) -> None:
-    """With the extra `watch`: durable and sent, hours before the next turn of `--every`."""
+    """With the extra `watch`, without waiting for the interval."""
     need_extra("watch", "watchfiles")
     a, plain_a, b, plain_b = two
     keeping = Keeping(a, "--every", "1h")

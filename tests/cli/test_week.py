@@ -1,4 +1,4 @@
-"""The commands of docs/guides/week.md print what it shows, and both devices end with the same texts, none lost."""
+"""The commands of docs/guides/week.md print the documented output, and both devices end with the same texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make_week(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("make_week")
 
 
-def test_the_page_is_what_its_commands_print(make_week: ModuleType, tmp_path: Path) -> None:
+def test_guide_of_a_week_shows_the_printed_output(make_week: ModuleType, tmp_path: Path) -> None:
     page = make_week.TARGET.read_text("utf-8")
     with make_week.week(tmp_path) as played:
         now = make_week.play(page, played)

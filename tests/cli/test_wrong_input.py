@@ -81,7 +81,7 @@ TWICE = (
 )  # fmt: skip
 
 
-def test_repeated_single_option_is_refused_and_repeatable_one_accepted(
+def test_single_option_is_accepted_once_and_list_option_repeatedly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last one was used without a message."""
@@ -101,7 +101,7 @@ def test_repeated_single_option_is_refused_and_repeatable_one_accepted(
     )
 
 
-def test_an_import_says_the_key_of_what_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_prints_the_key_of_each_new_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "local")
     (place.base / "My Notes 2026.md").write_text("A note.\n")
     done = place.run("import 'BASE/My Notes 2026.md' --json").json
@@ -122,7 +122,7 @@ def all_refused(place: Place, calls: tuple[str, ...]) -> None:
     assert said == {}
 
 
-def test_wrong_input_on_a_sealed_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_to_a_sealed_vault_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     place.ok("write tone --body x", "write tone --body x --scope work", "sync", "write tone --body y")
     before = place.cli.ok("list", "--json").json["memories"], place.cli.ok("scope", "list", "--json").json
@@ -134,7 +134,7 @@ def test_wrong_input_on_a_sealed_memory(tmp_path: Path, monkeypatch: pytest.Monk
     assert place.cli.ok("key", "vaults", "--json").json == {"vaults": []}
 
 
-def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_to_a_plain_vault_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "local")
     place.ok("write tone --body x", "write tone --body x --scope work")
     before = place.cli.ok("folder", "list", "--json").json
@@ -143,7 +143,7 @@ def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert place.cli.ok("folder", "list", "--json").json == before
 
 
-def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_to_resolve_keeps_the_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     clash(place)
     before = place.cli.ok("conflicts", "--json").json["conflicts"]
@@ -153,7 +153,7 @@ def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pyte
     assert place.cli.ok("conflicts", "--json").json["conflicts"] == before
 
 
-def test_value_of_json_with_a_doubled_name_is_refused(cli: Cli) -> None:
+def test_json_value_with_a_duplicate_name_is_refused(cli: Cli) -> None:
     cli("value", "set", "k", "before")
     assert "twice" in cli.fails(2, "value", "set", "k", '{"a": {"b": 1, "b": 2}}', "--parse").err
     assert cli("value", "get", "k").out == "before\n"

@@ -152,8 +152,8 @@ def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.
         ("faults.test_stick", "test_folder_that_vanishes_at_every_call", True),
         ("faults.test_stick", "test_tampered_folder", False),
         ("faults.test_kill_words", "test_some_words_always_work", True),  # by a function of fault_lab
-        ("cli.test_cli_mcp", "test_thousands_of_calls_at_once_are_answered_in_little_memory", True),
-        ("cli.test_cli_mcp", "test_the_official_client_over_pipes", False),
+        ("cli.test_cli_mcp", "test_thousands_of_queued_calls_are_answered_in_bounded_memory", True),
+        ("cli.test_cli_mcp", "test_official_client_works_over_pipes", False),
         ("web.test_talk_found", "both", True),  # a fixture
         ("unit.providers.test_contract_of_all", "test_many_calls_at_once", True),  # by a constant of sick_lab
         ("unit.causal.test_causal_clock", "", False),
