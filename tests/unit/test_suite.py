@@ -155,7 +155,11 @@ def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.
         ("cli.test_cli_mcp", "test_thousands_of_queued_calls_are_answered_in_bounded_memory", True),
         ("cli.test_cli_mcp", "test_official_client_works_over_pipes", False),
         ("web.test_talk_found", "both", True),  # a fixture
-        ("unit.providers.test_contract_of_all", "test_many_calls_at_once", True),  # by a constant of sick_lab
+        (
+            "unit.providers.test_contract_of_all",
+            "test_concurrent_calls_return_the_same_answers",
+            True,
+        ),  # by a constant of sick_lab
         ("unit.causal.test_causal_clock", "", False),
     ],
 )

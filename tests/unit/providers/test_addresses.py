@@ -94,12 +94,12 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_refused(address: str) -> None:
+def test_private_address_is_not_public(address: str) -> None:
     assert not addresses.is_public(address)
 
 
 @pytest.mark.parametrize("address", ALLOWED)
-def test_allowed(address: str) -> None:
+def test_public_address_is_public(address: str) -> None:
     assert addresses.is_public(address)
 
 
@@ -112,19 +112,19 @@ def test_allowed(address: str) -> None:
         "http://example.com:0/", "https://example.com:99999/", "http://0x7f.1:9999/",
     ],
 )  # fmt: skip
-def test_urls_that_their_text_rules_out(url: str) -> None:
+def test_invalid_or_private_url_is_refused_before_the_lookup(url: str) -> None:
     with pytest.raises(ProviderRefused):
         addresses.check_url(url)
 
 
-def test_whose_own_server_it_was_learns_how_to_say_so() -> None:
+def test_refused_private_url_has_a_hint_for_its_owner() -> None:
     for url in ("http://127.0.0.1/ipfs/x", "http://example.com:18787/ipfs/x"):
         with pytest.raises(ProviderRefused) as caught:
             addresses.check_url(url)
         assert "--provider gateway:" in caught.value.hint
 
 
-def test_urls_that_may_be_asked() -> None:
+def test_public_urls_are_accepted() -> None:
     for url in (
         "https://example.com/ipfs/x",
         "http://example.com:8080",
@@ -182,14 +182,14 @@ def ask(lookup: Any, url: str = "http://gateway.example/x") -> None:
         rows("fd00::1"), rows("224.0.0.1"), rows("93.184.216.34", "127.0.0.1"), rows("10.0.0.1", "93.184.216.34"),
     ],
 )  # fmt: skip
-def test_a_name_that_leads_inside_is_refused(found: Rows) -> None:
+def test_host_name_that_resolves_to_a_private_address_is_refused(found: Rows) -> None:
     lookup, asked = answers(found)
     with pytest.raises(ProviderRefused, match=r"gateway\.example resolves to"):
         ask(lookup)
     assert asked == ["gateway.example"]
 
 
-def test_a_name_without_addresses() -> None:
+def test_host_name_without_addresses_is_unreachable() -> None:
     lookup, _ = answers([])
     with pytest.raises(ProviderUnavailable):
         ask(lookup)
@@ -198,12 +198,12 @@ def test_a_name_without_addresses() -> None:
 @pytest.mark.parametrize(
     "host", ["127.1", "0x7f.0.0.1", "0177.0.0.1", "2130706433", "localhost", "LOCALHOST"]
 )
-def test_other_spellings_of_this_machine(host: str) -> None:
+def test_other_spellings_of_loopback_are_refused(host: str) -> None:
     with pytest.raises(ProviderRefused):
         ask(None, f"http://{host}/")
 
 
-def test_the_address_that_was_checked_is_the_one_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_connects_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rebinding: the name is public when it is checked and would be private when it is asked again."""
     tried: list[str] = []
 
@@ -221,7 +221,7 @@ def test_the_address_that_was_checked_is_the_one_connected_to(monkeypatch: pytes
         ask(lookup)
 
 
-def test_the_last_check_is_at_the_socket() -> None:
+def test_socket_refuses_a_private_address_last() -> None:
     """Even a resolver that let a private address through would not lead to a connection."""
     seen = []
 

@@ -153,7 +153,7 @@ def test_session_token_of_a_profile_is_sent_to_its_server_only(aws: Path) -> Non
     )
 
 
-def test_profile_without_keys_names_the_way_to_export_them(aws: Path) -> None:
+def test_profile_without_keys_names_the_command_that_exports_them(aws: Path) -> None:
     with Refused(
         "Put the keys that AWS makes for it into the environment; this prints them: aws configure export-credentials"
     ):

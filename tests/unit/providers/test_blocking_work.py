@@ -14,7 +14,7 @@ from tests.support.patience import PATIENCE
 
 @pytest.mark.parametrize("finish", [False, True])
 @pytest.mark.filterwarnings("error:coroutine .* was never awaited", "error:Exception ignored in. .coroutine")
-def test_abandoned_work_waits_for_nothing_in_the_loop(finish: bool) -> None:
+def test_abandoned_work_starts_nothing_more_in_the_loop(finish: bool) -> None:
     ended, begun = threading.Event(), list[str]()
 
     async def silent() -> None:
@@ -38,7 +38,7 @@ def test_abandoned_work_waits_for_nothing_in_the_loop(finish: bool) -> None:
     assert not begun
 
 
-def test_cancelled_work_begins_only_what_must_finish() -> None:
+def test_cancelled_work_starts_only_its_cleanup() -> None:
     begun = list[str]()
 
     async def body() -> None:

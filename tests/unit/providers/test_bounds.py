@@ -72,7 +72,7 @@ class Sender:
             await self.work.timing.sleep(pause)
 
 
-def test_a_host_that_hangs_costs_one_wait_and_is_then_left_alone() -> None:
+def test_silent_host_costs_one_timeout_and_is_then_skipped() -> None:
     sender = Sender("hangs")
     assert sender.ask() == "stalled" and sender.spend(1_000) == 0
     assert (sender.sent, sender.ask()) == (["a"], "rests")
@@ -92,7 +92,7 @@ def test_all_hosts_of_one_provider_share_one_wait() -> None:
     assert second.patience() == limits.little and not second.rests("e")
 
 
-def test_failing_host_is_retried_a_few_times_and_then_once_a_request() -> None:
+def test_failing_host_is_retried_a_few_times_and_then_once_per_request() -> None:
     sender = Sender("fails")
     assert sender.ask() == "given up" and len(sender.sent) == sender.bounds.retry.attempts
     assert sender.work.pauses == [0.5, 1.0, 2.0]
@@ -112,7 +112,7 @@ def test_host_that_refuses_connections_costs_two_attempts_and_rests() -> None:
     assert sender.ask() == "given up" and len(sender.sent) == 1
 
 
-def test_host_that_asks_to_wait_is_awaited_and_not_called_down() -> None:
+def test_host_that_asks_to_wait_is_not_marked_as_down() -> None:
     sender = Sender("asks to wait", per_minute=60)
     assert sender.ask() == "given up"
     asked = [pause for pause in sender.work.pauses if pause >= 30]
@@ -129,13 +129,13 @@ def test_host_that_asks_to_wait_is_awaited_and_not_called_down() -> None:
     ],
     ids=["alone", "beside others"],
 )
-def test_late_answers_count_where_others_can_answer(
+def test_late_answers_count_as_failures_next_to_other_providers(
     company: bool, check: Callable[[float, Any], bool]
 ) -> None:
     sender = Sender("late", company=company)
     assert check(sender.spend(100), sender.bounds.timeouts)
 
 
-def test_a_rate_is_kept_to_whatever_comes_of_the_requests() -> None:
+def test_rate_limit_holds_for_failed_requests_too() -> None:
     sender = Sender("well", per_minute=60)
     assert sender.spend(600) >= 9 * 60

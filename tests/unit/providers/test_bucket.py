@@ -106,7 +106,7 @@ def says(at: Bucket, status: int, code: str, text: str = "") -> None:
         ),
     ],
 )
-def test_addresses(rest: str, address: Address) -> None:
+def test_bucket_address_is_parsed_and_printed(rest: str, address: Address) -> None:
     assert parse(rest) == address
     assert parse(str(address)) == address
 
@@ -125,7 +125,7 @@ def test_invalid_bucket_address_is_refused(rest: str) -> None:
     assert "secret" not in caught.value.diagnostics()
 
 
-def test_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_bucket_settings_are_refused_with_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     with Refused(
         "For instance bucket:s3://my-bucket/memories, bucket:https://s3.example.com/my-bucket/memories, bucket:gs://my-bucket "
         "or bucket:az://my-container."
@@ -154,7 +154,7 @@ def test_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
         credentials(parse("s3://box"), {"bucket_credentials": "somewhere"})
 
 
-def test_regions_that_a_server_says_in_its_name() -> None:
+def test_region_is_taken_from_the_host_name() -> None:
     patience = Patience(1, 1, 1)
     for host, region in (
         ("https://s3.us-west-004.backblazeb2.com", "us-west-004"),
@@ -171,7 +171,7 @@ def test_regions_that_a_server_says_in_its_name() -> None:
     )
 
 
-def test_without_obstore_the_extra_is_named() -> None:
+def test_missing_obstore_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['obstore'] = None\n"
         "import importlib.util; find = importlib.util.find_spec\n"
@@ -241,14 +241,14 @@ class BucketNamed:
         return asyncio.run(self.provider.pins("m"))
 
 
-def test_no_server(at: Bucket) -> None:
+def test_unreachable_bucket_server_is_reported(at: Bucket) -> None:
     provider = BucketProvider(f"http://127.0.0.1:{free_port()}/box", {**KEYS, "retry": ONCE})
     with Refused("Check that this device is online, and that the server's name is correct."):
         asyncio.run(provider.pins("m"))
     assert asks(at) == []
 
 
-def test_no_secret_in_any_error(at: Bucket) -> None:
+def test_bucket_errors_contain_no_secret(at: Bucket) -> None:
     """Not in what is said of answers that repeat what was sent, nor in names."""
     for status in (400, 401, 403, 404, 409, 418, 500, 503):
         says(at, status, "Odd", f"You sent {s3.SECRET} and {s3.KEY}, https://h/x?a=b&sig=0123456789abcdef")
@@ -260,7 +260,7 @@ def test_no_secret_in_any_error(at: Bucket) -> None:
     assert s3.SECRET not in at.open().name + repr(at.open())
 
 
-def test_trouble_that_passes_is_tried_again(at: Bucket) -> None:
+def test_transient_bucket_errors_are_retried(at: Bucket) -> None:
     for status in (500, 503, 429):
         at.server.faults.answer("*", ".*", status, "", times=2)
         assert asks(at, retry=QUICK) == []
@@ -285,10 +285,10 @@ def test_bucket_changed_during_a_read_asks_to_sync_again(at: Bucket, monkeypatch
 # -- packs -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_large_upload_is_several_packs_and_what_came_is_kept(
+def test_interrupted_large_upload_keeps_its_finished_packs(
     at: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that is cut off sends the rest the next time: packs that are finished count."""
+    """The next upload sends only the rest."""
     monkeypatch.setattr(BucketProvider, "pack_bytes", 100_000)
     files = {f"{n}": bytes([n]) * 40_000 for n in range(12)}
     tree = build_tree(files)
@@ -331,7 +331,7 @@ def test_small_packs_are_merged_and_large_ones_kept(at: Bucket, monkeypatch: pyt
     assert asyncio.run(at.open().get_blocks(list(everything))) == everything
 
 
-def test_damaged_pack_returns_other_blocks_and_lost_ones_are_sent_again(at: Bucket) -> None:
+def test_damaged_pack_returns_other_blocks_and_lost_ones_are_resent(at: Bucket) -> None:
     blocks = [(cid, data) for cid, data in build_tree({f"{n}": bytes([n]) * 3_000 for n in range(5)}).blocks]
     asyncio.run(at.open().put_car(blocks[0][0], blocks, name="m"))
     [key] = [key for key in at.server.objects if key.endswith(".car")]
@@ -350,8 +350,9 @@ def test_damaged_pack_returns_other_blocks_and_lost_ones_are_sent_again(at: Buck
 
 
 @pytest.mark.parametrize("little", [0, 1 << 20])
-def test_bytes_of_another_are_no_damage(at: Bucket, monkeypatch: pytest.MonkeyPatch, little: int) -> None:
-    """A proxy's page in place of a pack, read whole or in parts, must not make anybody write down that it is damaged."""
+def test_page_of_a_proxy_does_not_mark_a_pack_as_damaged(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch, little: int
+) -> None:
     monkeypatch.setattr(bucket_layout, "_LITTLE", little)
     asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
     before = dict(at.server.objects)
@@ -366,7 +367,7 @@ def test_bytes_of_another_are_no_damage(at: Bucket, monkeypatch: pytest.MonkeyPa
     assert asyncio.run(at.open().get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
 
 
-def test_parts_behind_the_end_of_an_object_are_short(at: Bucket) -> None:
+def test_range_past_the_end_of_an_object_is_short(at: Bucket) -> None:
     """As of a file in a folder. Servers answer 416 to a range that starts there, and refuse none that only ends there."""
     objects = at.open(retry=ONCE).objects
     objects.put("a", b"0123456789")
@@ -379,7 +380,7 @@ def test_parts_behind_the_end_of_an_object_are_short(at: Bucket) -> None:
 
 
 @pytest.mark.parametrize("what", ["head", "ranges", "read"])
-def test_an_answer_that_does_not_end_is_read_to_its_bound(at: Bucket, what: str) -> None:
+def test_endless_object_is_read_to_its_limit(at: Bucket, what: str) -> None:
     """It was all taken into memory: 600 MB for a head of 1,000 bytes."""
     sent = 0
 
@@ -413,8 +414,7 @@ def test_an_answer_that_does_not_end_is_read_to_its_bound(at: Bucket, what: str)
     "date", ["9999-12-31T23:59:59Z", "+10000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "then"]
 )
 @pytest.mark.parametrize("size", ["18446744073709551615", "18446744073709551616", "-1"])
-def test_a_list_of_what_python_has_no_value_for_is_refused_in_words(at: Bucket, date: str, size: str) -> None:
-    """Finding: a date in the year 10000 ended the program with ValueError."""
+def test_list_with_values_out_of_range_is_refused(at: Bucket, date: str, size: str) -> None:
     rows = "".join(
         f"<Contents><Key>mem/packs/{name}</Key><LastModified>{date}</LastModified><Size>{size}</Size></Contents>"
         for name in ("0" * 64 + ".car", "0" * 64 + ".idx", "1" * 64 + ".car")
@@ -470,15 +470,15 @@ def test_list_of_names_longer_than_a_store_has_is_refused(at: Bucket, length: in
         asks(at, "get_name", NAME)
 
 
-def test_panic_of_obstore_is_a_refusal_in_words(at: Bucket) -> None:
+def test_panic_of_obstore_becomes_a_provider_error(at: Bucket) -> None:
     with pytest.raises(ProviderRefused, match="no request can be made to read an object"):
         at.open().objects.read("n" * (1 << 20))
 
 
-def test_redirect_of_a_bucket_to_another_host_takes_no_session_token_along(
+def test_redirect_to_another_host_receives_no_session_token(
     at: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """obstore follows redirects, and takes only headers out that it knows to be secret."""
+    """obstore follows redirects and drops only the headers that it knows to be secret."""
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-token-of-the-tests")
     asked: list[str] = []
 
@@ -547,10 +547,10 @@ class Timers:
         return SimpleNamespace(start=lambda: None, cancel=lambda: None, daemon=False)
 
 
-def test_list_of_empty_pages_next_to_other_providers_is_given_up(
+def test_list_of_empty_pages_next_to_other_providers_ends(
     at: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """obstore passes over empty pages by itself, and a command waited half a minute for the thread that it kept."""
+    """obstore skips empty pages internally, which would block its thread."""
     timers = Timers(monkeypatch)
     asked = itertools.count(1)
 
@@ -569,9 +569,7 @@ def test_list_of_empty_pages_next_to_other_providers_is_given_up(
     assert next(asked) < 20 and not objects._gate.is_interrupted
 
 
-def test_timer_of_a_list_that_fires_late_ends_no_other_request(
-    at: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_timer_of_a_list_ends_no_other_request(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     timers = Timers(monkeypatch)
     objects = at.open(company=True).objects
     objects.put("packs/1", b"x")
@@ -586,8 +584,8 @@ def test_list_of_a_bucket_alone_has_no_timer(at: Bucket, monkeypatch: pytest.Mon
     assert at.open().objects.list("packs") == {} and timers.calls == []
 
 
-def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
-    """Each byte was progress to obstore, which reads a list, or the reason of a failure, to its end."""
+def test_slow_byte_stream_of_a_bucket_is_aborted(at: Bucket) -> None:
+    """For obstore each byte is progress."""
     ended = threading.Event()
 
     def dripping() -> web.Application:
@@ -628,8 +626,8 @@ def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
     assert isinstance(gate_error(DRIPPING, "bucket:x", "list objects"), NoAnswer)
 
 
-def test_bucket_that_nobody_closes_ends_its_gate() -> None:
-    """Each left thread holds three descriptors; a program that opens buckets in turn ran out of them."""
+def test_unclosed_bucket_ends_its_gate_thread() -> None:
+    """Each thread holds three descriptors."""
 
     def gates() -> set[threading.Thread]:
         # Not their idents: the system gives that of an ended thread to a new one.
@@ -647,7 +645,7 @@ def test_bucket_that_nobody_closes_ends_its_gate() -> None:
     assert not mine & gates()
 
 
-def test_connection_of_a_bucket_that_was_idle_does_not_drip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_of_a_bucket_is_not_counted_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server ends TLS with a few bytes, a minute after the last answer."""
     ahead = [0.0]
     monkeypatch.setattr(bucket_gate._Loop, "time", lambda _: time.monotonic() + ahead[0])
@@ -708,7 +706,7 @@ def test_bucket_behind_a_proxy_of_the_environment_is_used(
     assert through > 0 and proxy.requests == through
 
 
-def test_redirect_behind_a_proxy_takes_no_session_token_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirect_behind_a_proxy_receives_no_session_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-token-of-the-tests")
     for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -836,7 +834,7 @@ def test_upload_refusal_keeps_its_reason_when_server_closes_connection(end: str)
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def test_redirect_of_a_bucket_to_another_port_takes_no_session_token_along(
+def test_redirect_to_another_port_receives_no_session_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-token-of-the-tests")
@@ -886,7 +884,7 @@ def test_closed_bucket_leaves_no_thread_behind(at: Bucket, caplog: pytest.LogCap
     assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
-def test_strangers_at_the_gate_change_no_answer() -> None:
+def test_foreign_requests_to_the_gate_change_no_answer() -> None:
     def missing() -> web.Application:
         def knock() -> None:
             where = urlsplit(objects._gate.url)
@@ -910,7 +908,7 @@ def test_strangers_at_the_gate_change_no_answer() -> None:
 
 
 @pytest.mark.parametrize(("excluded", "used"), [("10.0.0.0/8, 127.0.0.0/8", False), ("10.0.0.0/8,x", True)])
-def test_bucket_in_a_network_that_needs_no_proxy_is_asked_directly(
+def test_bucket_host_in_no_proxy_is_requested_directly(
     excluded: str, used: bool, at: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY"):
@@ -924,7 +922,7 @@ def test_bucket_in_a_network_that_needs_no_proxy_is_asked_directly(
         assert asks(at) == []
 
 
-def test_host_of_a_bucket_in_another_spelling_is_the_host() -> None:
+def test_host_of_a_bucket_in_another_spelling_is_the_same_host() -> None:
     objects = BucketProvider(
         f"http://[0:0:0:0:0:0:0:1]:{free_port()}/memories/mem", {**KEYS, "retry": ONCE}
     ).objects
@@ -932,7 +930,7 @@ def test_host_of_a_bucket_in_another_spelling_is_the_host() -> None:
         objects.read("a")
 
 
-def test_bucket_where_no_server_is_allowed_costs_no_other_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocked_loopback_server_affects_only_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ended the command with an error of Python; what cannot be opened is left out."""
 
     async def refuse(*_: Any, **__: Any) -> None:
@@ -943,7 +941,9 @@ def test_bucket_where_no_server_is_allowed_costs_no_other_provider(monkeypatch: 
         BucketProvider("https://s3.example/memories/mem", KEYS)
 
 
-def test_address_of_aws_that_is_none_ends_nothing(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_endpoint_of_another_aws_service_is_ignored(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://[x")
     assert asks(at) == []
 
@@ -959,7 +959,7 @@ def leads_to(place: str) -> web.Application:
     return app
 
 
-def test_416_to_a_request_without_a_range_is_an_error_of_the_server(at: Bucket) -> None:
+def test_status_416_without_a_range_is_a_server_error(at: Bucket) -> None:
     """It stopped the program: only who asks for a range knows what to do with that answer."""
     objects = at.open(retry=ONCE).objects
     says(at, 416, "InvalidRange")
@@ -970,9 +970,8 @@ def test_416_to_a_request_without_a_range_is_an_error_of_the_server(at: Bucket) 
 
 
 @pytest.mark.parametrize("which", ["index", "list of pins", "record"])
-def test_an_empty_object_stops_nothing(which: str, at: Bucket) -> None:
-    """Servers refuse to be asked for the beginning of an object that has none: one such object, whoever put it there, and no pin,
-    no name or no block of the bucket was read any more."""
+def test_empty_object_hides_no_other_object(which: str, at: Bucket) -> None:
+    """Servers refuse a range request for an empty object."""
     asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
     pinned = asyncio.run(at.open().pin(TREE.cid, "m"))
     signed = record(1)
@@ -990,7 +989,7 @@ def test_an_empty_object_stops_nothing(which: str, at: Bucket) -> None:
     assert asks(at, "get_blocks", [cid for cid, _ in TREE.blocks]) == dict(TREE.blocks)
 
 
-def test_a_block_of_no_bytes_is_read_by_itself(at: Bucket) -> None:
+def test_empty_block_is_read_alone(at: Bucket) -> None:
     """Servers refuse to be asked for no bytes, so a device that lacked just an empty text took nothing in any more."""
     tree = build_tree({"a": b"one", "empty": b"", "z": b"two" * 9_999})
     asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
@@ -998,8 +997,8 @@ def test_a_block_of_no_bytes_is_read_by_itself(at: Bucket) -> None:
     assert asyncio.run(at.open().get_blocks([empty])) == {empty: b""}
 
 
-def test_a_list_that_is_cut_short_is_none(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It passed for all that is pinned, and what only the rest of the list needs would have been let go."""
+def test_truncated_object_list_is_an_error(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a collection would delete what the missing part needs."""
     for n in range(3):
         tree = build_tree({"x": bytes([n])})
         asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
@@ -1011,8 +1010,7 @@ def test_a_list_that_is_cut_short_is_none(at: Bucket, monkeypatch: pytest.Monkey
         asyncio.run(at.open().collect())
 
 
-def test_no_pack_becomes_larger_than_is_put(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is needed of several packs was written as one, which the bucket then refused, at every collection."""
+def test_merged_packs_stay_below_the_size_limit(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("large_bytes", 30_000), ("merge_bytes", 50_000)):
         monkeypatch.setattr(bucket_layout.BucketPacks, name, value)
     trees = [build_tree({"needed": bytes([n]) * 40_000, "other": bytes([n, 1]) * 15_000}) for n in range(3)]

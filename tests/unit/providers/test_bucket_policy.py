@@ -61,7 +61,7 @@ def test_vault_works_with_least_rights(at: Bucket, tmp_path: Path) -> None:
         assert found.state == "ok"
 
 
-def test_key_reads_and_lists_nothing_beside_its_prefix() -> None:
+def test_key_with_least_rights_reads_only_its_prefix() -> None:
     with bucket() as at:
         at.server.policy = policy_of(at)
         for prefix in ("", "memo", "me", "other"):
@@ -120,7 +120,7 @@ def test_policy_names_the_partition_of_aws(spec: str, resource: str) -> None:
     assert listing["Resource"] == [resource] and objects["Resource"] == [f"{resource}/m/*"]
 
 
-def test_services_without_policies_say_what_they_have() -> None:
+def test_services_without_policies_name_their_equivalent() -> None:
     with Refused("Create an API token of R2 with the permission Object Read & Write for this bucket only."):
         access_policy("bucket:https://account.r2.cloudflarestorage.com/mine/m")
     with Refused(
@@ -137,12 +137,12 @@ def test_services_without_policies_say_what_they_have() -> None:
         access_policy("nonsense")
 
 
-def test_policy_of_python_is_that_of_the_command() -> None:
+def test_policy_of_python_equals_that_of_the_command() -> None:
     with Memory.load(mode="none") as memory:
         assert memory.providers.policy("bucket:s3://mine/m") == access_policy("bucket:s3://mine/m")
 
 
-def test_object_that_may_not_be_read_is_not_absent() -> None:
+def test_forbidden_object_is_not_reported_as_absent() -> None:
     with bucket() as at:
         provider = at.open()
         asyncio.run(provider.put_name(NAME, record(1)))

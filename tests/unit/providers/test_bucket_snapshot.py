@@ -96,7 +96,7 @@ def test_change_of_another_device_is_seen_by_a_running_process(at: Bucket, homes
             assert a.files()["shared"] == b.files()["shared"]
 
 
-def test_record_whose_object_changed_is_read_again(at: Bucket, homes: tuple[Path, Path]) -> None:
+def test_changed_name_record_is_read_again(at: Bucket, homes: tuple[Path, Path]) -> None:
     for key in [key for key in at.server.objects if "/names/" in key]:
         _, when, about = at.server.objects[key]
         at.server.objects[key] = (b"not a record", when, about)
@@ -170,7 +170,7 @@ def test_forged_record_in_the_cache_is_not_returned(at: Bucket) -> None:
     asyncio.run(body())
 
 
-def test_damaged_cache_of_a_device_ends_no_sync(at: Bucket, homes: tuple[Path, Path]) -> None:
+def test_damaged_cache_of_a_device_does_not_stop_a_sync(at: Bucket, homes: tuple[Path, Path]) -> None:
     with Memory.load("m", provider=at.open(), home=homes[0]) as a:
         with a.replica.transaction():
             db = a.replica.db.connection
@@ -271,7 +271,7 @@ def test_reads_outside_of_a_snapshot_list_again(at: Bucket) -> None:
 
 
 @pytest.mark.parametrize("key", ["mem/photos//1.jpg", "mem/x/../y", "mem/\x01", f"mem/{'long/' * 300}"])
-def test_invalid_key_of_others_hides_nothing(at: Bucket, homes: tuple[Path, Path], key: str) -> None:
+def test_invalid_foreign_key_hides_no_object(at: Bucket, homes: tuple[Path, Path], key: str) -> None:
     at.server.objects[key] = (b"of others", "2026-11-01T00:00:00.000Z", {})
     with Memory.load("m", provider=at.open(), home=homes[1]) as b:
         b.write("shared", "seen")
@@ -282,7 +282,7 @@ def test_invalid_key_of_others_hides_nothing(at: Bucket, homes: tuple[Path, Path
     assert sync_by_a_new_process(homes[0], at)["LIST"] <= 4
 
 
-def test_very_many_objects_of_others_cost_few_requests(
+def test_many_foreign_objects_cost_few_requests(
     at: Bucket, homes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(5_000):
@@ -310,7 +310,7 @@ def test_concurrent_reads_share_one_list_request_and_its_failure(at: Bucket) -> 
     asyncio.run(body())
 
 
-def test_pack_that_was_removed_after_the_listing_ends_no_read(at: Bucket) -> None:
+def test_pack_removed_after_the_listing_does_not_stop_a_read(at: Bucket) -> None:
     async def body() -> None:
         one, two = at.open(), at.open()
         moved, gone = block("moved"), raw_cid(bytes(32))
@@ -342,7 +342,7 @@ def failing_after(at: Bucket, pages: int) -> None:
     at.server.faults.add("GET", ".*", fault, -1)
 
 
-def test_failed_list_of_all_of_a_bucket_costs_no_list_of_a_folder(at: Bucket) -> None:
+def test_failed_list_of_the_whole_bucket_is_not_repeated_per_folder(at: Bucket) -> None:
     """A page of others' objects that cannot be read cost the pins and the names, too."""
     provider = at.open(retry=QUICK)
     pin = asyncio.run(provider.pin(block(b"x")[0], "n"))
@@ -354,7 +354,7 @@ def test_failed_list_of_all_of_a_bucket_costs_no_list_of_a_folder(at: Bucket) ->
     assert asyncio.run(provider.pins("n")) == [pin]
 
 
-def test_failed_list_of_pins_is_an_error_with_those_of_its_first_pages(at: Bucket) -> None:
+def test_failed_pin_list_raises_with_the_pins_of_its_first_pages(at: Bucket) -> None:
     provider = at.open(retry=QUICK)
     pins = [asyncio.run(provider.pin(block(bytes([number]))[0], "n")) for number in range(3)]
     tag = pins[0].handle.partition("/")[0]
@@ -366,10 +366,9 @@ def test_failed_list_of_pins_is_an_error_with_those_of_its_first_pages(at: Bucke
     assert {pin.cid for pin in caught.value.pins} == {pin.cid for pin in pins}
 
 
-def test_failed_object_of_pins_is_an_error_with_those_of_the_others(
+def test_unreadable_pin_object_raises_with_the_other_pins(
     at: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One list of pins that the bucket does not give cost the pins of all other objects."""
     monkeypatch.setattr(packs_pins, "MAX_FILES", 4)
     provider = at.open(retry=QUICK)
     pins = [asyncio.run(provider.pin(block(bytes([number]))[0], "n")) for number in range(9)]

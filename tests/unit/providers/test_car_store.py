@@ -1,4 +1,4 @@
-"""The stand-ins' store of CARs, and the Filebase stand-in before another S3 server: what tests and benches stand on."""
+"""The CAR store of the simulated services, and the simulated Filebase in front of another S3 server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRONG = (raw_cid(b"\x01" * 32), b"other bytes")
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("step", [1_000, 65_536, 10_000_000])
-def test_a_car_comes_back_as_its_blocks(strict: bool, step: int) -> None:
+def test_uploaded_car_is_stored_as_its_blocks(strict: bool, step: int) -> None:
     store, made = CarStore(), tree()
     data = car_bytes([made.cid], made.blocks)
     arriving = store.arriving(strict=strict)
@@ -37,7 +37,7 @@ def test_a_car_comes_back_as_its_blocks(strict: bool, step: int) -> None:
     assert raw_cid(b"\x02" * 32) not in store
 
 
-def test_a_bad_block() -> None:
+def test_wrong_block_in_a_car_is_refused() -> None:
     store, made = CarStore(), build_tree({"a": b"1", "b": b"2"})
     data = car_bytes([made.cid], [made.blocks[0], WRONG, *made.blocks[1:]])
     with pytest.raises(FormatError):
@@ -52,7 +52,7 @@ def test_a_bad_block() -> None:
         two.keep()
 
 
-def test_an_upload_is_passed_on_while_it_comes() -> None:
+def test_upload_is_forwarded_while_it_arrives() -> None:
     kept: list[bytes] = []
     order: list[str] = []
 

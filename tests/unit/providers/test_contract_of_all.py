@@ -69,7 +69,7 @@ async def filled(at: Bench, name: str = "n") -> CID:
     return root
 
 
-def test_no_provider_is_left_out() -> None:
+def test_every_provider_is_in_the_contract_test() -> None:
     """`web3storage` keeps these laws at the service's own server (tests/interop/test_contract_w3up.py)."""
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     points = project["project"]["entry-points"]["ipfsmem.providers"]
@@ -115,7 +115,7 @@ def test_method_without_capability_is_refused(at: Bench) -> None:
     run(body())
 
 
-def test_where_nothing_is_there_is_nothing(at: Bench) -> None:
+def test_empty_store_returns_empty_answers(at: Bench) -> None:
     async def body() -> None:
         provider = at.open()
         can = provider.capabilities
@@ -133,7 +133,7 @@ def test_where_nothing_is_there_is_nothing(at: Bench) -> None:
     run(body())
 
 
-def test_a_tree_comes_back_on_another_device(at: Bench) -> None:
+def test_stored_tree_is_read_on_another_device(at: Bench) -> None:
     async def body() -> None:
         root = await filled(at)
         assert (root == TREE.cid) == (at.kind not in OWN_LAYOUT)
@@ -162,7 +162,7 @@ def test_a_tree_comes_back_on_another_device(at: Bench) -> None:
     run(body())
 
 
-def test_again_is_the_same_and_gone_is_gone(at: Bench) -> None:
+def test_repeated_calls_change_nothing_and_removal_is_final(at: Bench) -> None:
     async def body() -> None:
         root = await filled(at)
         provider = at.open()
@@ -182,7 +182,7 @@ def test_again_is_the_same_and_gone_is_gone(at: Bench) -> None:
     run(body())
 
 
-def test_the_caller_s_blocks_are_the_caller_s(at: Bench) -> None:
+def test_given_blocks_are_not_modified(at: Bench) -> None:
     """A wrong one is refused, an error of the caller comes through, and they are read on the caller's thread."""
     threads: set[int] = set()
 
@@ -211,7 +211,7 @@ def test_the_caller_s_blocks_are_the_caller_s(at: Bench) -> None:
     run(body())
 
 
-def test_the_greatest_record_of_a_name_stays(at: Bench) -> None:
+def test_newest_record_of_a_name_remains(at: Bench) -> None:
     async def body() -> None:
         one, two = at.open(), at.open()
         filler = at.filler()
@@ -230,7 +230,7 @@ def test_the_greatest_record_of_a_name_stays(at: Bench) -> None:
     run(body())
 
 
-def test_one_provider_serves_one_event_loop_after_another(at: Bench) -> None:
+def test_one_provider_works_in_successive_event_loops(at: Bench) -> None:
     provider = at.open()
 
     async def body() -> None:
@@ -247,7 +247,7 @@ def test_one_provider_serves_one_event_loop_after_another(at: Bench) -> None:
     run(provider.close())
 
 
-def test_many_calls_at_once(at: Bench) -> None:
+def test_concurrent_calls_return_the_same_answers(at: Bench) -> None:
     async def body() -> None:
         root = await filled(at)
         provider = at.open()

@@ -1,4 +1,5 @@
-"""For folders: a mount that hangs costs a sync one wait, others go on, and it is used again when it is back."""
+"""Folder provider: a mount that hangs costs a sync one timeout, other providers continue, and it is used again
+later."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def device(home: Path, *providers: Provider) -> Memory:
     return Memory.load("m", "encrypted-ipfs", provider=list(providers), unlock=WALLET, passphrase=False, home=home, create=True)  # fmt: skip
 
 
-def test_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path: Path) -> None:
+def test_hanging_mount_delays_a_sync_by_one_timeout(tmp_path: Path) -> None:
     (tmp_path / "share").mkdir()
     mount, other = Mount(tmp_path / "share"), SimProvider(SimCloud(), name="other")
     a = device(tmp_path / "a", mount, other)
@@ -87,7 +88,7 @@ def test_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path: P
     assert c.read("k").file.body == "while it hangs"  # type: ignore[union-attr]
 
 
-def test_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) -> None:
+def test_hanging_mount_is_used_again_after_it_responds(tmp_path: Path) -> None:
     (tmp_path / "share").mkdir()
     mount = Mount(tmp_path / "share")
     a = device(tmp_path / "a", mount)
@@ -101,8 +102,8 @@ def test_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) -> Non
         assert b.read("k").file.body == "text"  # type: ignore[union-attr]
 
 
-def test_work_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For many times what silence may last, each with one sign of progress."""
+def test_work_with_progress_is_not_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress is signalled in each interval of the timeout."""
     passed, beats, waits = threading.Semaphore(0), threading.Semaphore(0), list[float]()
 
     def slow() -> str:
@@ -132,7 +133,7 @@ def test_work_that_goes_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
     asyncio.run(BlockingWork("a stick", 0.25).run(lambda: time.sleep(0.4), more=60.0))
 
 
-def test_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
+def test_cancelled_call_waits_for_its_running_work() -> None:
     async def body() -> None:
         begun, may_end, done = threading.Event(), threading.Event(), list[bool]()
 
@@ -154,7 +155,7 @@ def test_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
     asyncio.run(body())
 
 
-def test_the_program_ends_although_a_folder_hangs() -> None:
+def test_program_exits_although_a_folder_hangs() -> None:
     code = (
         "import asyncio, time\n"
         "from ipfsmem_providers.packs.blocking_work import BlockingWork\n"

@@ -1,4 +1,4 @@
-"""The signed names of a shared folder: what was read once is believed only as long as nothing changed it."""
+"""The signed names of a shared folder: a cached record is used only while its file is unchanged."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ OTHER = ipns_name(Signer25519(b"\x08" * 32).public)
 RECORD = ipns_record.make_record(SEED, f"/ipfs/{raw_cid(bytes(32))}", 1, 2_500_000_000_000_000_000)
 
 
-def test_damaged_name_record_is_put_again_by_a_running_program(tmp_path: Path) -> None:
-    """It was believed from memory, so it was called the same and never put again, and a new device found no name."""
+def test_damaged_name_record_is_rewritten_by_a_running_process(tmp_path: Path) -> None:
     running = DirectoryProvider(str(tmp_path))
     asyncio.run(running.put_name(NAME, RECORD))
     assert asyncio.run(running.get_name(NAME)) == RECORD
@@ -93,6 +92,6 @@ def test_sync_with_placeholder_of_another_name_record_is_not_up_to_date(tmp_path
 
 
 @pytest.mark.parametrize("stall", ["soon", "-1", -1, "nan"])
-def test_a_patience_that_is_no_number_of_seconds_is_refused(tmp_path: Path, stall: object) -> None:
+def test_invalid_timeout_of_a_folder_is_refused(tmp_path: Path, stall: object) -> None:
     with pytest.raises(ConfigError, match="not a number of seconds"):
         DirectoryProvider(str(tmp_path), {"stall": stall})

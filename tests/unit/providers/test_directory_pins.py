@@ -1,4 +1,4 @@
-"""The pins of a shared folder: many of them stand in a few lists, and none is ever lost."""
+"""The pins of a shared folder: merged into a few list files, and no pin is lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "pins"
 
 
-def test_a_listing_stays_short_whatever_the_history(folder: Path) -> None:
+def test_pin_folder_stays_small_over_a_long_history(folder: Path) -> None:
     pins = pins_in(folder)
     for n in range(1_000):
         pins.add(root(n), NAME)
@@ -47,7 +47,7 @@ def test_a_listing_stays_short_whatever_the_history(folder: Path) -> None:
     assert pins_in(folder).roots() == {root(n) for n in range(1_000)}
 
 
-def test_a_pin_keeps_its_time_wherever_it_stands(folder: Path) -> None:
+def test_pin_keeps_its_time_when_it_is_merged_into_a_list(folder: Path) -> None:
     pins = pins_in(folder)
     first = pins.add(root(0), NAME)
     for n in range(1, 200):
@@ -96,7 +96,7 @@ def test_list_in_memory_is_read_again_after_a_day(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["merge", "removal"])
-def test_list_that_was_not_stored_as_sent_replaces_nothing(
+def test_incompletely_stored_list_replaces_no_pin(
     folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     pins = pins_in(folder)
@@ -117,7 +117,7 @@ def test_list_that_was_not_stored_as_sent_replaces_nothing(
     assert {pin.cid for pin in made[how == "removal" :]} <= there
 
 
-def test_many_are_taken_away_at_the_price_of_one(folder: Path) -> None:
+def test_many_pins_are_removed_with_one_rewrite(folder: Path) -> None:
     pins = pins_in(folder)
     made = [pins.add(root(n), NAME) for n in range(300)]
     pins.remove(made[::2])
@@ -127,8 +127,8 @@ def test_many_are_taken_away_at_the_price_of_one(folder: Path) -> None:
     assert not list(folder.glob(f"*{PIN_LIST}"))
 
 
-def test_two_that_merge_and_take_away_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Whatever order their files come and go in; a pin that was taken away may come back."""
+def test_concurrent_merge_and_removal_lose_no_pin(tmp_path: Path) -> None:
+    """A removed pin may reappear."""
     rnd = random.Random(7)
     for run in range(30):
         folder = tmp_path / str(run)
@@ -150,9 +150,7 @@ def test_two_that_merge_and_take_away_at_once_lose_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("work", ["merge", "remove"])
-def test_killed_at_any_step_no_pin_is_lost(
-    tmp_path: Path, work: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kill_at_any_step_loses_no_pin(tmp_path: Path, work: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process ends before any of its changes to the folder."""
 
     class Killed(Exception):
@@ -229,7 +227,7 @@ def test_damaged_pin_list_stops_collection_and_returns_readable_pins(
 
 
 @pytest.mark.parametrize("line", [b'{"v":2}', b"later", b'{"cid":"Qm","created":1,"name":"n","v":1}'])
-def test_list_with_a_line_of_another_form_stops_collection(folder: Path, line: bytes) -> None:
+def test_list_with_an_unknown_line_stops_collection(folder: Path, line: bytes) -> None:
     """A later version of the format may keep a root by it."""
     old = merged(folder)
     data = old.read_bytes() + line + b"\n"
@@ -388,7 +386,7 @@ def test_pin_that_a_sync_program_has_not_brought_yet_keeps_its_root(folder: Path
 @pytest.mark.parametrize(
     "leave", [Path.mkdir, lambda path: path.symlink_to("nowhere"), lambda path: path.write_bytes(b"x")]
 )
-def test_names_of_others_do_not_stop_collection(folder: Path, leave: Callable[[Path], None]) -> None:
+def test_foreign_file_names_do_not_stop_collection(folder: Path, leave: Callable[[Path], None]) -> None:
     """Attributes of a file that is gone, conflict copies, and what has nothing to do with pins."""
     pins = pins_in(folder)
     pins.add(root(0), NAME)
@@ -417,7 +415,7 @@ def test_names_of_others_do_not_stop_collection(folder: Path, leave: Callable[[P
 @pytest.mark.parametrize(
     "shape", ["{} (conflicted copy).pins", "{}.sync-conflict-20261128-232801-ABCDEFG.pins", "{} 2.pins"]
 )
-def test_conflict_copy_of_a_pin_list_keeps_what_can_be_read_of_it(folder: Path, shape: str) -> None:
+def test_conflict_copy_of_a_pin_list_keeps_its_readable_roots(folder: Path, shape: str) -> None:
     file = merged(folder)
     whole = pins_in(folder).roots()
     file.rename(copy := folder / shape.format(file.stem))
@@ -445,7 +443,7 @@ def test_pin_that_is_not_a_file_is_known_by_its_name(folder: Path, damage: Calla
     assert kept == (["a file of somebody's"] * 2 if damage is as_full_folder else [])
 
 
-def test_list_that_another_device_merges_meanwhile_loses_no_root(
+def test_list_merged_concurrently_by_another_device_loses_no_root(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = merged(folder)

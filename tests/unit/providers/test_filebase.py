@@ -1,4 +1,4 @@
-"""Filebase: settings, the CID that comes with an object or does not, signatures, RPC and its partial CARs, the alias."""
+"""Filebase: settings, the CID of an uploaded object, signatures, RPC with partial CARs, the gateway alias."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refused(at: Account, kind: type[ProviderError] = ProviderRefused, **settings
     return caught.value
 
 
-def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filebase_settings_are_read_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FILEBASE_KEY", "FILEBASE_SECRET", "FILEBASE_BUCKET"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigError, match="FILEBASE_KEY"):
@@ -65,15 +65,15 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         open_provider("filebase:../../etc")
 
 
-def test_both_hosts_that_documents_name_are_taken() -> None:
-    """Which buckets a host has is seen at the first upload: no CID is an error that says so."""
+def test_both_documented_filebase_hosts_are_accepted() -> None:
+    """A missing CID at the first upload shows a bucket at the wrong host."""
     for host in ("https://s3.filebase.com", "https://s3.filebase.io"):
         assert (
             open_provider("filebase:memories", {**KEYS, "filebase_s3_url": host}).name == "filebase:memories"
         )
 
 
-def test_a_missing_signer_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_signer_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_signing.importlib.util, "find_spec", lambda name: None)
     assert importlib.util.find_spec("botocore") is None
     with pytest.raises(ConfigError) as caught:
@@ -82,7 +82,7 @@ def test_a_missing_signer_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     assert open_provider("filebase:memories", {**KEYS, "filebase_via": "rpc"}).name == "filebase:memories"
 
 
-def test_an_object_a_root(at: Account) -> None:
+def test_each_root_is_one_object(at: Account) -> None:
     put(at)
     assert list(at.server.objects) == [f"ipfsmem/{NAME}/{tree().cid}.car"]
     [(_, _, about)] = at.server.objects.values()
@@ -92,14 +92,14 @@ def test_an_object_a_root(at: Account) -> None:
     assert at.server.objects == {}
 
 
-def test_a_cid_that_comes_later_is_waited_for(at: Account) -> None:
+def test_pending_cid_of_an_upload_is_awaited(at: Account) -> None:
     at.server.pending = 4
     assert put(at) == tree().cid
     # Asked for at once, then after pauses that double.
     assert at.work.pauses == [0.125, 0.25, 0.5, 1.0]
 
 
-def test_requests_of_a_publish(at: Account) -> None:
+def test_publish_has_a_fixed_number_of_requests(at: Account) -> None:
     """After the list that every sync begins with, one PUT; a HEAD before it only where an upload may be there."""
 
     async def body() -> None:
@@ -123,14 +123,14 @@ def test_requests_of_a_publish(at: Account) -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_cid_that_never_comes_is_an_error(at: Account, plain: bool) -> None:
+def test_upload_without_a_cid_is_an_error(at: Account, plain: bool) -> None:
     at.server.plain, at.server.pending = plain, 10_000
     error = refused(at, ProviderUnavailable, filebase_patience=30)
     assert "no CID" in str(error) and "s3.filebase.io" in str(error)
     assert 30 <= sum(at.work.pauses) < 60
 
 
-def test_an_upload_that_was_imported_late_is_not_sent_again(at: Account) -> None:
+def test_upload_that_was_imported_late_is_not_resent(at: Account) -> None:
     at.server.pending = 10_000
     refused(at, ProviderUnavailable, filebase_patience=5)
     at.server.looks = dict.fromkeys(at.server.looks, 0)
@@ -139,7 +139,7 @@ def test_an_upload_that_was_imported_late_is_not_sent_again(at: Account) -> None
 
 
 @pytest.mark.parametrize("kind", ["filebase-s3", "filebase-rpc"])
-def test_another_root_is_an_error_that_shows_both(kind: str) -> None:
+def test_another_root_is_an_error_that_shows_both_roots(kind: str) -> None:
     with account(kind) as at:
         at.server.wrong_root = other = tree(head_ipm=b"other").cid
         error = refused(at)
@@ -147,12 +147,12 @@ def test_another_root_is_an_error_that_shows_both(kind: str) -> None:
         assert at.server.objects == {} and asyncio.run(at.open().pins(NAME)) == []
 
 
-def test_a_cid_that_is_none(at: Account) -> None:
+def test_invalid_cid_of_an_upload_is_refused(at: Account) -> None:
     at.server.faults.answer("PUT", "car", 200, x_amz_meta_cid="soon")
     assert "soon" in str(refused(at))
 
 
-def test_wrong_keys_and_buckets(at: Account) -> None:
+def test_wrong_key_or_bucket_is_refused(at: Account) -> None:
     error = refused(at, filebase_secret="not the secret of anyone")
     assert "HEAD" not in str(error) and "FILEBASE_SECRET" in str(error.hint)
     with pytest.raises(ProviderRefused, match="SignatureDoesNotMatch"):
@@ -167,7 +167,7 @@ def test_wrong_keys_and_buckets(at: Account) -> None:
         asyncio.run(at.open().pins(NAME))
 
 
-def test_slow_down_is_heard(at: Account) -> None:
+def test_slow_down_answer_is_retried_later(at: Account) -> None:
     at.server.faults.answer("PUT", "car", 503, "<Error><Code>SlowDown</Code></Error>", times=2)
     assert put(at) == tree().cid
     at.server.faults.answer("PUT", "car", 503, "<Error><Code>SlowDown</Code></Error>", times=-1)
@@ -175,7 +175,7 @@ def test_slow_down_is_heard(at: Account) -> None:
     assert "SlowDown" in str(refused(at, ProviderUnavailable))
 
 
-def test_lists_in_pages(at: Account) -> None:
+def test_pin_list_is_read_page_by_page(at: Account) -> None:
     at.server.page = 2
 
     async def body() -> None:
@@ -205,13 +205,13 @@ def test_list_that_repeats_a_page_is_unread(at: Account, token: str) -> None:
     '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ListBucketResult>&b;</ListBucketResult>',
     "not xml", "<ListBucketResult><Contents>", "",
 ])  # fmt: skip
-def test_lists_that_are_none(at: Account, text: str) -> None:
+def test_invalid_pin_list_is_refused(at: Account, text: str) -> None:
     at.server.faults.answer("GET", "/memories", 200, text, kind="application/xml")
     with pytest.raises(ProviderRefused, match="list"):
         asyncio.run(at.open().pins(NAME))
 
 
-def test_lists_that_lie(at: Account) -> None:
+def test_invalid_entries_of_a_pin_list_are_ignored(at: Account) -> None:
     good = f"ipfsmem/{NAME}/{tree().cid}.car"
     keys = [
         "",
@@ -227,13 +227,13 @@ def test_lists_that_lie(at: Account) -> None:
     assert (pin.cid, pin.handle, pin.created) == (tree().cid, good, 0)
 
 
-def test_by_s3_only_uploads_pin(at: Account) -> None:
+def test_s3_pins_only_by_upload(at: Account) -> None:
     assert not at.open().capabilities.pin
     with pytest.raises(ProviderRefused, match="uploaded"):
         asyncio.run(at.open().pin(tree().cid, NAME))
 
 
-def test_a_partial_car_by_rpc(rpc: Account) -> None:
+def test_rpc_uploads_a_partial_car(rpc: Account) -> None:
     assert not rpc.open().capabilities.partial_car
     provider = rpc.open(filebase_partial="1")
     assert provider.capabilities.partial_car
@@ -251,7 +251,7 @@ def test_a_partial_car_by_rpc(rpc: Account) -> None:
     asyncio.run(body())
 
 
-def test_pins_by_rpc_are_waited_for_and_let_go_of_wholly(rpc: Account) -> None:
+def test_rpc_pin_is_awaited_and_unpinned_completely(rpc: Account) -> None:
     put(rpc)
     pin = asyncio.run(rpc.open().pin(tree().cid, NAME))
     assert rpc.server.node_pins == {tree().cid} and rpc.work.pauses == [0.125]
@@ -264,7 +264,7 @@ def test_pins_by_rpc_are_waited_for_and_let_go_of_wholly(rpc: Account) -> None:
         asyncio.run(rpc.open().pin(tree(head_ipm=b"nobody has it").cid, NAME))
 
 
-def test_requests_of_a_publish_by_rpc(rpc: Account) -> None:
+def test_publish_by_rpc_has_a_fixed_number_of_requests(rpc: Account) -> None:
     """The import, the list, the wish, and two looks at it: one at once, one after an eighth of a second."""
     put(rpc)
     asyncio.run(rpc.open().pin(tree().cid, NAME))
@@ -273,7 +273,7 @@ def test_requests_of_a_publish_by_rpc(rpc: Account) -> None:
     assert rpc.server.seen[5:] == ["GET /v1/ipfs/pins"]
 
 
-def test_a_pin_that_is_never_made(rpc: Account) -> None:
+def test_rpc_pin_that_never_completes_is_an_error(rpc: Account) -> None:
     put(rpc)
     queued = (
         f'{{"requestid":"7","status":"queued","created":"","pin":{{"cid":"{tree().cid}","name":"{NAME}"}}}}'
@@ -286,7 +286,7 @@ def test_a_pin_that_is_never_made(rpc: Account) -> None:
     assert sum(rpc.work.pauses) == 30 and len(rpc.work.pauses) == 9
 
 
-def test_pins_by_rpc_that_cannot_be_read_are_passed_over(rpc: Account) -> None:
+def test_unreadable_rpc_pins_are_skipped(rpc: Account) -> None:
     good = f'{{"requestid":"1","status":"pinned","created":"2026-11-01T00:00:00Z","pin":{{"cid":"{tree().cid}","name":"{NAME}"}}}}'
     rows = f'{good},{{"requestid":"2","status":"pinned","pin":{{"cid":"no cid","name":"{NAME}"}}}},{{"requestid":3}},"noise"'
     rpc.server.faults.answer("GET", "/v1/ipfs/pins$", 200, f'{{"count":4,"results":[{rows}]}}')
@@ -294,14 +294,14 @@ def test_pins_by_rpc_that_cannot_be_read_are_passed_over(rpc: Account) -> None:
     assert (pin.cid, pin.handle) == (tree().cid, "1")
 
 
-def test_an_open_gateway_is_read_by_cids(at: Account) -> None:
+def test_open_gateway_is_read_by_cids(at: Account) -> None:
     put(at)
     assert asyncio.run(files_under(at.open(), tree().cid)) == FILES
     asked = [line for line in at.server.seen if line.startswith("GET /ipfs/")]
     assert asked and not any("/s/" in line or "format=car" in line for line in asked)
 
 
-def test_an_import_that_names_no_root(rpc: Account) -> None:
+def test_rpc_import_without_a_root_is_an_error(rpc: Account) -> None:
     rpc.server.faults.answer("POST", "import", 200, '\n{"Stats":{}}\nnoise\n')
     assert "without naming a root" in str(refused(rpc, ProviderUnavailable))
     rpc.server.faults.answer("POST", "import", 500, '{"Message":"bad car","Code":0,"Type":"error"}', times=-1)
@@ -309,7 +309,7 @@ def test_an_import_that_names_no_root(rpc: Account) -> None:
 
 
 @pytest.mark.parametrize("kind", ["filebase-s3", "filebase-rpc"])
-def test_an_alias_follows_and_no_key_is_sent(kind: str) -> None:
+def test_gateway_alias_is_updated_and_receives_no_key(kind: str) -> None:
     with account(kind) as at:
         put(at, filebase_alias="my-memory")
         assert at.server.names["my-memory"]["cid"] == str(tree().cid)

@@ -1,4 +1,4 @@
-"""fixtures/vectors/folder.json: the provider reads each folder as the file says, and writes the first one byte for byte."""
+"""fixtures/vectors/folder.json: each folder is read as specified, and the first one is written byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CASES = {case["name"]: case for case in FOLDERS["cases"]}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_folder_is_read_as_the_vectors_say(name: str, tmp_path: Path) -> None:
+def test_folder_is_read_as_in_the_vectors(name: str, tmp_path: Path) -> None:
     assert read(tmp_path, CASES[name]) == CASES[name]["expect"]
 
 

@@ -1,4 +1,4 @@
-"""Files that another program cut or wrapped: put together from a tree that comes as one CAR, each byte once."""
+"""Files that another program split or wrapped are reassembled from one CAR, each byte received once."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tree(files: dict[str, bytes]) -> tuple[CID, list[Block]]:
               st.integers(0, 255), st.sampled_from([0, 1, 1_000, 262_144, 262_145, 700_000, CHUNK, CHUNK + 1])),
     min_size=1, max_size=5,
 ))  # fmt: skip
-def test_every_file_that_is_one_block_with_us_comes_back(files: dict[str, bytes]) -> None:
+def test_split_files_are_reassembled(files: dict[str, bytes]) -> None:
     root, blocks = tree({f"o/{name}": data for name, data in files.items()})
 
     async def body() -> dict[CID, bytes]:
@@ -98,12 +98,12 @@ def test_every_file_that_is_one_block_with_us_comes_back(files: dict[str, bytes]
     assert all(data in files.values() for data in beside)
 
 
-def test_our_own_layout_gives_nothing() -> None:
+def test_own_layout_yields_no_reassembled_files() -> None:
     made = build_tree({"a.ipm": b"a" * CHUNK, "o/b.ipm": b"b" * (3 * CHUNK), "c": b"", "d": b"short"})
     assert given_for(reversed(made.blocks)) == []
 
 
-def test_chunks_in_any_order_and_more_than_once() -> None:
+def test_chunks_are_reassembled_in_any_order() -> None:
     parts = [b"a" * 100, b"b" * 100, b"a" * 100]
     chunks = [raw(part) for part in parts]
     top = cut(chunks, [100] * 3)
@@ -113,7 +113,7 @@ def test_chunks_in_any_order_and_more_than_once() -> None:
     assert given_for([cut(wrapped, [100] * 3), *wrapped[:2]]) == [b"".join(parts)]
 
 
-def test_incomplete_foreign_layout_is_left_alone() -> None:
+def test_incomplete_foreign_layout_yields_nothing() -> None:
     one, two = leaf(b"one"), leaf(b"two")
     lies = cut([one, two], [3, 4])
     assert given_for([lies, one, two]) == []
@@ -128,7 +128,7 @@ def test_incomplete_foreign_layout_is_left_alone() -> None:
     assert given_for([(pb_cid(hashlib.sha256(junk).digest()), junk)]) == []
 
 
-def test_half_files_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_files_use_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign_layout, "_HELD_MAX", 1_000)
     monkeypatch.setattr(foreign_layout, "_CHUNKS_MAX", 100)
     layout = ForeignLayout()
@@ -166,7 +166,7 @@ def fetched(at: Account, home: Path, count: int, mode: str) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
 @pytest.mark.parametrize("kind", ["pinata-free", "pinata-legacy"])
-def test_a_first_fetch_is_one_car(kind: str, mode: str, tmp_path: Path) -> None:
+def test_first_fetch_is_one_car(kind: str, mode: str, tmp_path: Path) -> None:
     asked = []
     for count in (5, 60):
         with account(kind) as at:
@@ -203,7 +203,7 @@ def test_without_cars_each_object_is_one_request(mode: str, tmp_path: Path) -> N
     assert len(lines) < 40 + 26  # the folders that lead to them, and the head
 
 
-def test_any_gateway_gives_such_files(tmp_path: Path) -> None:
+def test_any_gateway_serves_split_files(tmp_path: Path) -> None:
     data = b"an object in another layout" * 50
     with account("pinata-free") as at:
         at.server.rooted = False

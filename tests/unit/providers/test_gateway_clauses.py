@@ -3,23 +3,23 @@ duplicates in CARs), and what the Path Gateway Specification says of headers.
 
 | clause | test |
 | --- | --- |
-| `GET /ipfs/{cid}[/{path}]`: paths go with CARs, a block goes by its CID | `test_a_path_*`, `test_a_block_goes_by_its_cid` |
-| `HEAD`: as GET, without payload | `test_head` |
-| `Accept`, `format`: either, `format` wins, quality decides; neither is 400, another format 406 | `test_formats` |
-| `only-if-cached`: 412 | `test_only_if_cached` |
-| `dag-scope` | `test_scopes_below_a_path`, `test_an_entity_*` |
-| `entity-bytes` | `test_entity_bytes`, `test_entity_bytes_of_*`, `test_a_range_does_not_need_the_other_blocks` |
-| `car-version`, `car-order`, `car-dups` and the parameters of the type | `test_duplicates`, `test_orders_and_versions` |
+| `GET /ipfs/{cid}[/{path}]`: paths go with CARs, a block goes by its CID | `test_a_path_*`, `test_raw_block_is_served_only_by_its_cid` |
+| `HEAD`: as GET, without payload | `test_head_request_has_the_headers_of_get` |
+| `Accept`, `format`: either, `format` wins, quality decides; neither is 400, another format 406 | `test_format_follows_query_and_accept_header` |
+| `only-if-cached`: 412 | `test_only_if_cached_answers_412_for_missing_content` |
+| `dag-scope` | `test_car_scopes_apply_below_a_path`, `test_an_entity_*` |
+| `entity-bytes` | `test_entity_bytes_select_the_blocks_of_a_range`, `test_entity_bytes_of_*`, `test_range_is_served_although_other_blocks_are_missing` |
+| `car-version`, `car-order`, `car-dups` and the parameters of the type | `test_duplicate_blocks_are_sent_on_request`, `test_unsupported_car_order_or_version_is_refused` |
 | 404 for a root, or a path, that is not here | `test_missing_content_is_answered_with_404` |
 | a child that is missing ends the stream, and not as if it were whole | `test_a_tree_with_a_hole_*`, `test_a_hole_far_down_*` |
-| `Content-Type`, `Content-Disposition`, `filename` | `test_names_of_what_is_saved` |
-| `Content-Location`, and that caches hold formats apart | `test_where_the_same_answer_stands` |
-| preferences in `Accept`: what cannot be had is passed over for the next | `test_a_list_of_preferences` |
-| `Etag`, `If-None-Match` | `test_etags`, `test_any_version_of_what_is_not_here` |
-| `Accept-Ranges`, `Range` | `test_ranges_of_a_block` |
-| identity CIDs are in no CAR; the probe `bafkqaaa` | `test_identity_cids` |
-| IPNS records: headers, Etag, how long they may be kept | `test_records` |
-| pages of other origins: preflight, and headers on errors too | `test_pages_of_other_origins` |
+| `Content-Type`, `Content-Disposition`, `filename` | `test_content_disposition_names_the_saved_file` |
+| `Content-Location`, and that caches hold formats apart | `test_content_location_names_the_explicit_format` |
+| preferences in `Accept`: what cannot be had is passed over for the next | `test_accept_header_preferences_are_ranked` |
+| `Etag`, `If-None-Match` | `test_each_form_of_an_answer_has_its_own_etag`, `test_if_none_match_star_applies_to_existing_content` |
+| `Accept-Ranges`, `Range` | `test_byte_ranges_of_a_block_are_served` |
+| identity CIDs are in no CAR; the probe `bafkqaaa` | `test_identity_cids_are_served_inline` |
+| IPNS records: headers, Etag, how long they may be kept | `test_name_records_are_served_with_their_lifetime` |
+| pages of other origins: preflight, and headers on errors too | `test_pages_of_other_origins_may_read` |
 | symbolic links, DAG-CBOR and DAG-JSON | never stored here: a root is a tree of raw blocks and UnixFS folders and files |
 """
 
@@ -109,7 +109,7 @@ def car(url: str, path: str, **headers: str) -> list[CID]:
 # -- paths, formats ------------------------------------------------------------------------------------------------
 
 
-def test_a_path_comes_with_the_blocks_that_lead_there(url: str) -> None:
+def test_car_of_a_path_has_the_blocks_along_it(url: str) -> None:
     assert car(url, f"/ipfs/{TOP.cid}/subdir/ascii.txt?format=car") == [TOP.cid, SUB.cid, HELLO]
     assert car(url, f"/ipfs/{TOP.cid}/subdir/multi.txt?format=car") == [TOP.cid, SUB.cid, FILE, *LEAVES]
     assert car(url, f"/ipfs/{TOP.cid}/?format=car&dag-scope=block") == [TOP.cid]
@@ -119,19 +119,19 @@ def test_a_path_comes_with_the_blocks_that_lead_there(url: str) -> None:
     assert answer.headers["Ipfs-Uri"] == f"ipfs://{TOP.cid}/subdir/ascii.txt"
 
 
-def test_a_path_through_a_sharded_folder_comes_with_the_shards_on_the_way(url: str) -> None:
+def test_car_of_a_path_in_a_sharded_folder_has_the_shards_along_it(url: str) -> None:
     [many] = [link.cid for link in decode_node(dict(MANY.blocks)[MANY.cid]).links]
     got = car(url, f"/ipfs/{many}/entry_000042?format=car")
     assert got[0] == many and got[-1] == raw(b"x")[0] and 2 <= len(got) <= 6
     assert all(cid.codec == 0x70 for cid in got[:-1])
 
 
-def test_a_block_goes_by_its_cid(url: str) -> None:
+def test_raw_block_is_served_only_by_its_cid(url: str) -> None:
     assert ask(url, f"/ipfs/{TOP.cid}/subdir?format=raw").status == 400
     assert ask(url, f"/ipfs/{TOP.cid}/?format=raw").body == BLOCKS[TOP.cid]
 
 
-def test_head(url: str) -> None:
+def test_head_request_has_the_headers_of_get(url: str) -> None:
     for path in (f"/ipfs/{TOP.cid}?format=raw", f"/ipfs/{TOP.cid}?format=car", "/ipfs/bafkqaaa?format=raw"):
         given, head = ask(url, path), ask(url, path, "HEAD")
         assert (head.status, head.body) == (200, b"")
@@ -148,7 +148,7 @@ RAW, CAR = "application/vnd.ipld.raw", "application/vnd.ipld.car"
     ("*/*", "?format=raw", RAW), ("", "", 400), ("*/*", "", 400), ("text/html", "", 406), (RAW, "?format=html", 406),
     ("application/json", "?format=dag-json", 406),
 ])  # fmt: skip
-def test_formats(url: str, accept: str, query: str, given: str | int) -> None:
+def test_format_follows_query_and_accept_header(url: str, accept: str, query: str, given: str | int) -> None:
     answer = ask(url, f"/ipfs/{HELLO}{query}", **({"Accept": accept} if accept else {}))
     if isinstance(given, int):
         assert answer.status == given
@@ -156,7 +156,7 @@ def test_formats(url: str, accept: str, query: str, given: str | int) -> None:
         assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (200, given)
 
 
-def test_a_list_of_preferences(url: str) -> None:
+def test_accept_header_preferences_are_ranked(url: str) -> None:
     """The specification's own example: an order that nobody has, or one that is served with duplicates."""
     asked = f"/ipfs/{FILE}"
     for accept, kind in (
@@ -170,8 +170,8 @@ def test_a_list_of_preferences(url: str) -> None:
     assert ask(url, asked + "?format=car", Accept=f"{CAR};order=foo, {CAR};dups=y").status == 200
 
 
-def test_where_the_same_answer_stands(url: str) -> None:
-    """Without `format` the answer depends on Accept: the URL that names it is told, and gives the same; caches ask again."""
+def test_content_location_names_the_explicit_format(url: str) -> None:
+    """Without `format` the answer depends on Accept, so caches need the explicit URL."""
     for path, accept, where in (
         (f"/ipfs/{HELLO}", RAW, f"/ipfs/{HELLO}?format=raw"),
         (f"/ipfs/{TOP.cid}/subdir", CAR, f"/ipfs/{TOP.cid}/subdir?format=car"),
@@ -189,14 +189,14 @@ def test_where_the_same_answer_stands(url: str) -> None:
         assert "Content-Location" not in again.headers
 
 
-def test_any_version_of_what_is_not_here(url: str) -> None:
+def test_if_none_match_star_applies_to_existing_content(url: str) -> None:
     nowhere = raw(b"nowhere")[0]
     for kind in ("raw", "car"):
         assert ask(url, f"/ipfs/{nowhere}?format={kind}", If_None_Match="*").status == 404
         assert ask(url, f"/ipfs/{FILE}?format={kind}", If_None_Match="*").status == 304
 
 
-def test_only_if_cached(url: str) -> None:
+def test_only_if_cached_answers_412_for_missing_content(url: str) -> None:
     nowhere = raw(b"nowhere")[0]
     for kind in ("raw", "car"):
         for method in ("GET", "HEAD"):
@@ -224,7 +224,7 @@ def test_missing_content_is_answered_with_404(url: str) -> None:
 # -- scopes and ranges ---------------------------------------------------------------------------------------------
 
 
-def test_scopes_below_a_path(url: str) -> None:
+def test_car_scopes_apply_below_a_path(url: str) -> None:
     at = f"/ipfs/{TOP.cid}/subdir?format=car&dag-scope="
     assert car(url, at + "block") == car(url, at + "entity") == [TOP.cid, SUB.cid]
     assert car(url, at + "all") == [TOP.cid, SUB.cid, HELLO, FILE, *LEAVES]
@@ -234,7 +234,7 @@ def test_scopes_below_a_path(url: str) -> None:
     assert ask(url, at + "x").status == 400
 
 
-def test_an_entity_that_is_a_sharded_folder_is_its_shards(url: str) -> None:
+def test_entity_scope_of_a_sharded_folder_has_its_shards(url: str) -> None:
     [many] = [link.cid for link in decode_node(dict(MANY.blocks)[MANY.cid]).links]
     for query in ("&dag-scope=entity", "&dag-scope=entity&entity-bytes=0:*"):
         shards = car(url, f"/ipfs/{many}?format=car{query}")
@@ -247,13 +247,13 @@ def test_an_entity_that_is_a_sharded_folder_is_its_shards(url: str) -> None:
     ("255:256", slice(0, 2)), ("1024:9999", slice(4, None)), ("-2:-1", slice(4, None)), ("600:500", slice(0, 0)),
     ("-1:-2000", slice(0, 0)),
 ])  # fmt: skip
-def test_entity_bytes(url: str, span: str, chunks: slice) -> None:
-    """The smallest set of blocks that proves a range; nothing in it gives the root alone."""
+def test_entity_bytes_select_the_blocks_of_a_range(url: str, span: str, chunks: slice) -> None:
+    """An empty range gives the root alone."""
     asked = f"/ipfs/{FILE}?format=car&entity-bytes={span}"
     assert car(url, asked) == car(url, asked + "&dag-scope=entity") == [FILE, *LEAVES[chunks]]
 
 
-def test_entity_bytes_of_what_is_no_file_or_behind_its_end(url: str) -> None:
+def test_entity_bytes_of_folders_and_invalid_ranges(url: str) -> None:
     at = f"/ipfs/{TOP.cid}?format=car&entity-bytes="
     assert car(url, at + "5:9") == [TOP.cid]  # a folder: the range means nothing
     assert car(url, f"/ipfs/{HELLO}?format=car&entity-bytes=1:2") == [HELLO]
@@ -284,7 +284,7 @@ def test_entity_bytes_of_nested_and_inline_files() -> None:
             assert car(url, f"/ipfs/{top}?format=car&entity-bytes={span}") == wanted, span
 
 
-def test_a_range_does_not_need_the_other_blocks() -> None:
+def test_range_is_served_although_other_blocks_are_missing() -> None:
     with serve(lambda: serving.app(store(without=LEAVES[1]))) as url:
         assert car(url, f"/ipfs/{FILE}?format=car&entity-bytes=0:100") == [FILE, LEAVES[0]]
         assert car(url, f"/ipfs/{FILE}?format=car&entity-bytes=512:*") == [FILE, *LEAVES[2:]]
@@ -293,7 +293,7 @@ def test_a_range_does_not_need_the_other_blocks() -> None:
 # -- what a CAR is -------------------------------------------------------------------------------------------------
 
 
-def test_duplicates(url: str) -> None:
+def test_duplicate_blocks_are_sent_on_request(url: str) -> None:
     once = [TOP.cid, FILE, *LEAVES, HELLO, SUB.cid]
     twice = [TOP.cid, FILE, *LEAVES, HELLO, SUB.cid, HELLO, FILE, *LEAVES]
     asked = f"/ipfs/{TOP.cid}"
@@ -306,7 +306,7 @@ def test_duplicates(url: str) -> None:
         assert kind == f"{CAR}; version=1; order=dfs; dups={dups}"
 
 
-def test_duplicates_do_not_multiply_without_end() -> None:
+def test_duplicate_blocks_are_bounded() -> None:
     """Twenty folders, each holding the next one twice: a million blocks to walk, twenty to store."""
     cid = HELLO
     cloud = SimCloud()
@@ -322,15 +322,15 @@ def test_duplicates_do_not_multiply_without_end() -> None:
         assert len(list(read_car(caught.value.partial))) == 1_000
 
 
-def test_orders_and_versions(url: str) -> None:
+def test_unsupported_car_order_or_version_is_refused(url: str) -> None:
     for good in ("car-order=unk", "car-order=dfs", "car-version=1"):
         assert "order=dfs" in ask(url, f"/ipfs/{TOP.cid}?format=car&{good}").headers["Content-Type"]
     for bad in ("car-order=bfs", "car-version=2", "car-dups=x"):
         assert ask(url, f"/ipfs/{TOP.cid}?format=car&{bad}").status == 406
 
 
-def test_a_tree_with_a_hole_is_no_whole_answer() -> None:
-    """It was a clean 200 that caches keep for a year."""
+def test_car_with_a_missing_block_ends_with_an_error() -> None:
+    """A complete answer would be cached for a year."""
     with serve(lambda: serving.app(store(without=LEAVES[2]))) as url:
         for query in ("", "&dag-scope=entity", "&car-dups=y"):
             with pytest.raises(http.client.IncompleteRead) as caught:
@@ -340,7 +340,7 @@ def test_a_tree_with_a_hole_is_no_whole_answer() -> None:
         assert ask(url, f"/ipfs/{FILE}?format=car", "HEAD").status == 200
 
 
-def test_a_hole_far_down_a_large_tree() -> None:
+def test_missing_block_deep_in_a_large_tree_ends_with_an_error() -> None:
     """Most of the answer is on its way by then."""
     files = {f"f{n:02}": bytes([n]) * 100_000 for n in range(20)}
     tree = build_tree(files)
@@ -353,7 +353,7 @@ def test_a_hole_far_down_a_large_tree() -> None:
         assert len(list(read_car(caught.value.partial))) == 1 + 15
 
 
-def test_identity_cids(url: str) -> None:
+def test_identity_cids_are_served_inline(url: str) -> None:
     probe = ask(url, "/ipfs/bafkqaaa?format=raw")
     assert (probe.status, probe.body) == (200, b"")
     reader = read_car(ask(url, "/ipfs/bafkqaaa?format=car").body)
@@ -366,7 +366,7 @@ def test_identity_cids(url: str) -> None:
 # -- headers -------------------------------------------------------------------------------------------------------
 
 
-def test_names_of_what_is_saved(url: str) -> None:
+def test_content_disposition_names_the_saved_file(url: str) -> None:
     def said(path: str) -> str:
         answer = ask(url, path)
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -382,8 +382,7 @@ def test_names_of_what_is_saved(url: str) -> None:
     assert evil.startswith('attachment; filename="a_;b__X-Evil: y"')
 
 
-def test_etags(url: str) -> None:
-    """Each form of an answer has its own; whoever has it is not sent it again."""
+def test_each_form_of_an_answer_has_its_own_etag(url: str) -> None:
     asked = [
         f"/ipfs/{FILE}?format=raw", f"/ipfs/{FILE}?format=car", f"/ipfs/{FILE}?format=car&dag-scope=block",
         f"/ipfs/{FILE}?format=car&dag-scope=entity", f"/ipfs/{FILE}?format=car&entity-bytes=0:9",
@@ -400,7 +399,7 @@ def test_etags(url: str) -> None:
     assert all("immutable" in ask(url, path).headers["Cache-Control"] for path in asked)
 
 
-def test_ranges_of_a_block(url: str) -> None:
+def test_byte_ranges_of_a_block_are_served(url: str) -> None:
     def part(header: str, **more: str) -> Answer:
         return ask(url, f"/ipfs/{HELLO}?format=raw", Range=header, **more)
 
@@ -420,7 +419,7 @@ def test_ranges_of_a_block(url: str) -> None:
     assert part("bytes=0-0", If_Range='"other"').status == 200
 
 
-def test_records(tmp_path: Path) -> None:
+def test_name_records_are_served_with_their_lifetime(tmp_path: Path) -> None:
     now = time.time_ns()
     with serve(lambda: serving.app(DirectoryProvider(tmp_path))) as url:
         import asyncio
@@ -448,7 +447,7 @@ def test_records(tmp_path: Path) -> None:
         assert ask(url, f"/ipns/{other}?format=ipns-record").status == 404
 
 
-def test_pages_of_other_origins(url: str) -> None:
+def test_pages_of_other_origins_may_read(url: str) -> None:
     """Preflight, answers, refusals: all of them can be read by a page. What writes cannot be asked for by one."""
     nowhere = raw(b"nowhere")[0]
     for method, path, status in (
@@ -475,7 +474,7 @@ def test_pages_of_other_origins(url: str) -> None:
         assert "Access-Control-Allow-Origin" not in ask(url, path, method).headers
 
 
-def test_a_page_of_another_origin_writes_only_with_the_token(tmp_path: Path) -> None:
+def test_page_of_another_origin_writes_only_with_the_token(tmp_path: Path) -> None:
     """A browser that is a device of its own has it; any other page reads no answer of what is not a gateway's."""
     before = {"Access-Control-Request-Headers": "content-type, authorization"}
     with serve(lambda: serving.app(DirectoryProvider(tmp_path), token="t" * 20)) as at:

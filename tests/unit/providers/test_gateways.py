@@ -1,4 +1,4 @@
-"""Gateways that hold things back, lie, break off and flood: every block that comes out is the right one."""
+"""Gateways that withhold, falsify, break off or flood: every returned block is correct."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def sends(data: bytes, end: bool = True) -> Answer:
 # -- blocks --------------------------------------------------------------------------------------------------------
 
 
-def test_blocks(two: Two) -> None:
+def test_blocks_are_requested_from_the_first_gateway_first(two: Two) -> None:
     one, other, provider, _ = two
     cids = list(BLOCKS)
     missing = stranger(1)[0]
@@ -155,7 +155,7 @@ def test_blocks(two: Two) -> None:
     assert [url for url, _ in other.asked] == [f"/ipfs/{missing}?format=raw"]
 
 
-def test_identity_cids_need_nobody(two: Two) -> None:
+def test_identity_cids_cause_no_request(two: Two) -> None:
     one, _, provider, _ = two
     cid = parse_cid("bafkqaaa")
     assert run(provider, provider.get_blocks([cid])) == {cid: b""}
@@ -175,13 +175,13 @@ def test_identity_cids_need_nobody(two: Two) -> None:
         sends(b"half of", end=False),
     ],
 )
-def test_the_next_gateway_is_asked(two: Two, bad: Answer) -> None:
+def test_next_gateway_is_asked_after_a_bad_answer(two: Two, bad: Answer) -> None:
     one, _, provider, _ = two
     one.raw = bad
     assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
 
 
-def test_a_gateway_that_lies_is_asked_last(two: Two) -> None:
+def test_gateway_with_a_false_answer_is_asked_last(two: Two) -> None:
     one, other, provider, _ = two
     first, second = provider.urls
     one.raw = status(200, b"other bytes")
@@ -192,7 +192,7 @@ def test_a_gateway_that_lies_is_asked_last(two: Two) -> None:
     assert one.asked == [] and len(other.asked) == 2 * len(BLOCKS)
 
 
-def test_a_gateway_that_has_nothing_is_asked_last(two: Two) -> None:
+def test_gateway_without_the_blocks_is_asked_last(two: Two) -> None:
     one, _, provider, _ = two
     one.blocks.clear()
     assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
@@ -219,7 +219,7 @@ def test_redirects_on_the_same_gateway_are_followed(two: Two) -> None:
     assert other.asked == []
 
 
-def test_retry_after_of_a_second_is_waited_for_of_an_hour_is_not(two: Two) -> None:
+def test_short_retry_after_is_awaited_and_a_long_one_is_not(two: Two) -> None:
     one, other, provider, work = two
     one.raw = status(429, Retry_After="3600")
     other.raw = status(429, Retry_After="1")
@@ -228,7 +228,7 @@ def test_retry_after_of_a_second_is_waited_for_of_an_hour_is_not(two: Two) -> No
     assert len(one.asked) == 1 and len(other.asked) == 2 and work.pauses == [1.3]
 
 
-def test_nothing_can_be_said(two: Two) -> None:
+def test_failing_gateways_are_an_error_and_missing_blocks_are_not(two: Two) -> None:
     one, other, provider, _ = two
     one.raw = other.raw = status(503)
     with pytest.raises(ProviderUnavailable):
@@ -241,7 +241,7 @@ def test_nothing_can_be_said(two: Two) -> None:
     assert run(provider, provider.get_blocks(list(BLOCKS)[:2])) == {}
 
 
-def test_requests_at_once_are_bounded() -> None:
+def test_concurrent_requests_are_bounded() -> None:
     gateway = Gateway()
     now, peak, full = [0], [0], asyncio.Event()
 
@@ -265,7 +265,7 @@ def test_requests_at_once_are_bounded() -> None:
 # -- trees ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_tree_in_one_answer(two: Two) -> None:
+def test_tree_is_read_from_one_answer(two: Two) -> None:
     one, other, provider, _ = two
     assert run(provider, dag(provider)) == dfs(TREE.cid)
     [(url, accept)] = one.asked
@@ -288,8 +288,8 @@ FIRST = header([TREE.cid]) + section(*dfs(TREE.cid)[0])
         status(200, header([stranger(1)[0]])), status(302, Location="http://10.0.0.1/"),
     ],
 )  # fmt: skip
-def test_the_next_gateway_goes_on(two: Two, bad: Answer) -> None:
-    """Whatever came before the break is not given twice, and is right."""
+def test_next_gateway_continues_an_interrupted_tree(two: Two, bad: Answer) -> None:
+    """Blocks received before the break are not returned twice."""
     one, other, provider, _ = two
     one.car = bad
     found = run(provider, dag(provider))
@@ -297,13 +297,13 @@ def test_the_next_gateway_goes_on(two: Two, bad: Answer) -> None:
     assert len(other.asked) == 1
 
 
-def test_header_roots_do_not_count(two: Two) -> None:
+def test_root_in_the_car_header_is_ignored(two: Two) -> None:
     one, other, provider, _ = two
     one.car = status(200, car_bytes([stranger(1)[0]], dfs(TREE.cid)))
     assert dict(run(provider, dag(provider))) == BLOCKS and other.asked == []
 
 
-def test_extra_blocks_are_left_out_missing_ones_end_it(two: Two) -> None:
+def test_extra_blocks_are_dropped_and_a_missing_block_ends_the_tree(two: Two) -> None:
     one, other, provider, _ = two
     good = dfs(TREE.cid)
     data = header([TREE.cid]) + b"".join(
@@ -314,14 +314,14 @@ def test_extra_blocks_are_left_out_missing_ones_end_it(two: Two) -> None:
     assert other.asked == []  # who walks the tree asks for the rest
 
 
-def test_children_before_their_parents_are_left_out(two: Two) -> None:
+def test_blocks_before_their_parents_are_dropped(two: Two) -> None:
     one, _, provider, _ = two
     one.car = status(200, car_bytes([TREE.cid], reversed(dfs(TREE.cid))))
     assert run(provider, dag(provider)) == dfs(TREE.cid)[:1]
 
 
 @pytest.mark.parametrize("size", [100, 64 * 1024])
-def test_a_flood_of_other_blocks_is_not_taken(two: Two, size: int) -> None:
+def test_flood_of_unrelated_blocks_is_aborted(two: Two, size: int) -> None:
     one, other, provider, _ = two
     sent = [0]
 
@@ -340,7 +340,7 @@ def test_a_flood_of_other_blocks_is_not_taken(two: Two, size: int) -> None:
     assert sent[0] < 64 * 1024 * 1024
 
 
-def test_limits_of_the_caller(two: Two) -> None:
+def test_limits_of_the_caller_apply(two: Two) -> None:
     one, other, provider, _ = two
 
     async def ask(limits: Limits) -> list[Block]:
@@ -352,7 +352,7 @@ def test_limits_of_the_caller(two: Two) -> None:
     assert len(one.asked) == len(other.asked) == 2
 
 
-def test_no_gateway_has_the_tree(two: Two) -> None:
+def test_tree_that_no_gateway_has_is_empty(two: Two) -> None:
     one, other, provider, _ = two
     one.car = other.car = status(404)
     assert run(provider, dag(provider)) == []
@@ -372,7 +372,7 @@ def record(sequence: int, seed: bytes = SEED) -> bytes:
     return ipns_record.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
 
 
-def test_the_greatest_record_of_all_gateways(two: Two) -> None:
+def test_newest_record_of_all_gateways_is_returned(two: Two) -> None:
     one, other, provider, _ = two
     assert run(provider, provider.get_name(NAME)) is None
     one.record, other.record = record(3), record(4)
@@ -407,7 +407,7 @@ def test_gateway_provider_only_reads() -> None:
     assert base_of("https://a/x/ipfs/") == "https://a/x"
 
 
-def test_a_token_of_a_gateway_is_sent_and_not_told() -> None:
+def test_gateway_token_is_sent_and_redacted() -> None:
     seen: list[str] = []
     gateway = Gateway()
 
@@ -462,7 +462,7 @@ async def everything(provider: Gateways) -> None:
 
 
 @pytest.mark.parametrize("named", [None, 0, 1])
-def test_a_token_goes_to_the_one_gateway_it_belongs_to(
+def test_gateway_token_is_sent_to_its_own_gateway_only(
     seen: tuple[list[Seen], list[str]], named: int | None
 ) -> None:
     servers, urls = seen
@@ -476,8 +476,7 @@ def test_a_token_goes_to_the_one_gateway_it_belongs_to(
     assert other.tokens and set(other.tokens) == {None}
 
 
-def test_a_token_does_not_go_where_a_redirect_leads(seen: tuple[list[Seen], list[str]]) -> None:
-    """Neither along from its own gateway to another, nor where another names the path at its own."""
+def test_gateway_token_is_not_sent_along_a_redirect(seen: tuple[list[Seen], list[str]]) -> None:
     servers, urls = seen
     servers[0].moved = urls[1]
     settings = {"gateway_token": "secret-token", "retry": ONCE, "timing": Clockwork().timing}
@@ -493,7 +492,7 @@ def test_a_token_does_not_go_where_a_redirect_leads(seen: tuple[list[Seen], list
     assert "Bearer secret-token" not in servers[0].tokens
 
 
-def test_a_token_is_not_sent_to_gateways_that_routing_finds(
+def test_gateway_token_is_not_sent_to_gateways_found_by_routing(
     seen: tuple[list[Seen], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers, urls = seen
@@ -531,7 +530,7 @@ def test_gateway_token_is_sent_to_the_named_gateway_only(
     assert set(servers[0].own) == {"own-secret"} and set(servers[1].own) == {None}
 
 
-def test_a_token_for_a_gateway_that_is_not_listed() -> None:
+def test_token_for_an_unlisted_gateway_is_refused() -> None:
     settings = {"gateway_token": "secret-token", "gateway_token_for": "https://c.example"}
     with pytest.raises(ConfigError, match=r"c\.example"):
         Gateways("https://a.example,https://b.example", settings)
@@ -539,10 +538,10 @@ def test_a_token_for_a_gateway_that_is_not_listed() -> None:
 
 @pytest.mark.parametrize("host", ["/ip4/127.0.0.1", "/ip6/::1", "/dns4/localhost", "/dns/localhost"])
 @pytest.mark.parametrize("ruled", [True, False])
-def test_gateways_that_routing_names_on_this_machine_are_not_asked(
+def test_local_gateways_named_by_routing_are_not_requested(
     two: Two, monkeypatch: pytest.MonkeyPatch, host: str, ruled: bool
 ) -> None:
-    """They are strangers. A listener counts connections; without the rule about addresses there are some."""
+    """A listener counts connections; without the address rule there are some."""
     one, _, _, _ = two
     one.raw = status(404)
     with ExitStack() as stack:
@@ -607,9 +606,7 @@ def _came(listener: socket.socket) -> bool:
     return True
 
 
-def test_a_stored_file_that_the_own_gateway_cannot_give_now_is_an_outage() -> None:
-    """Stored files are read side by side, and one that failed came out as an ExceptionGroup: no error of a provider, so that
-    the whole sync ended with a traceback."""
+def test_stored_file_that_its_gateway_cannot_serve_is_an_outage() -> None:
     body = b"an object that the provider laid out in its own way"
     wanted = raw_cid(hashlib.sha256(body).digest())
     name = wanted.digest.hex()[:40]

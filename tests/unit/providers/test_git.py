@@ -81,7 +81,7 @@ async def holds(provider: GitProvider, made: BuiltTree) -> bool:
 # -- the branch ----------------------------------------------------------------------------------------------------
 
 
-def test_group_is_one_commit_of_the_layout_of_a_folder(tmp_path: Path) -> None:
+def test_group_is_one_commit_of_the_folder_layout(tmp_path: Path) -> None:
     at = Repository(tmp_path)
 
     async def body() -> None:
@@ -149,7 +149,7 @@ def test_discarded_group_stores_nothing(tmp_path: Path) -> None:
     run(body())
 
 
-def test_group_of_a_task_holds_back_no_other_task(tmp_path: Path) -> None:
+def test_group_of_a_task_does_not_delay_another_task(tmp_path: Path) -> None:
     at = Repository(tmp_path)
 
     async def body() -> None:
@@ -230,8 +230,7 @@ def test_lost_race_is_pushed_on_the_newer_commit(tmp_path: Path) -> None:
     run(body())
 
 
-def test_lost_race_keeps_a_pack_that_was_put_again(tmp_path: Path) -> None:
-    """A collection that lost a race is done again: what it would remove may be needed by now."""
+def test_collection_after_a_lost_race_keeps_a_pack_that_is_needed_again(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     days = [0]
 
@@ -271,7 +270,7 @@ def test_lost_race_keeps_a_pack_that_was_put_again(tmp_path: Path) -> None:
 
 
 def test_group_whose_blocks_were_removed_meanwhile_is_not_stored(tmp_path: Path) -> None:
-    """A device whose clock is a day ahead removes a pack right after another device was told that its blocks are there."""
+    """A device with a clock one day ahead removes the pack."""
     at = Repository(tmp_path)
     days = [0]
 
@@ -298,7 +297,7 @@ def test_group_whose_blocks_were_removed_meanwhile_is_not_stored(tmp_path: Path)
     run(body())
 
 
-def test_collection_frees_what_no_pin_needs(tmp_path: Path) -> None:
+def test_collection_frees_unpinned_packs(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     days = [0]
 
@@ -321,7 +320,7 @@ def test_collection_frees_what_no_pin_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_history_is_replaced_where_the_host_allows_it(tmp_path: Path, forbidden: bool) -> None:
+def test_history_is_replaced_if_the_host_permits_it(tmp_path: Path, forbidden: bool) -> None:
     at = Repository(tmp_path)
     at.git("config", "receive.denyNonFastForwards", str(forbidden).lower())
 
@@ -337,7 +336,7 @@ def test_history_is_replaced_where_the_host_allows_it(tmp_path: Path, forbidden:
     assert at.commits() == 11 if forbidden else at.commits() < 4
 
 
-def test_squash_sends_no_file_again(tmp_path: Path) -> None:
+def test_squash_uploads_no_file_again(tmp_path: Path) -> None:
     at = Repository(tmp_path)
 
     async def body() -> None:
@@ -357,7 +356,7 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def test_device_that_slept_through_squashes_reads_everything(tmp_path: Path) -> None:
+def test_device_offline_during_squashes_reads_everything(tmp_path: Path) -> None:
     at = Repository(tmp_path)
 
     async def body() -> None:
@@ -418,7 +417,7 @@ def test_head_that_another_program_pruned_is_read_again(
     run(body())
 
 
-def test_cache_repository_in_use_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_repository_in_use_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     monkeypatch.setattr("ipfsmem_providers.git.repository._WAIT", 1)
     provider = at.open()
@@ -432,7 +431,7 @@ def test_cache_repository_in_use_is_waited_for(tmp_path: Path, monkeypatch: pyte
     run(published(provider))
 
 
-def test_cache_repository_on_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_repository_on_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     provider = at.open()
 
@@ -447,7 +446,7 @@ def test_cache_repository_on_a_full_disk_is_told(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("damage", ["empty", "objects", "refs", "locks", "shallow"])
-def test_damaged_cache_repository_is_made_again(tmp_path: Path, damage: str) -> None:
+def test_damaged_cache_repository_is_recreated(tmp_path: Path, damage: str) -> None:
     at = Repository(tmp_path)
 
     async def body() -> None:
@@ -486,7 +485,7 @@ def commit_of(at: Repository, entries: str, branch: str = "ipfsmem") -> None:
     at.git("update-ref", f"refs/heads/{branch}", at.git("commit-tree", made, "-m", "x"))
 
 
-def test_branch_with_other_files_is_refused_and_stays(tmp_path: Path) -> None:
+def test_branch_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     blob = at.git("hash-object", "-w", "--stdin", data=b"print(1)")
     commit_of(at, f"100644 blob {blob}\tmain.py\n")
@@ -509,7 +508,7 @@ def test_branch_with_other_files_is_refused_and_stays(tmp_path: Path) -> None:
     assert run(holds(at.open(ref="#memory"), made)) and at.commits("refs/heads/memory") == 1
 
 
-def test_other_branches_stay(tmp_path: Path) -> None:
+def test_other_branches_are_unchanged(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     blob = at.git("hash-object", "-w", "--stdin", data=b"print(1)")
     commit_of(at, f"100644 blob {blob}\tmain.py\n", "main")
@@ -523,14 +522,14 @@ def test_other_branches_stay(tmp_path: Path) -> None:
     }
 
 
-def test_custom_ref_is_in_no_clone(tmp_path: Path) -> None:
+def test_custom_ref_is_not_cloned(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     made = run(published(at.open(ref="#refs/ipfsmem/main")))
     assert at.git("for-each-ref", "--format=%(refname)") == "refs/ipfsmem/main"
     assert run(holds(at.open(ref="#refs/ipfsmem/main"), made))
 
 
-def test_links_folders_and_submodules_are_read_as_no_file(tmp_path: Path) -> None:
+def test_links_folders_and_submodules_are_ignored(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     made = run(published(at.open()))
     blob = at.git("hash-object", "-w", "--stdin", data=b"/etc/passwd")
@@ -550,7 +549,7 @@ def test_links_folders_and_submodules_are_read_as_no_file(tmp_path: Path) -> Non
     assert "link.json" in at.git("ls-tree", "--name-only", "ipfsmem:pins")
 
 
-def test_files_of_others_are_not_kept_on_this_device(tmp_path: Path) -> None:
+def test_foreign_files_are_not_stored_on_this_device(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     provider = at.open()
     for _ in range(2):
@@ -591,7 +590,7 @@ def test_hooks_of_a_repository_at_a_path_do_not_run(tmp_path: Path) -> None:
     assert run(holds(at.open(), made)) and not list(tmp_path.glob("ran-*"))
 
 
-def test_user_s_configuration_runs_no_hook_and_signs_nothing(
+def test_user_configuration_runs_no_hook_and_signs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = Repository(tmp_path)
@@ -613,7 +612,7 @@ def test_user_s_configuration_runs_no_hook_and_signs_nothing(
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_endless_pack_is_ended_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_pack_is_aborted_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     made = tree("x", 900_000)
     run(at.open().put_car(made.cid, made.blocks, name="n"))
@@ -659,7 +658,7 @@ def test_push_that_a_hook_of_the_host_declines_is_explained(tmp_path: Path) -> N
         run(published(at.open()))
 
 
-def test_host_that_refuses_a_branch_for_another_reason_is_told(tmp_path: Path) -> None:
+def test_refused_branch_is_reported_with_the_reason(tmp_path: Path) -> None:
     with git_over_http(tmp_path, []) as at:
         at.git("config", "receive.hideRefs", "refs/heads/ipfsmem")
         with Refused(RULES), named("refused the new commit ([remote rejected] (deny updating a hidden ref))"):
@@ -687,7 +686,7 @@ def test_host_with_an_unknown_failure_is_quoted(tmp_path: Path) -> None:
         assert run(roots(provider)) == set()
 
 
-def test_host_that_is_silent_is_given_up(tmp_path: Path) -> None:
+def test_silent_host_is_aborted_with_a_hint(tmp_path: Path) -> None:
     silent = [True]
 
     @web.middleware
@@ -703,7 +702,7 @@ def test_host_that_is_silent_is_given_up(tmp_path: Path) -> None:
         run(published(at.open()))
 
 
-def test_token_goes_to_the_host_and_into_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_is_sent_to_the_host_and_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import base64
 
     expected = "Basic " + base64.b64encode(b"x-access-token:s3cret-of-tests").decode()
@@ -721,7 +720,7 @@ def test_token_goes_to_the_host_and_into_no_output(tmp_path: Path, monkeypatch: 
         assert run(holds(at.open(), made))
 
 
-def test_two_hosts_share_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_token_for_two_hosts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TOKEN", "s3cret-of-tests")
     others = {
         "beside": lambda: ("git:https://one.example/m.git", "git:https://two.example/m.git", "git:/a/b")
@@ -730,7 +729,7 @@ def test_two_hosts_share_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
         GitProvider("https://one.example/m.git", others)
 
 
-def test_repository_that_is_not_there_is_explained(tmp_path: Path) -> None:
+def test_missing_repository_is_explained(tmp_path: Path) -> None:
     gone = GitProvider(str(tmp_path / "gone.git"), {"git_cache": tmp_path / "c"})
     with (
         Refused("Plug in the stick or mount the share. Create a new repository first: git init --bare PATH"),
@@ -798,7 +797,7 @@ def test_hostile_address_is_refused_without_its_secrets(rest: str, tmp_path: Pat
     )
 
 
-def test_addresses_that_are_told_are_accepted(tmp_path: Path) -> None:
+def test_documented_address_forms_are_accepted(tmp_path: Path) -> None:
     with Refused(
         "For instance git:https://github.com/me/memory.git, git:git@host:me/memory.git or git:/media/stick/memory.git."
     ):
@@ -857,7 +856,7 @@ def test_missing_git_program_is_explained(tmp_path: Path, monkeypatch: pytest.Mo
     run(published(at.open()))
 
 
-def test_copy_of_a_lone_writer_is_repacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_a_single_writer_is_repacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own pushes leave objects, although no fetch shows anything new."""
     monkeypatch.setattr(repository, "_LOOSE", 0)
     provider = Repository(tmp_path).open(cache="copy")

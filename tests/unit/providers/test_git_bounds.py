@@ -58,7 +58,7 @@ def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path
 # -- what is committed ---------------------------------------------------------------------------------------------
 
 
-def test_names_of_any_kind_are_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_foreign_files_of_any_name_are_removed_from_the_branch(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     run(published(at.open()))
     blob = at.git("hash-object", "-w", "--stdin", data=b"x")
@@ -75,9 +75,7 @@ def test_names_of_any_kind_are_removed_and_nothing_else(tmp_path: Path) -> None:
     assert at.git("ls-tree", "ipfsmem:packs") and run(roots(provider)) == set()
 
 
-def test_commit_of_other_files_than_meant_is_not_pushed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_with_unexpected_files_is_not_pushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     kept = run(published(at.open()))
     provider = at.open()
@@ -90,8 +88,7 @@ def test_commit_of_other_files_than_meant_is_not_pushed(
     assert run(roots(at.open())) == {kept.cid, made.cid}
 
 
-def test_blocks_left_out_as_shown_are_not_relied_on_when_their_pack_went(tmp_path: Path) -> None:
-    """The sync left them out because the snapshot had their pack, and asked for none of them."""
+def test_skipped_blocks_whose_pack_was_removed_prevent_the_publish(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     days = [0]
 
@@ -123,7 +120,7 @@ def test_blocks_left_out_as_shown_are_not_relied_on_when_their_pack_went(tmp_pat
 # -- configurations ------------------------------------------------------------------------------------------------
 
 
-def test_instead_of_leads_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_url_rewriting_of_the_user_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     (tmp_path / "other").mkdir()
     other = Repository(tmp_path / "other")
@@ -135,9 +132,7 @@ def test_instead_of_leads_nowhere_else(tmp_path: Path, monkeypatch: pytest.Monke
     assert run(holds(at.open(), made)) and not other.git("for-each-ref")
 
 
-def test_credential_helper_of_the_user_is_asked_and_no_monitor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credential_helper_of_the_user_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import base64
 
     expected = "Basic " + base64.b64encode(b"me:s3cret-of-tests").decode()
@@ -152,7 +147,7 @@ def test_credential_helper_of_the_user_is_asked_and_no_monitor(
         assert run(holds(at.open(), made)) and not list(tmp_path.glob("ran-*"))
 
 
-def test_configuration_that_git_cannot_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_git_configuration_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     (tmp_path / "gitconfig").write_text("[core\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
@@ -162,7 +157,7 @@ def test_configuration_that_git_cannot_read_is_told(tmp_path: Path, monkeypatch:
     run(published(at.open()))
 
 
-def test_repository_at_a_path_fetches_nothing_by_programs_of_its_own(tmp_path: Path) -> None:
+def test_repository_configuration_runs_no_programs(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     run(published(at.open()))
     for name, value in {
@@ -176,7 +171,7 @@ def test_repository_at_a_path_fetches_nothing_by_programs_of_its_own(tmp_path: P
     assert not list(tmp_path.glob("ran-*"))
 
 
-def test_branch_that_is_checked_out_is_not_written(tmp_path: Path) -> None:
+def test_checked_out_branch_is_not_written(tmp_path: Path) -> None:
     """Updating its files would run the filters that its configuration names."""
     at = Repository(tmp_path)
     made = run(published(at.open()))
@@ -193,7 +188,7 @@ def test_branch_that_is_checked_out_is_not_written(tmp_path: Path) -> None:
 # -- this device ---------------------------------------------------------------------------------------------------
 
 
-def test_local_command_has_its_own_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_git_command_has_its_own_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_git(
         tmp_path, monkeypatch, 'case "$1" in hash-object) sleep 1;; fast-import) sleep 1000;; esac\nreal "$@"'
     )
@@ -216,7 +211,7 @@ def _real() -> str:
     )
 
 
-def test_cancel_ends_git_and_all_it_started_under_the_lock(
+def test_cancel_ends_git_and_its_children_under_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pids = tmp_path / "pids"
@@ -262,9 +257,7 @@ def _runs(pid: int) -> bool:
 @pytest.mark.parametrize(
     "said", ["fatal: write error: No space left on device", "error: unable to create thread: out of memory"]
 )
-def test_failure_of_this_device_deletes_no_copy(
-    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_failure_deletes_no_copy(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     program = fake_git(tmp_path, monkeypatch, 'real "$@"')
     provider = at.open()
@@ -286,7 +279,7 @@ def test_failure_of_this_device_deletes_no_copy(
     assert (folder / "mark").exists() and run(roots(at.open())) == {made.cid, again.cid}
 
 
-def test_copy_that_cannot_be_packed_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_that_cannot_be_packed_is_still_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     made = run(published(at.open()))
     provider = at.open()
@@ -302,7 +295,7 @@ def test_copy_that_cannot_be_packed_is_used(tmp_path: Path, monkeypatch: pytest.
     assert run(roots(provider)) == {made.cid}
 
 
-def test_lock_that_cannot_be_opened_costs_this_provider_only(tmp_path: Path) -> None:
+def test_unusable_lock_file_affects_only_this_provider(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     provider, folder = at.open(), DirectoryProvider(tmp_path / "folder", {"create": True})
     a = load(tmp_path, "a", [provider, folder], wallet=Unlock(RawKeySigner(bytes(31) + b"\x2c")))
@@ -319,10 +312,8 @@ def test_lock_that_cannot_be_opened_costs_this_provider_only(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "said", ["2.39.5 (Apple Git-154)", "2.45.0.windows.1", "2.50.GIT", "2.50.0.727.gbf7dc18ff4", "3.0.0"]
 )
-def test_old_git_and_one_that_does_not_work_are_told(
-    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An old one would ignore the configuration that it is given, and follow the user's."""
+def test_old_or_broken_git_is_reported(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old git would ignore our configuration and use the user's."""
     at, real = Repository(tmp_path), need_program("git")
     program = fake_git(tmp_path, monkeypatch, "echo git version 2.31.9")
     provider = at.open()
@@ -348,7 +339,7 @@ def test_program_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch
     assert not (tmp_path / "ran").exists()
 
 
-def test_git_that_is_ended_removes_its_lock_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminated_git_removes_its_lock_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a push to a repository at a path would stay there, and refuse every device."""
     monkeypatch.setattr(f"{GIT}program._ENDING_STEPS", int(PATIENCE / 0.02))
     lock = tmp_path / "branch.lock"
@@ -374,7 +365,7 @@ def test_git_that_is_ended_removes_its_lock_files(tmp_path: Path, monkeypatch: p
 # -- repositories at a path ----------------------------------------------------------------------------------------
 
 
-def test_lock_file_of_an_interrupted_program_is_told(tmp_path: Path) -> None:
+def test_leftover_lock_file_is_reported(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     run(published(at.open()))
     lock = at.path / "refs" / "heads" / "ipfsmem.lock"
@@ -387,7 +378,7 @@ def test_lock_file_of_an_interrupted_program_is_told(tmp_path: Path) -> None:
     assert at.commits() == 2
 
 
-def test_damage_of_the_repository_is_not_told_as_one_of_the_copy(tmp_path: Path) -> None:
+def test_damaged_remote_is_not_reported_as_a_damaged_copy(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     provider = at.open()
     made = run(published(provider))
@@ -409,9 +400,7 @@ def test_damage_of_the_repository_is_not_told_as_one_of_the_copy(tmp_path: Path)
     assert run(roots(provider)) == {made.cid}
 
 
-def test_repository_at_a_path_makes_durable_what_it_receives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_repository_flushes_received_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 2.36 git flushes packs only."""
     at = Repository(tmp_path)
     fake_git(tmp_path, monkeypatch, f'echo "$*" >> {tmp_path}/calls\nreal "$@"')
@@ -428,7 +417,7 @@ def test_repository_at_a_path_makes_durable_what_it_receives(
 # -- hosts ---------------------------------------------------------------------------------------------------------
 
 
-def test_branch_name_in_the_way_is_told_after_one_push(tmp_path: Path) -> None:
+def test_branch_name_conflict_is_reported_after_one_push(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     run(published(at.open(ref="#ipfsmem/main")))
     provider = at.open()
@@ -437,7 +426,7 @@ def test_branch_name_in_the_way_is_told_after_one_push(tmp_path: Path) -> None:
     assert provider.repository.connections["push"] == 1
 
 
-def test_host_that_calls_each_refusal_a_race_is_left(tmp_path: Path) -> None:
+def test_endless_race_errors_of_a_host_end(tmp_path: Path) -> None:
     with git_over_http(tmp_path, []) as at:
         hook = at.path / "hooks" / "pre-receive"
         hook.parent.mkdir(exist_ok=True)
@@ -457,10 +446,8 @@ def test_host_that_calls_each_refusal_a_race_is_left(tmp_path: Path) -> None:
         assert at.commits() == 2
 
 
-def test_push_may_be_silent_as_long_as_its_bytes_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Git tells nothing of what it sends before the host answers, also when other providers are there."""
+def test_push_timeout_grows_with_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git reports no progress before the host answers."""
     provider = Repository(tmp_path).open({"company": True})
     program, stalls = provider.repository._git, {}
     real = program._run
@@ -475,7 +462,7 @@ def test_push_may_be_silent_as_long_as_its_bytes_take(
     assert stalls["fetch"] == 7.0 and 60 + 640_000 / 65_536 < stalls["push"] < 80
 
 
-def test_refs_without_an_end_end_at_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_ref_list_is_aborted_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the limit of memory or of time, whatever comes first."""
     monkeypatch.setattr(f"{GIT}program._MEMORY", 96 * 1024)
 
@@ -495,7 +482,7 @@ def test_refs_without_an_end_end_at_a_limit(tmp_path: Path, monkeypatch: pytest.
         run(at.open({"stall": 15.0}).pins("n"))
 
 
-def test_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     blob = at.git("hash-object", "-w", "--stdin", data=b"x")
     many = at.git("mktree", data="".join(f"100644 blob {blob}\t{n}.json\n" for n in range(12)).encode())
@@ -505,7 +492,7 @@ def test_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest
         run(at.open().pins("n"))
 
 
-def test_files_of_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_with_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = Repository(tmp_path)
     run(published(at.open()))
     monkeypatch.setattr(f"{GIT}repository._TOTAL_MAX", 500)
@@ -513,7 +500,7 @@ def test_files_of_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest
         run(at.open().pins("n"))
 
 
-def test_branch_without_files_is_still_ours(tmp_path: Path) -> None:
+def test_empty_branch_remains_usable(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     provider = at.open()
     run(published(provider))
@@ -526,7 +513,7 @@ def test_branch_without_files_is_still_ours(tmp_path: Path) -> None:
     assert run(roots(at.open())) == {again.cid}
 
 
-def test_file_that_is_listed_and_not_here_is_not_taken_for_absent(
+def test_unreadable_listed_file_is_not_treated_as_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = Repository(tmp_path)
@@ -539,7 +526,7 @@ def test_file_that_is_listed_and_not_here_is_not_taken_for_absent(
     assert run(roots(provider)) == {made.cid}
 
 
-def test_object_of_another_type_hides_no_other(tmp_path: Path) -> None:
+def test_object_of_another_type_hides_no_file(tmp_path: Path) -> None:
     """A folder may name as a file what is none."""
     at = Repository(tmp_path)
     repository = at.open().repository
@@ -550,8 +537,8 @@ def test_object_of_another_type_hides_no_other(tmp_path: Path) -> None:
     assert [*repository.blobs([one, folder, two], 1000)] == [b"one", None, b"two"]
 
 
-def test_copy_is_made_again_only_when_it_is_damaged(tmp_path: Path) -> None:
-    """What a host sends can make git say the same."""
+def test_copy_is_recreated_only_when_it_is_damaged(tmp_path: Path) -> None:
+    """A host can cause the same message."""
     at = Repository(tmp_path)
     provider = at.open()
     run(published(provider))
@@ -564,7 +551,9 @@ def test_copy_is_made_again_only_when_it_is_damaged(tmp_path: Path) -> None:
     assert provider.repository.replace(said) and not provider.repository.folder.exists()
 
 
-def test_files_that_unfold_to_much_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_with_a_huge_unpacked_size_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = Repository(tmp_path)
     made = run(published(at.open()))
     large = at.git("hash-object", "-w", "--stdin", data=bytes(20_000_000))  # 20 KB on the way
@@ -587,7 +576,7 @@ def test_files_that_unfold_to_much_are_not_read(tmp_path: Path, monkeypatch: pyt
         run(at.open().pins("n"))
 
 
-def test_refused_squash_is_told_once(tmp_path: Path) -> None:
+def test_refused_squash_is_reported_once(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     at.git("config", "receive.denyNonFastForwards", "true")
 
@@ -607,7 +596,7 @@ def test_refused_squash_is_told_once(tmp_path: Path) -> None:
     run(body())
 
 
-def test_trial_of_a_provider_tells_what_the_host_allows(tmp_path: Path) -> None:
+def test_provider_test_reports_what_the_host_permits(tmp_path: Path) -> None:
     at = Repository(tmp_path)
     steps = run(probe(at.open(), now_ms=1_800_000_000_000, random=os.urandom))
     assert [(step.outcome, step.text) for step in steps if step.what == "host"] == [
@@ -616,7 +605,7 @@ def test_trial_of_a_provider_tells_what_the_host_allows(tmp_path: Path) -> None:
     assert steps[-1].outcome == "ok"
 
 
-def test_init_makes_the_branch_and_a_refused_sync_keeps_the_text(
+def test_init_creates_the_branch_and_a_refused_sync_keeps_the_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = Repository(tmp_path)
@@ -638,7 +627,7 @@ def test_init_makes_the_branch_and_a_refused_sync_keeps_the_text(
              "git:ssh://me:s3cret@h.example/x", "git:me:s3cret@h.example:x", "git:https://s3cret@h.example/x",
              "git://me:s3cret@h.example/x", "git://github.com/me/x"],
 )  # fmt: skip
-def test_password_of_an_address_is_in_no_output(
+def test_password_of_an_address_is_not_printed(
     spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_ = Cli(tmp_path / "home", monkeypatch)

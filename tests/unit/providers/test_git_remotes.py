@@ -45,25 +45,27 @@ def test_named_remote_is_stored_as_its_address(work: Path, monkeypatch: pytest.M
     assert lasting_spec(STORED) == STORED and open_provider(STORED).name == STORED
 
 
-def test_address_to_push_to_is_used(work: Path) -> None:
+def test_push_address_of_a_remote_is_used(work: Path) -> None:
     origin(work, "https://github.com/me/code.git")
     git(work, "remote", "set-url", "--push", "origin", URL)
     assert lasting_spec("git:origin") == STORED
 
 
-def test_relative_remote_begins_at_the_work_tree(work: Path) -> None:
+def test_relative_remote_is_resolved_at_the_work_tree(work: Path) -> None:
     origin(work, "../bare.git")
     assert lasting_spec("git:origin") == f"git:{work.parent}/bare.git#refs/ipfsmem/main"
 
 
-def test_bare_repository_has_remotes_too(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_of_a_bare_repository_is_used(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subprocess.run(["git", "init", "-q", "--bare", tmp_path / "bare.git"], check=True)
     origin(tmp_path / "bare.git", URL)
     monkeypatch.chdir(tmp_path / "bare.git" / "refs")
     assert lasting_spec("git:origin") == STORED
 
 
-def test_warning_tells_who_can_do_what(work: Path) -> None:
+def test_warning_names_the_people_with_access(work: Path) -> None:
     origin(work, URL)
     told = spec_warning("git:origin")
     assert f"{URL} (origin) is a repository of other work" in told and "refs/ipfsmem/main" in told
@@ -138,7 +140,7 @@ def test_hostile_address_of_a_remote_is_refused(work: Path, url: str) -> None:
         lasting_spec("git:origin")
 
 
-def test_remote_with_several_addresses_to_push_to_is_refused(work: Path) -> None:
+def test_remote_with_several_push_addresses_is_refused(work: Path) -> None:
     origin(work, URL)
     git(work, "remote", "set-url", "--add", "origin", "git@codeberg.org:me/code.git")
     with pytest.raises(ConfigError, match="has 2 addresses to push to") as raised:
@@ -158,7 +160,7 @@ def test_repository_of_another_user_is_explained(work: Path, monkeypatch: pytest
     hinted("Run: git config --global --add safe.directory PATH", raised.value.hint)
 
 
-def test_normal_clone_omits_the_vault_and_other_branches_stay(work: Path, tmp_path: Path) -> None:
+def test_normal_clone_omits_the_vault_and_other_branches_are_unchanged(work: Path, tmp_path: Path) -> None:
     there = Repository(tmp_path)
     origin(work, str(there.path))
     git(work, "commit", "-q", "--allow-empty", "-m", "code")

@@ -1,4 +1,4 @@
-"""Packs that devices hide while they remove or replace them: nothing that comes late takes one that another device hid."""
+"""Packs that devices hide while they remove or replace them: a late request removes no pack that another device hid."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _sweep(provider: Any) -> Any:
     return provider._run(provider._packs.store.sweep, time.time() - 86_400)
 
 
-def test_late_removal_of_a_lost_session_takes_no_pack_hidden_since(
+def test_late_removal_of_a_lost_session_removes_no_pack_hidden_since(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body() -> None:
@@ -110,7 +110,7 @@ def test_late_removal_of_a_lost_session_takes_no_pack_hidden_since(
     asyncio.run(body())
 
 
-def test_device_that_slept_takes_no_pack_hidden_since(
+def test_suspended_device_removes_no_pack_hidden_since(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body() -> None:
@@ -240,8 +240,8 @@ def test_sweep_keeps_the_pack_with_more_sound_blocks(devices: Devices, standing:
 
 
 @pytest.mark.parametrize("folder", ["packs", "pins"])
-def test_sweep_gives_no_name_to_a_damaged_hidden_file(devices: Devices, folder: str) -> None:
-    """A put that a lost connection cut off; the sound file may be brought by a sync program later."""
+def test_sweep_restores_no_damaged_hidden_file(devices: Devices, folder: str) -> None:
+    """The upload was cut off; a sync program may deliver the complete file later."""
 
     async def body() -> None:
         provider = devices.open()
@@ -267,7 +267,7 @@ def test_sweep_gives_no_name_to_a_damaged_hidden_file(devices: Devices, folder: 
 @pytest.mark.parametrize(
     "stand_in", [".{}.icloud", ".syncthing.{}.tmp", "{}"], ids=["icloud", "syncthing", "folder"]
 )
-def test_sweep_gives_no_name_to_a_file_not_yet_downloaded(tmp_path: Path, stand_in: str) -> None:
+def test_sweep_restores_no_file_over_a_placeholder(tmp_path: Path, stand_in: str) -> None:
     async def body() -> None:
         provider = DirectoryProvider(tmp_path)
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -287,7 +287,7 @@ def test_sweep_gives_no_name_to_a_file_not_yet_downloaded(tmp_path: Path, stand_
     asyncio.run(body())
 
 
-def test_sweep_removes_no_pack_with_blocks_that_the_other_lacks(devices: Devices) -> None:
+def test_sweep_removes_no_pack_with_blocks_missing_in_the_other(devices: Devices) -> None:
     async def body() -> None:
         provider = devices.open()
         tree = build_tree({f"{number}.md": bytes([number]) * 900 for number in range(10)})
@@ -377,7 +377,7 @@ def test_unpin_removes_the_pin_from_hidden_files(devices: Devices, kept: str) ->
 
 
 @pytest.mark.parametrize("kept", ["single", "list"])
-def test_pin_that_a_device_hid_and_did_not_put_again_is_restored(devices: Devices, kept: str) -> None:
+def test_hidden_pin_of_an_interrupted_removal_is_restored(devices: Devices, kept: str) -> None:
     async def body() -> None:
         provider = devices.open()
         other = build_tree({"b.md": b"other"})
@@ -422,7 +422,7 @@ def _opened(provider: Any, patch: pytest.MonkeyPatch, fails: str = "none") -> li
 
 
 @pytest.mark.parametrize("readable", [True, False])
-def test_leftovers_that_stay_are_read_once_and_starve_no_others(
+def test_permanent_leftovers_are_read_once_and_delay_no_others(
     devices: Devices, monkeypatch: pytest.MonkeyPatch, readable: bool
 ) -> None:
     async def body() -> None:
@@ -446,7 +446,7 @@ def test_leftovers_that_stay_are_read_once_and_starve_no_others(
     asyncio.run(body())
 
 
-def test_unreadable_hidden_file_hinders_no_sound_one(
+def test_unreadable_hidden_file_does_not_block_a_readable_one(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body() -> None:
@@ -465,7 +465,9 @@ def test_unreadable_hidden_file_hinders_no_sound_one(
     asyncio.run(body())
 
 
-def test_large_hidden_pack_is_left_to_a_collection(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_hidden_pack_is_restored_only_by_a_collection(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def body() -> None:
         provider = devices.open()
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -508,10 +510,10 @@ def test_sweep_works_on_a_bounded_number_of_leftovers(tmp_path: Path) -> None:
         asyncio.run(body())
 
 
-def test_pack_of_which_a_part_was_stored_gives_way_to_the_former(
+def test_partly_stored_pack_is_replaced_by_the_former_one(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server confirms a rename and then has 50 bytes."""
+    """The server confirms a rename but has only 50 bytes."""
     if isinstance(devices.open(), DirectoryProvider):
         pytest.skip("a folder on a disk replaces a file at once")
 
@@ -548,9 +550,7 @@ async def _temporary(devices: Devices, data: bytes) -> tuple[str, str]:
     return "packs/.new-1-00", f"packs/{pack.name}"
 
 
-def test_collection_that_took_nothing_leaves_the_notes_of_a_pack(devices: Devices) -> None:
-    """Another device has hidden the pack, and may restore it."""
-
+def test_failed_collection_keeps_the_notes_of_a_pack(devices: Devices) -> None:
     async def body() -> None:
         first, other = devices.open(), devices.open()
         await first.put_car(TREE.cid, TREE.blocks, name="n")
@@ -576,7 +576,7 @@ def test_collection_that_took_nothing_leaves_the_notes_of_a_pack(devices: Device
 
 
 @pytest.mark.parametrize("own", [PACK, LIST, SINGLE])
-def test_hidden_pack_or_pin_has_its_own_name_again(own: str) -> None:
+def test_hidden_pack_or_pin_is_recognised_by_its_name(own: str) -> None:
     assert hidden_name(own) != hidden_name(own)
     for name in (hidden_name(own), f".new-{own}"):
         assert hidden_file(name) == own and is_hidden_pack(name) == (own == PACK)

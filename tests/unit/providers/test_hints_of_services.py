@@ -69,7 +69,7 @@ def test_account_refusals_have_hints_that_help(paid: Account) -> None:
     assert asks(paid) == []
 
 
-def test_keys_of_pinata(paid: Account) -> None:
+def test_hints_about_pinata_keys_work(paid: Account) -> None:
     with Refused("PINATA_JWT holds the long text that starts with eyJ, not the API key or the API secret."):
         asks(paid, pinata_jwt="0123456789abcdef")
     with Refused(
@@ -86,13 +86,13 @@ def test_keys_of_pinata(paid: Account) -> None:
     assert asks(paid, pinata_jwt=pinata.ADMIN_KEY) == []
 
 
-def test_a_gateway_of_pinatas_to_read_from(paid: Account) -> None:
+def test_hint_about_a_pinata_gateway_works(paid: Account) -> None:
     with Refused("pinata:<your gateway>.mypinata.cloud, or PINATA_GATEWAY."):
         asks(paid, "get_blocks", [CID], pinata_gateway="")
     assert asks(paid, "get_blocks", []) == {}
 
 
-def test_keys_and_buckets_of_filebase(s3: Account) -> None:
+def test_hints_about_filebase_keys_and_buckets_work(s3: Account) -> None:
     with Refused("Check FILEBASE_KEY and FILEBASE_SECRET, and that the bucket is of that account."):
         asks(s3, filebase_secret="wrong")
     with Refused("Make an IPFS bucket in the console, or name another: filebase:<bucket>."):
@@ -102,7 +102,7 @@ def test_keys_and_buckets_of_filebase(s3: Account) -> None:
     assert asks(s3) == []
 
 
-def test_a_pinning_service_holds_no_blocks() -> None:
+def test_hint_about_a_pinning_service_without_blocks_works() -> None:
     async def put() -> None:
         provider = open_provider(
             "pinning_service:https://api.example.com/psa", {"pinning_service_token": "t"}

@@ -77,7 +77,7 @@ def v3() -> Iterator[Account]:
         yield at
 
 
-def test_another_root_for_a_car_at_pinata(paid: Account) -> None:
+def test_hint_about_another_root_at_pinata_works(paid: Account) -> None:
     paid.server.wrong_root = tree(head_ipm=b"other").cid
     with Refused("Nothing points to the other root. PINATA_UPLOAD=folder takes Pinata's own layout."):
         put(paid)
@@ -85,14 +85,14 @@ def test_another_root_for_a_car_at_pinata(paid: Account) -> None:
     is_there(paid, pinata_upload="folder", pinata_jwt=pinata.ADMIN_KEY)
 
 
-def test_folders_that_v3_refuses(v3: Account) -> None:
+def test_hint_about_refused_folders_at_pinata_works(v3: Account) -> None:
     v3.server.folders = "refused"
     with Refused(NO_FOLDERS):
         put(v3)
     is_there(v3, **LEGACY)
 
 
-def test_folders_that_v3_refuses_and_a_plan_with_cars(v3: Account) -> None:
+def test_hint_about_refused_folders_works_on_a_plan_with_cars(v3: Account) -> None:
     v3.server.folders = "refused"
     with Refused(NO_FOLDERS):
         put(v3)
@@ -100,7 +100,7 @@ def test_folders_that_v3_refuses_and_a_plan_with_cars(v3: Account) -> None:
     is_there(v3)
 
 
-def test_a_folder_of_which_one_file_was_kept(v3: Account) -> None:
+def test_hint_about_a_folder_stored_as_one_file_works(v3: Account) -> None:
     v3.server.folders = "first"
     with Refused("Nothing points to it. VALUE"):
         put(v3)
@@ -109,7 +109,7 @@ def test_a_folder_of_which_one_file_was_kept(v3: Account) -> None:
     is_there(v3)
 
 
-def test_the_same_at_the_legacy_api() -> None:
+def test_hint_about_a_folder_stored_as_one_file_works_in_legacy_api() -> None:
     with account("pinata-legacy") as at:
         at.server.folders = "first"
         with Refused("Nothing points to it."):
@@ -119,7 +119,9 @@ def test_the_same_at_the_legacy_api() -> None:
         is_there(at)
 
 
-def test_a_folder_that_is_too_large_for_one_request(v3: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_about_a_folder_over_the_request_limit_works(
+    v3: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limit = 1_000_000  # bytes
     monkeypatch.setattr("tests.servers.pinata.REQUEST_MAX", limit)
     for where in (module, pinata_api):
@@ -131,7 +133,7 @@ def test_a_folder_that_is_too_large_for_one_request(v3: Account, monkeypatch: py
     is_there(v3, **LEGACY)
 
 
-def test_a_car_of_that_size_on_a_plan_that_takes_them(paid: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_car_is_uploaded_on_a_plan_with_cars(paid: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.servers.pinata.REQUEST_MAX", 1_000_000)
     for where in (module, pinata_api):
         monkeypatch.setattr(where, "ONE_REQUEST", 1_000_000)
@@ -139,7 +141,7 @@ def test_a_car_of_that_size_on_a_plan_that_takes_them(paid: Account, monkeypatch
     is_there(paid)
 
 
-def test_a_folder_that_is_served_in_part_for_now(v3: Account) -> None:
+def test_hint_about_a_folder_served_only_in_part_works(v3: Account) -> None:
     v3.server.faults.answer("GET", "head.ipm", 404, times=-1)
     with Refused("Sync again in a while."):
         put(v3)
@@ -147,8 +149,8 @@ def test_a_folder_that_is_served_in_part_for_now(v3: Account) -> None:
     is_there(v3)
 
 
-def test_uploads_that_go_to_another_host(paid: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large CARs are sent where the service says, when the settings know that host."""
+def test_hint_about_a_moved_upload_host_works(paid: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large CARs are uploaded to a host that the service names and the settings permit."""
     monkeypatch.setattr(module, "ONE_REQUEST", 1_000_000)
     with serve(paid.server.app) as moved:
         where = f"{moved}/v3/files/tus/upload0"
@@ -166,7 +168,7 @@ def test_uploads_that_go_to_another_host(paid: Account, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", ["filebase-s3", "filebase-rpc"])
-def test_another_root_for_a_car_at_filebase(kind: str) -> None:
+def test_hint_about_another_root_at_filebase_works(kind: str) -> None:
     with account(kind) as at:
         at.server.wrong_root = tree(head_ipm=b"other").cid
         if kind == "filebase-s3":
@@ -181,7 +183,7 @@ def test_another_root_for_a_car_at_filebase(kind: str) -> None:
         is_there(at)
 
 
-def test_a_bucket_that_another_host_of_filebases_has() -> None:
+def test_hint_about_a_bucket_at_another_filebase_host_works() -> None:
     with account("filebase-s3") as at, account("filebase-s3") as other:
         at.server.faults.answer("*", "/memories", 307, times=-1)
         with Refused(
@@ -191,7 +193,7 @@ def test_a_bucket_that_another_host_of_filebases_has() -> None:
         is_there(at, filebase_s3_url=other.url, filebase_gateway=other.url)
 
 
-def test_a_clock_that_filebase_does_not_believe() -> None:
+def test_hint_about_a_wrong_clock_at_filebase_works() -> None:
     with account("filebase-s3") as at:
         at.server.ahead = 3 * 3600
         with Refused("Set the clock."):
@@ -218,7 +220,7 @@ def pinned(url: str) -> list[CID]:
     return asyncio.run(body())
 
 
-def test_a_node_that_keeps_no_names_of_pins() -> None:
+def test_hint_about_a_node_without_pin_names_works() -> None:
     node = FakeKubo("0.28.0")
     with serve(node.app) as url, Refused("Pins have names since Kubo 0.29. Update the node."):
         pinned(url)
@@ -228,7 +230,7 @@ def test_a_node_that_keeps_no_names_of_pins() -> None:
         assert pinned(url) == [tree().cid]
 
 
-def test_a_proxy_before_a_node() -> None:
+def test_hint_about_a_proxy_in_front_of_a_node_works() -> None:
     node = FakeKubo()
     with serve(node.app) as url:
         node.nameless = True
@@ -241,7 +243,7 @@ def test_a_proxy_before_a_node() -> None:
         assert pinned(url) == [tree().cid]
 
 
-def test_a_server_that_is_no_node() -> None:
+def test_hint_about_a_server_that_is_not_a_node_works() -> None:
     with account("pinata-car") as other, Refused("Is VALUE the RPC of a Kubo node?"):
         pinned(other.url)
     with serve(FakeKubo().app) as url:

@@ -40,11 +40,11 @@ def test_pause_requested_by_the_service_is_added() -> None:
         ("Thu, 99 Jan 1970 00:00:00 GMT", None),
     ],
 )  # fmt: skip
-def test_retry_after(header: str | None, expected: float | None) -> None:
+def test_retry_after_header_is_parsed(header: str | None, expected: float | None) -> None:
     assert retry_after(header, wall=100.0) == expected
 
 
-def test_a_bucket_gives_places_in_order() -> None:
+def test_token_bucket_releases_requests_in_order() -> None:
     work = Clockwork()
     limiter = RateLimiter(63, burst=3, timing=work.timing)
 
@@ -57,7 +57,7 @@ def test_a_bucket_gives_places_in_order() -> None:
 
 
 @pytest.mark.parametrize("rate", [1, 5, 7, 30, 60, 250, 500])
-def test_no_minute_has_more_than_a_service_allows(rate: int) -> None:
+def test_requests_per_minute_stay_below_the_limit(rate: int) -> None:
     """Services count the requests of a minute, those of a burst too."""
     work = Clockwork()
     limiter = RateLimiter(rate, timing=work.timing)
@@ -73,7 +73,7 @@ def test_no_minute_has_more_than_a_service_allows(rate: int) -> None:
     assert all(after - before > 59.999 for before, after in zip(times, times[rate:], strict=False))
 
 
-def test_a_bucket_can_be_told_to_pause() -> None:
+def test_token_bucket_can_be_paused() -> None:
     work = Clockwork()
     limiter = RateLimiter(70, burst=10, timing=work.timing)
 
@@ -111,18 +111,18 @@ def test_a_bucket_can_be_told_to_pause() -> None:
         (b"<html><script>evil()</script><b>Sorry</b>, &lt;closed&gt;</html>", "", "Sorry , <closed>"),
     ],
 )  # fmt: skip
-def test_reasons(body: bytes, code: str, text: str | None) -> None:
+def test_reason_is_extracted_from_an_error_body(body: bytes, code: str, text: str | None) -> None:
     found = reason_of(body)
     assert found.code == code and (text is None or found.text == text)
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
-def test_no_body_breaks_the_reading(body: bytes) -> None:
+def test_no_error_body_breaks_the_parser(body: bytes) -> None:
     found = reason_of(body)
     assert len(str(found)) <= 700 and "\n" not in str(found)
 
 
-def test_long_reasons_are_cut() -> None:
+def test_long_reasons_are_shortened() -> None:
     assert len(reason_of(b"x" * 10_000).text) == 300
     assert str(Reason("A", "b")) == "A: b" and str(Reason("A", "A")) == "A" and str(Reason()) == ""
 
@@ -144,7 +144,7 @@ def test_text_like_a_secret_is_redacted(text: str) -> None:
     assert "hunter22" not in shown and REDACTED in shown
 
 
-def test_known_secrets_go_anywhere() -> None:
+def test_known_secrets_are_redacted_anywhere() -> None:
     redact = Redactor(["s3cr3t-value", "ab"])
     redact.add_headers({"x-pinata-gateway-token": "gateway-token", "Authorization": "Bearer of-bad-news"})
     assert redact("a s3cr3t-value b") == f"a {REDACTED} b"
@@ -155,7 +155,7 @@ def test_known_secrets_go_anywhere() -> None:
     assert redact("https://a/?keyvalues[a]=b&name=c") == "https://a/?keyvalues[a]=b&name=c"
 
 
-def test_failures() -> None:
+def test_failures_are_classified_and_combined() -> None:
     refused = failure("pinata", 403, Reason("NO_SCOPES_FOUND", ""), what="upload")
     assert isinstance(refused, ProviderRefused) and "scopes" in refused.hint
     assert str(refused) == "pinata answered 403 to upload: NO_SCOPES_FOUND"
@@ -169,7 +169,7 @@ def test_failures() -> None:
 BLOCKS = [(raw_cid(hashlib.sha256(data).digest()), data) for data in (bytes([i]) * 70_000 for i in range(5))]
 
 
-def test_a_spooled_car_is_the_car() -> None:
+def test_spooled_car_equals_the_streamed_car() -> None:
     async def body() -> None:
         root = BLOCKS[0][0]
         with await SpooledCar.write(root, [*BLOCKS, BLOCKS[0]]) as car:
@@ -184,12 +184,12 @@ def test_a_spooled_car_is_the_car() -> None:
     asyncio.run(body())
 
 
-def test_a_wrong_block_is_not_spooled() -> None:
+def test_wrong_block_is_not_spooled() -> None:
     with pytest.raises(ProviderRefused, match=str(BLOCKS[0][0])):
         asyncio.run(SpooledCar.write(BLOCKS[0][0], [(BLOCKS[0][0], b"other")]))
 
 
-def test_small_files_of_a_form_go_together() -> None:
+def test_small_files_of_a_form_are_sent_in_one_piece() -> None:
     form = Multipart("bound")
     for number in range(1_000):
         form.file("file", f"{number}", b"%03d" % number * 100)
@@ -210,7 +210,7 @@ def test_small_files_of_a_form_go_together() -> None:
     asyncio.run(with_cars())
 
 
-def test_a_form_is_read_by_a_real_reader() -> None:
+def test_form_is_parsed_by_a_real_server() -> None:
     import email.parser
     import email.policy
 

@@ -1,4 +1,4 @@
-"""Requests of providers: what is tried again, what is bounded, what becomes of every kind of failure."""
+"""HTTP requests of providers: retries, limits, and the error for each kind of failure."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_transient_status_is_retried(site: Site, work: Clockwork, status: int) -
 
 
 @pytest.mark.parametrize("status", UNAVAILABLE)
-def test_and_given_up_in_the_end(site: Site, work: Clockwork, status: int) -> None:
+def test_transient_status_is_given_up_after_four_attempts(site: Site, work: Clockwork, status: int) -> None:
     site.answers = [plain(status, '{"error":{"reason":"BUSY","details":"come back"}}')]
     http = client(site.url, work)
     error = fails(http, http.request("GET", site.url, what="list pins"))
@@ -160,7 +160,7 @@ def test_post_is_repeated_only_after_429_or_where_it_is_idempotent(site: Site, w
     assert len(site.seen) == 7
 
 
-def test_an_allowed_status_is_an_answer(site: Site, work: Clockwork) -> None:
+def test_permitted_error_status_is_an_answer(site: Site, work: Clockwork) -> None:
     site.answers = [plain(404, '{"message":"no pin"}'), plain(503)]
     http = client(site.url, work)
     absent, busy = run(
@@ -171,7 +171,7 @@ def test_an_allowed_status_is_an_answer(site: Site, work: Clockwork) -> None:
     assert work.pauses == []
 
 
-def test_retry_after_is_kept_to(site: Site, work: Clockwork) -> None:
+def test_retry_after_is_respected(site: Site, work: Clockwork) -> None:
     date = "Thu, 01 Jan 2026 00:00:30 GMT"
     site.answers = [plain(429, Retry_After="7"), plain(503, Retry_After="soon"), plain(200)]
     http = client(site.url, work)
@@ -220,7 +220,7 @@ def test_429_without_retry_after_is_retried_then_waits_half_a_minute(site: Site,
     assert len(site.seen) == 4
 
 
-def test_a_long_retry_after_is_told_not_waited_for(site: Site, work: Clockwork) -> None:
+def test_long_retry_after_is_reported_and_not_awaited(site: Site, work: Clockwork) -> None:
     site.answers = [plain(429, Retry_After="3600")]
     http = client(site.url, work)
     error = fails(http, http.request("GET", site.url))
@@ -228,7 +228,7 @@ def test_a_long_retry_after_is_told_not_waited_for(site: Site, work: Clockwork) 
     assert work.pauses == [] and len(site.seen) == 1
 
 
-def test_nobody_listens(work: Clockwork) -> None:
+def test_refused_connection_is_reported(work: Clockwork) -> None:
     http = client("http://127.0.0.1:1", work)
     error = fails(http, http.request("POST", "http://127.0.0.1:1/x?token=abcdefgh", body=b"x"))
     assert isinstance(error, NotConnected) and "refused" in str(error)
@@ -246,7 +246,7 @@ def against(talk: Talk, ask: Callable[[str], Coroutine[Any, Any, None]]) -> None
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome"])
-def test_resets_on_the_way(head: bytes, work: Clockwork) -> None:
+def test_connection_reset_is_retried_and_reported(head: bytes, work: Clockwork) -> None:
     count = [0]
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -267,7 +267,7 @@ def test_resets_on_the_way(head: bytes, work: Clockwork) -> None:
 
 
 @pytest.mark.parametrize("head", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000])
-def test_no_http_at_all(head: bytes, work: Clockwork) -> None:
+def test_answer_that_is_not_http_is_an_error(head: bytes, work: Clockwork) -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
         await writer.drain()
@@ -282,7 +282,7 @@ QUICK = Timeouts(stall=0.3, connect=0.3)
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"])
 @pytest.mark.parametrize("drips", [False, True])
-def test_silence_and_slow_drips_end(head: bytes, drips: bool) -> None:
+def test_silent_or_slow_answers_time_out(head: bytes, drips: bool) -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
         while drips or not writer.is_closing():
@@ -299,7 +299,7 @@ def test_silence_and_slow_drips_end(head: bytes, drips: bool) -> None:
     against(talk, ask)
 
 
-def test_slow_but_steady_is_progress() -> None:
+def test_slow_but_steady_answer_is_accepted() -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 40960\r\nConnection: close\r\n\r\n")
         for _ in range(10):
@@ -318,7 +318,7 @@ def test_slow_but_steady_is_progress() -> None:
     against(talk, ask)
 
 
-def test_an_upload_that_nobody_reads_ends() -> None:
+def test_stalled_upload_times_out() -> None:
     async def talk(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)
 
@@ -331,7 +331,7 @@ def test_an_upload_that_nobody_reads_ends() -> None:
         assert isinstance(fails(http, http.request("POST", url, body=much())), ProviderUnavailable)
 
 
-def test_answer_of_another_protocol_is_named_in_words() -> None:
+def test_answer_of_another_protocol_is_named() -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
         await writer.drain()
@@ -342,7 +342,7 @@ def test_answer_of_another_protocol_is_named_in_words() -> None:
     assert isinstance(error, ProviderUnavailable) and str(error).endswith("the answer is not valid HTTP")
 
 
-def test_answers_are_bounded(site: Site, work: Clockwork) -> None:
+def test_answer_size_is_bounded(site: Site, work: Clockwork) -> None:
     site.answers = [plain(200, "x" * 5000)]
     http = client(site.url, work)
     error = fails(http, http.request("GET", site.url, max_bytes=4999))
@@ -403,7 +403,7 @@ def test_name_server_without_answer_does_not_delay_the_end(monkeypatch: pytest.M
     assert ended.wait(PATIENCE)
 
 
-def test_redirects_are_followed_only_when_asked(site: Site, work: Clockwork) -> None:
+def test_redirects_are_followed_only_on_request(site: Site, work: Clockwork) -> None:
     site.answers = [plain(302, Location="/there?x=1"), plain(200, "there")]
     http = client(site.url, work)
     error = fails(http, http.request("GET", f"{site.url}/here"))
@@ -435,7 +435,7 @@ def test_redirect_to_another_trusted_origin_carries_no_request_headers(site: Sit
         assert "Authorization" not in other.seen[0][2] and other.seen[0][2]["Accept"] == "a/b"
 
 
-def test_a_redirect_out_of_https_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redirect_from_https_to_http_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trusted or not: what was asked for in secret is not asked for again in the open."""
     asked: list[str] = []
 
@@ -453,7 +453,7 @@ def test_a_redirect_out_of_https_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == ["https://a.example/x"]
 
 
-def test_a_redirect_to_a_private_address_is_refused(site: Site) -> None:
+def test_redirect_to_a_private_address_is_refused(site: Site) -> None:
     other = Site()
     other.answers = [plain(200, "internal")]
     with serve(other.app) as url:
@@ -466,7 +466,7 @@ def test_a_redirect_to_a_private_address_is_refused(site: Site) -> None:
         assert other.seen == []
 
 
-def test_credentials_go_to_trusted_origins_only(site: Site) -> None:
+def test_credentials_are_sent_to_trusted_origins_only(site: Site) -> None:
     async def lookup(host: str, port: int) -> list[tuple[Any, ...]]:
         raise OSError("no name service here")
 
@@ -485,7 +485,7 @@ def test_credentials_go_to_trusted_origins_only(site: Site) -> None:
     assert site.seen == []
 
 
-def test_a_stranger_gets_no_credentials(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_origin_receives_no_credentials(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     port = int(site.url.rpartition(":")[2])
 
     async def lookup(host: str, _: int) -> list[tuple[Any, ...]]:
@@ -499,7 +499,7 @@ def test_a_stranger_gets_no_credentials(site: Site, monkeypatch: pytest.MonkeyPa
     assert "Authorization" not in site.seen[0][2] and site.seen[0][2]["Host"].startswith("stranger.example")
 
 
-def test_an_answer_that_says_it_is_too_long_is_not_waited_for() -> None:
+def test_answer_with_an_excessive_length_is_refused_at_once() -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\nsome")
         await writer.drain()
@@ -510,7 +510,7 @@ def test_an_answer_that_says_it_is_too_long_is_not_waited_for() -> None:
         assert isinstance(fails(http, http.request("GET", url)), ProviderRefused)
 
 
-def test_bodies_are_sent_whole_and_again(site: Site, work: Clockwork) -> None:
+def test_request_body_is_resent_completely_on_retry(site: Site, work: Clockwork) -> None:
     import hashlib
 
     data = [bytes([i]) * 100_000 for i in range(30)]
@@ -536,7 +536,7 @@ def test_bodies_are_sent_whole_and_again(site: Site, work: Clockwork) -> None:
     assert "Transfer-Encoding" not in site.seen[0][2]
 
 
-def test_a_stream_is_sent_once(site: Site, work: Clockwork) -> None:
+def test_streamed_body_is_sent_once(site: Site, work: Clockwork) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"a"
         yield b"b"
@@ -547,7 +547,7 @@ def test_a_stream_is_sent_once(site: Site, work: Clockwork) -> None:
     assert len(site.seen) == 1 and site.seen[0][3] == b"ab"
 
 
-def test_an_error_of_the_body_comes_through(site: Site, work: Clockwork) -> None:
+def test_exception_of_a_body_iterator_is_raised_unchanged(site: Site, work: Clockwork) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"a" * 100_000
         raise ZeroDivisionError
@@ -565,7 +565,7 @@ class Named(msgspec.Struct):
 @pytest.mark.parametrize(
     "body", ["<html>Sign in to the hotel</html>", "", "[" * 100_000, '{"name": 1}', "\ud800"]
 )
-def test_another_answer_than_json_is_no_answer(site: Site, body: str) -> None:
+def test_answer_that_is_not_json_is_an_error(site: Site, body: str) -> None:
     raw = body.encode("utf-8", "surrogatepass")
     site.answers = [lambda: web.Response(body=raw, content_type="text/html")]
     http = client(site.url)
@@ -577,7 +577,7 @@ def test_another_answer_than_json_is_no_answer(site: Site, body: str) -> None:
         run(http, ask())
 
 
-def test_lines(site: Site) -> None:
+def test_lines_of_an_answer_are_read(site: Site) -> None:
     site.answers = [plain(200, '{"a":1}\r\n\n{"b":2}\n{"c":3}')]
     http = client(site.url)
 
@@ -589,7 +589,7 @@ def test_lines(site: Site) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_lines_cut_anywhere_are_the_same(size: int) -> None:
+def test_lines_are_the_same_however_they_are_split(size: int) -> None:
     body = b'{"a":1}\r\n\n{"b":2}\n \n{"c":3}\n'
     cut = LineCutter()
     pieces = [body[start : start + size] for start in range(0, len(body), size)]
@@ -597,7 +597,7 @@ def test_lines_cut_anywhere_are_the_same(size: int) -> None:
     assert cut.waiting == 0
 
 
-def test_line_that_never_ends_is_gathered_once() -> None:
+def test_endless_line_is_buffered_in_linear_time() -> None:
     def seconds(count: int) -> float:
         cut, piece = LineCutter(), b" " * 4096
         start = time.process_time()
@@ -609,7 +609,7 @@ def test_line_that_never_ends_is_gathered_once() -> None:
     assert seconds(8_000) < 40 * max(seconds(1_000), 0.002)
 
 
-def test_the_rate_is_kept(site: Site, work: Clockwork) -> None:
+def test_rate_limit_is_respected(site: Site, work: Clockwork) -> None:
     http = Http("service", trusted=[site.url], settings={"timing": work.timing, "per_minute": 60})
 
     async def many() -> None:
@@ -622,7 +622,7 @@ def test_the_rate_is_kept(site: Site, work: Clockwork) -> None:
     )  # ten at once, then fifty a minute: sixty in any minute
 
 
-def test_secrets_stay_out_of_logs_and_repr(
+def test_secrets_are_absent_from_logs_and_repr(
     site: Site, caplog: pytest.LogCaptureFixture, work: Clockwork
 ) -> None:
     site.answers = [plain(503, f"bad token {TOKEN}"), plain(200)]
@@ -637,7 +637,7 @@ def test_secrets_stay_out_of_logs_and_repr(
     assert site.seen[0][1].endswith("name=another-secret&ok=1")  # sent all the same
 
 
-def test_a_cancelled_call_ends(site: Site) -> None:
+def test_cancelled_call_ends(site: Site) -> None:
     async def hang(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(10)
         return web.Response()
@@ -653,7 +653,7 @@ def test_a_cancelled_call_ends(site: Site) -> None:
     run(http, body())
 
 
-def test_one_after_another_event_loop(site: Site) -> None:
+def test_client_works_in_successive_event_loops(site: Site) -> None:
     http = client(site.url)
     for _ in range(3):
         asyncio.run(_once(http, site.url))
@@ -674,7 +674,7 @@ def test_invalid_url_is_refused(bad: str) -> None:
         urls_of(bad, "gateway")
 
 
-def test_urls() -> None:
+def test_service_urls_are_normalised() -> None:
     assert urls_of(" https://a/ ,http://b:8080/x,https://a", "gateway") == ["https://a", "http://b:8080/x"]
     with pytest.raises(ConfigError):
         Http("service", trusted=["nonsense"])
@@ -682,7 +682,7 @@ def test_urls() -> None:
     assert isinstance(fails(http, http.request("GET", "http://")), ProviderRefused)
 
 
-def test_a_service_that_is_down_is_asked_once_until_it_answers(site: Site, work: Clockwork) -> None:
+def test_unavailable_service_is_tried_once_until_it_answers(site: Site, work: Clockwork) -> None:
     site.answers = [plain(503)]
     http = client(site.url, work)
 
@@ -701,7 +701,7 @@ def test_a_service_that_is_down_is_asked_once_until_it_answers(site: Site, work:
     run(http, body())
 
 
-def test_a_refusal_and_too_many_requests_are_no_outage(site: Site, work: Clockwork) -> None:
+def test_refusals_and_rate_limits_are_not_outages(site: Site, work: Clockwork) -> None:
     http = client(site.url, work)
 
     async def asked(*statuses: int) -> int:
@@ -718,8 +718,8 @@ def test_a_refusal_and_too_many_requests_are_no_outage(site: Site, work: Clockwo
     run(http, body())
 
 
-def test_a_host_that_is_silent_is_left_alone_for_a_while(work: Clockwork) -> None:
-    """A full queue of connections: who comes now gets no answer, not even a refusal."""
+def test_silent_host_is_skipped_for_a_while(work: Clockwork) -> None:
+    """Its connection queue is full, so new connections get no answer."""
     with contextlib.ExitStack() as stack:
         host = stack.enter_context(socket.socket())
         host.bind(("127.0.0.1", 0))
@@ -775,7 +775,7 @@ def test_silent_server_costs_one_timeout(work: Clockwork) -> None:
     virtual_time.run(ask())
 
 
-def test_a_second_host_of_a_silent_provider_gets_a_little() -> None:
+def test_second_host_of_a_silent_provider_has_a_short_timeout() -> None:
     from ipfsmem_providers.http.policy import REST_AFTER_STALL, Silence, Timing
 
     now = [1000.0]

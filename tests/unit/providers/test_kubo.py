@@ -87,7 +87,7 @@ def connect(url: str, clock: MockClock) -> Callable[[], Provider]:
 # -- what the versions have ------------------------------------------------------------------------------------------
 
 
-def test_pins_without_names_are_an_error_that_says_what_to_do() -> None:
+def test_node_without_pin_names_is_refused_with_a_hint() -> None:
     with serve(FakeKubo("0.28.0").app) as url:
 
         async def body() -> None:
@@ -116,7 +116,7 @@ def test_node_with_an_invalid_version_is_used_or_refused(version: str) -> None:
         run(body())
 
 
-def test_todays_kubo_puts_records_into_the_network(url: str, kubo: FakeKubo) -> None:
+def test_current_kubo_publishes_records_to_the_network(url: str, kubo: FakeKubo) -> None:
     async def body() -> None:
         provider = opened(url, kubo_network="on")
         await provider.put_name(NAME, record(5))
@@ -142,7 +142,7 @@ def test_todays_kubo_puts_records_into_the_network(url: str, kubo: FakeKubo) -> 
     run(body())
 
 
-def test_a_sync_waits_for_no_dht(tmp_path: Path) -> None:
+def test_sync_does_not_wait_for_the_dht(tmp_path: Path) -> None:
     """The DHT takes its time: what is new waits for it once, for all names together; nothing new, not at all."""
     kubo = FakeKubo("0.43.1")
     with serve(kubo.app) as url, _memory(tmp_path / "one", url) as one:
@@ -170,7 +170,7 @@ async def _written(memory: Memory) -> SyncReport:
     return await memory.sync()
 
 
-def test_with_the_network_on_a_slow_one_is_waited_for_within_one_bound(kubo: FakeKubo) -> None:
+def test_slow_network_publish_is_awaited_within_one_timeout(kubo: FakeKubo) -> None:
     """All names of a sync share the wait, and a look that took too long is there the next time."""
     if kubo.number < (0, 40):
         return
@@ -221,7 +221,7 @@ def test_late_answer_of_the_network_is_used_the_next_time(kubo: FakeKubo) -> Non
     virtual_time.run(body())
 
 
-def test_list_of_very_many_pins_holds_only_those_of_the_name() -> None:
+def test_long_pin_list_is_filtered_by_name_while_reading() -> None:
     kubo = FakeKubo()
     mine, others = raw_cid(b"\x01" * 32), [raw_cid(number.to_bytes(32)) for number in range(2_000)]
     lines = [{"Cid": str(cid), "Name": f"x@{number}"} for number, cid in enumerate(others)]
@@ -341,7 +341,7 @@ def test_list_of_pins_in_one_endless_line_is_refused() -> None:
 # -- pins of others ---------------------------------------------------------------------------------------------------
 
 
-def test_an_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> None:
+def test_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> None:
     """A second vault's name and the user's own stay when a root is uploaded, pinned and let go of again."""
 
     async def body() -> None:
@@ -410,7 +410,7 @@ def test_interrupted_rename_of_pin_keeps_the_tree_and_other_names(version: str, 
         run(body(url))
 
 
-def test_a_pin_that_the_user_made_without_a_name_stays(url: str, kubo: FakeKubo) -> None:
+def test_unnamed_pin_of_the_user_is_kept(url: str, kubo: FakeKubo) -> None:
     """Relative: what had no name before ours came is not unpinned with ours."""
 
     async def body() -> None:
@@ -425,8 +425,8 @@ def test_a_pin_that_the_user_made_without_a_name_stays(url: str, kubo: FakeKubo)
     run(body())
 
 
-def test_an_import_that_pins_takes_a_name_away(url: str, kubo: FakeKubo) -> None:
-    """The stand-in does what Kubo's pinner does since 0.35, else the tests above would prove nothing."""
+def test_simulated_import_that_pins_removes_the_name(url: str, kubo: FakeKubo) -> None:
+    """As Kubo since 0.35; the tests above depend on it."""
     kubo.cloud.blocks.update(TREE.blocks)
     kubo.pins[TREE.cid] = "somebody's"
 
@@ -442,8 +442,8 @@ def test_an_import_that_pins_takes_a_name_away(url: str, kubo: FakeKubo) -> None
     assert kubo.pins[TREE.cid] == ("" if kubo.number >= (0, 35) else "somebody's")
 
 
-def test_a_node_that_tells_no_names_of_pins_is_named_for_what_it_is(url: str, kubo: FakeKubo) -> None:
-    """IPFS Cluster's proxy takes over `pin/*` and tells no names: that is said, and what to do."""
+def test_node_that_omits_pin_names_is_named_in_the_error(url: str, kubo: FakeKubo) -> None:
+    """As the proxy of IPFS Cluster does."""
     kubo.nameless = True
 
     async def body() -> None:
@@ -468,7 +468,7 @@ def test_only_the_newest_record_stays_pinned(url: str, kubo: FakeKubo) -> None:
 # -- requests --------------------------------------------------------------------------------------------------------
 
 
-def test_a_publish_is_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
+def test_publish_has_few_requests(url: str, kubo: FakeKubo) -> None:
     async def body() -> None:
         provider = opened(url)
         await provider.has([cid for cid, _ in TREE.blocks])
@@ -480,7 +480,7 @@ def test_a_publish_is_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
     assert kubo.requests == ["dag/import", "pin/ls", "pin/add", "pin/ls"]
 
 
-def test_a_record_costs_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
+def test_publishing_a_record_has_few_requests(url: str, kubo: FakeKubo) -> None:
     """The pins of a name are listed twice: before, and to see that the new one stands. No record is read twice."""
     network = int(kubo.number >= (0, 40))
 
@@ -505,7 +505,7 @@ def test_a_record_costs_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
     assert list(kubo.pins) == [raw_cid(hashlib.sha256(record(2)).digest())]
 
 
-def test_a_record_read_under_one_name_is_no_record_of_another(url: str) -> None:
+def test_record_verified_for_one_name_is_not_used_for_another(url: str) -> None:
     """What was verified once is not read again, for that name only."""
 
     async def body() -> None:
@@ -524,7 +524,7 @@ def _memory(home: Path, url: str) -> Memory:
     return Memory.load("m", "encrypted-ipfs", provider=[opened(url)], unlock=Unlock(RawKeySigner(bytes(31) + b"\x21")), passphrase=False, home=home, create=True)  # fmt: skip
 
 
-def test_requests_do_not_grow_with_the_memory(tmp_path: Path) -> None:
+def test_requests_do_not_grow_with_the_size_of_the_vault(tmp_path: Path) -> None:
     """One change, and all on a new device: so many requests for 20 memories, and for 400 those of a deeper path more,
     which is read back after the upload."""
     counts = []
@@ -550,7 +550,7 @@ def test_requests_do_not_grow_with_the_memory(tmp_path: Path) -> None:
     assert counts[0][0] <= 42 and counts[0][1] <= 64
 
 
-def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) -> None:
+def test_first_publish_does_not_query_every_block(url: str, kubo: FakeKubo) -> None:
     cids = [block(f"{number}")[0] for number in range(400)]
 
     async def body() -> None:
@@ -565,7 +565,7 @@ def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) 
     run(body())
 
 
-def test_an_alias_follows_the_newest_root(url: str, kubo: FakeKubo) -> None:
+def test_alias_follows_the_newest_root(url: str, kubo: FakeKubo) -> None:
     async def body() -> None:
         provider = opened(url, kubo_alias="me")
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -581,7 +581,7 @@ def test_an_alias_follows_the_newest_root(url: str, kubo: FakeKubo) -> None:
     run(body())
 
 
-def test_names_have_a_limit(url: str) -> None:
+def test_long_pin_names_are_refused(url: str) -> None:
     async def body() -> None:
         provider = opened(url)
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -608,12 +608,12 @@ def test_names_have_a_limit(url: str) -> None:
         ("", ""),
     ],
 )
-def test_authorization(given: str, header: str) -> None:
+def test_authorization_setting_becomes_a_header(given: str, header: str) -> None:
     assert node_authorization(given) == header
 
 
 @pytest.mark.parametrize("given", ["token", "bearer:", ":", "a:b\r\nX: y"])
-def test_authorization_that_cannot_be_used(given: str) -> None:
+def test_invalid_authorization_setting_is_refused(given: str) -> None:
     with pytest.raises(ConfigError, match="KUBO_RPC_AUTH") as caught:
         node_authorization(given)
     assert "token" not in str(caught.value)
@@ -631,19 +631,19 @@ def test_authorization_that_cannot_be_used(given: str) -> None:
         ("http://me:secret@127.0.0.1:5001", "http://127.0.0.1:5001"),
     ],
 )
-def test_urls(given: str, url: str) -> None:
+def test_node_url_is_normalised(given: str, url: str) -> None:
     assert KuboRpc(given).url == url
 
 
 @pytest.mark.parametrize(
     "given", ["ftp://x", "nonsense", "/ip4/1.2.3.4/udp/9/quic", "http://[", "http://x?y"]
 )
-def test_urls_that_are_none(given: str) -> None:
+def test_invalid_node_url_is_refused(given: str) -> None:
     with pytest.raises(ConfigError):
         KuboProvider(given)
 
 
-def test_the_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubo_provider_is_opened_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBO_RPC_URL", "http://127.0.0.1:5999")
     assert open_provider("kubo").name == "kubo:http://127.0.0.1:5999"
     assert open_provider("kubo:http://127.0.0.1:5001").name == "kubo:http://127.0.0.1:5001"
@@ -651,7 +651,7 @@ def test_the_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
         open_provider("kubo", {"kubo_network": "maybe"})
 
 
-def test_a_token_goes_along_and_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+def test_node_token_is_sent_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     with serve(FakeKubo(authorization=TOKEN).app) as url:
 
@@ -669,7 +669,7 @@ def test_a_token_goes_along_and_is_never_shown(caplog: pytest.LogCaptureFixture)
 # -- faults ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_can_be_tried_again(url: str, kubo: FakeKubo) -> None:
+def test_full_disk_of_a_node_is_a_temporary_error(url: str, kubo: FakeKubo) -> None:
     kubo.faults.answer(
         "POST", "dag/import", 500, '{"Message":"write: no space left on device","Code":0,"Type":"error"}'
     )
@@ -698,7 +698,9 @@ def test_a_full_disk_can_be_tried_again(url: str, kubo: FakeKubo) -> None:
         (200, '{"Root":7}', ProviderUnavailable),
     ],
 )
-def test_statuses(url: str, kubo: FakeKubo, status: int, text: str, error: type[ProviderError]) -> None:
+def test_each_error_status_has_its_error_class(
+    url: str, kubo: FakeKubo, status: int, text: str, error: type[ProviderError]
+) -> None:
     async def body() -> None:
         provider = opened(url)
         await provider.has([block("x")[0]])
@@ -723,9 +725,7 @@ def test_statuses(url: str, kubo: FakeKubo, status: int, text: str, error: type[
 
 
 @pytest.mark.parametrize("command", ["block/stat", "block/get", "dag/export"])
-def test_that_nothing_can_be_said_is_not_that_nothing_is_there(
-    url: str, kubo: FakeKubo, command: str
-) -> None:
+def test_unavailable_block_is_an_error_and_not_absent(url: str, kubo: FakeKubo, command: str) -> None:
     kubo.faults.answer(
         "POST", command, 500, '{"Message":"datastore is closed","Code":0,"Type":"error"}', times=-1
     )
@@ -743,7 +743,7 @@ def test_that_nothing_can_be_said_is_not_that_nothing_is_there(
     run(body())
 
 
-def test_blocks_that_went_since_they_were_asked_for(url: str, kubo: FakeKubo) -> None:
+def test_blocks_collected_before_the_import_fail_the_upload(url: str, kubo: FakeKubo) -> None:
     """Between `has` and the import the node collected a block: the pin fails, and is right the next time."""
 
     async def body() -> None:
@@ -757,7 +757,7 @@ def test_blocks_that_went_since_they_were_asked_for(url: str, kubo: FakeKubo) ->
     run(body())
 
 
-def test_cut_off_while_sending(url: str, kubo: FakeKubo) -> None:
+def test_interrupted_upload_is_repeated(url: str, kubo: FakeKubo) -> None:
     kubo.faults.reset("POST", "dag/import", after=1 << 20, times=-1)
 
     async def body() -> None:
@@ -769,8 +769,7 @@ def test_cut_off_while_sending(url: str, kubo: FakeKubo) -> None:
     run(body())
 
 
-def test_an_import_that_stored_something_else_is_no_upload(url: str, kubo: FakeKubo) -> None:
-    """A node told not to pin names no root: that the root can be pinned afterwards proves that it has the tree."""
+def test_import_of_another_tree_fails_the_upload(url: str, kubo: FakeKubo) -> None:
     kubo.faults.answer("POST", "dag/import", 200, '{"Stats":{"BlockCount":1,"BlockBytesCount":1}}\n')
 
     async def body() -> None:
@@ -780,7 +779,7 @@ def test_an_import_that_stored_something_else_is_no_upload(url: str, kubo: FakeK
     run(body())
 
 
-def test_other_bytes_are_refused(url: str, kubo: FakeKubo) -> None:
+def test_wrong_block_bytes_are_refused(url: str, kubo: FakeKubo) -> None:
     kubo.cloud.blocks[TREE.cid] = b"not what the CID says"
 
     async def body() -> None:
@@ -811,7 +810,7 @@ def _answers(import_: bytes, export: bytes) -> Any:
 
 
 @pytest.mark.parametrize("body", [b"", b'{"Stats":{"BlockCount":3,"BlockBytesCount":9}}\n', b'{"Root":'])
-def test_an_import_that_fails_late_is_no_success(body: bytes) -> None:
+def test_import_that_fails_in_a_trailer_fails_the_upload(body: bytes) -> None:
     async def attempt(url: str) -> None:
         provider = opened(url, retry=Retry(attempts=1))
         provider._rpc._version = (False, (0, 43, 1), "Kubo 0.43.1")
@@ -822,7 +821,7 @@ def test_an_import_that_fails_late_is_no_success(body: bytes) -> None:
         run(attempt(url))
 
 
-def test_a_tree_that_ends_early_in_the_middle_of_a_block() -> None:
+def test_tree_that_ends_within_a_block_is_an_error() -> None:
     from ipfsmem.content.car import car_bytes
 
     whole = car_bytes([TREE.cid], TREE.blocks)
@@ -840,7 +839,7 @@ def test_a_tree_that_ends_early_in_the_middle_of_a_block() -> None:
         run(attempt(url))
 
 
-def test_a_node_that_never_answers() -> None:
+def test_silent_node_times_out() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
 
@@ -853,8 +852,8 @@ def test_a_node_that_never_answers() -> None:
         run(attempt(url))
 
 
-def test_a_list_of_pins_without_end_is_left_once_for_all_names() -> None:
-    """Bytes that come in are no progress of a list, and a sync looks for each name in one."""
+def test_endless_pin_list_is_read_once_for_all_names() -> None:
+    """A sync looks for several names, and received bytes do not extend the timeout of a list."""
     asked: list[int] = []
 
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

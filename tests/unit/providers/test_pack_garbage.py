@@ -53,7 +53,7 @@ def test_scan_of_garbage_ends_after_a_bounded_number_of_reads(garbage: bytes, in
     assert file.reads <= 12 * (JUNK_MAX + 2 * blocks)
 
 
-def test_scan_skips_single_sections_that_are_no_blocks() -> None:
+def test_scan_skips_invalid_sections() -> None:
     after_header = PACK[1 + PACK[0] :]
     file = io.BytesIO(PACK + b"\x01\x01" * 3 + after_header)
     found = list(scan(file))

@@ -84,17 +84,17 @@ AUTH = {"Authorization": f"Bearer {TOKEN}"}
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example", "[::2]:1", "localhost.x"]
 )
-def test_other_host_names_are_turned_away(url: str, host: str) -> None:
+def test_request_with_a_foreign_host_name_is_refused(url: str, host: str) -> None:
     answer = ask(url, f"/ipfs/{TREE.cid}?format=raw", Host=host)
     assert answer.status == 421 and answer.error == "WRONG_HOST"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:4880", "localhost."])
-def test_names_of_this_machine_are_known(url: str, host: str) -> None:
+def test_loopback_host_names_are_accepted(url: str, host: str) -> None:
     assert ask(url, f"/ipfs/{TREE.cid}?format=raw", Host=host).status == 200
 
 
-def test_a_configured_name(cloud: SimCloud) -> None:
+def test_configured_host_name_is_accepted(cloud: SimCloud) -> None:
     with serve(lambda: serving.app(SimProvider(cloud), hosts=frozenset({"Memory.example"}))) as url:
         assert ask(url, f"/ipfs/{TREE.cid}?format=raw", Host="memory.example:8080").status == 200
         assert ask(url, f"/ipfs/{TREE.cid}?format=raw").status == 421
@@ -111,7 +111,9 @@ WRITES = [
 @pytest.mark.parametrize(
     "given", [None, "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer é"]
 )
-def test_writes_need_the_token(url: str, cloud: SimCloud, method: str, path: str, given: str | None) -> None:
+def test_writes_require_the_token(
+    url: str, cloud: SimCloud, method: str, path: str, given: str | None
+) -> None:
     before = len(cloud.blocks)
     headers = {} if given is None else {"Authorization": given}
     answer = ask(url, path, method, b"x", **headers)
@@ -120,12 +122,12 @@ def test_writes_need_the_token(url: str, cloud: SimCloud, method: str, path: str
 
 
 @pytest.mark.parametrize(("method", "path"), WRITES)
-def test_without_a_token_nothing_is_written(cloud: SimCloud, method: str, path: str) -> None:
+def test_server_without_a_token_refuses_writes(cloud: SimCloud, method: str, path: str) -> None:
     with serve(lambda: serving.app(SimProvider(cloud))) as url:
         assert ask(url, path, method, b"x", Authorization="Bearer ").status == 403
 
 
-def test_raw_blocks(url: str) -> None:
+def test_raw_blocks_are_served(url: str) -> None:
     for asked in (
         ask(url, f"/ipfs/{TREE.cid}?format=raw"),
         ask(url, f"/ipfs/{TREE.cid}", Accept="text/html, application/vnd.ipld.raw;q=0.9"),
@@ -177,7 +179,7 @@ def cut_short(url: str, root: CID) -> list[CID]:
     return [cid for cid, _ in read_car(caught.value.partial)]
 
 
-def test_cars_of_each_scope(url: str) -> None:
+def test_cars_of_each_scope_have_their_blocks(url: str) -> None:
     everything = cids(url, TREE.cid, "all")
     assert set(everything) == set(BLOCKS) and len(everything) == len(BLOCKS) and everything[0] == TREE.cid
     assert cids(url, TREE.cid, "block") == cids(url, TREE.cid, "entity") == [TREE.cid]
@@ -195,7 +197,7 @@ def test_cars_of_each_scope(url: str) -> None:
     assert set(many) == {cid for cid, _ in MANY.blocks} and shard in many
 
 
-def test_an_entity_that_is_a_sharded_folder_comes_with_its_shards(url: str) -> None:
+def test_entity_of_a_sharded_folder_has_its_shards(url: str) -> None:
     from ipfsmem.content.dagpb import decode_node
 
     [link] = decode_node(dict(MANY.blocks)[MANY.cid]).links
@@ -203,7 +205,7 @@ def test_an_entity_that_is_a_sharded_folder_comes_with_its_shards(url: str) -> N
     assert len(entity) > 100 and all(cid.codec == 0x70 for cid in entity)
 
 
-def test_a_damaged_store_is_not_passed_on(cloud: SimCloud) -> None:
+def test_damaged_blocks_are_not_served(cloud: SimCloud) -> None:
     store = SimProvider(cloud)
     leaf = next(cid for cid in BLOCKS if cid.codec == 0x55)
     store.faults.instead = {leaf: b"other"}
@@ -215,7 +217,7 @@ def test_a_damaged_store_is_not_passed_on(cloud: SimCloud) -> None:
         assert answer.status == 503 and answer.error == "ProviderUnavailable"
 
 
-def test_bad_cars_are_refused_whole(url: str, cloud: SimCloud) -> None:
+def test_invalid_car_is_refused_completely(url: str, cloud: SimCloud) -> None:
     good, other = raw(b"good"), raw(b"other")
     head = header([good[0]])
     before = dict(cloud.blocks)
@@ -232,7 +234,7 @@ def test_bad_cars_are_refused_whole(url: str, cloud: SimCloud) -> None:
     assert json.loads(answer.body) == {"root": str(good[0])} and good[0] in cloud.blocks
 
 
-def test_a_car_of_unknown_length_is_bounded_too(url: str) -> None:
+def test_car_of_unknown_length_is_bounded(url: str) -> None:
     def endless() -> Iterator[bytes]:
         yield header([TREE.cid])
         for n in range(64):
@@ -250,7 +252,7 @@ def test_lists_of_cids_are_bounded(url: str) -> None:
         assert ask(url, path, "POST", b" " * (3 << 20)).status == 413
 
 
-def test_small_things() -> None:
+def test_loopback_hosts_are_recognised() -> None:
     assert host_of("[::1]:80") == "[::1]" and host_of("A.b:1") == "a.b" and host_of("") == ""
     assert host_of("[::1].evil.example") not in LOCAL_HOSTS
     assert is_loopback("127.0.0.5") and is_loopback("::1") and is_loopback("localhost")
@@ -273,7 +275,7 @@ def lying(answers: dict[str, web.Response]) -> Any:
     return make
 
 
-def test_a_peer_that_lies() -> None:
+def test_false_answers_of_a_peer_are_detected() -> None:
     wanted, other = raw(b"wanted"), raw(b"other")
     pin = {"cid": str(wanted[0]), "name": "another", "handle": "h", "created": 1}
     answers = {
@@ -302,7 +304,7 @@ def test_a_peer_that_lies() -> None:
             run(provider, provider.get_blocks([wanted[0]]))
 
 
-def test_a_wrong_token_is_explained(url: str) -> None:
+def test_wrong_token_is_explained(url: str) -> None:
     provider = PeerProvider(url, {"peer_token": "not the one"})
     block = raw(b"x")
     with pytest.raises(ProviderRefused, match="401") as caught:
@@ -310,12 +312,12 @@ def test_a_wrong_token_is_explained(url: str) -> None:
     assert "not the one" not in str(caught.value) and "token" in caught.value.hint
 
 
-def test_limits_of_a_served_tree(cloud: SimCloud) -> None:
+def test_served_tree_is_bounded(cloud: SimCloud) -> None:
     with serve(lambda: serving.app(SimProvider(cloud), limits=Limits(blocks=3))) as url:
         assert len(cut_short(url, TREE.cid)) == 3
 
 
-def test_opening(tmp_path: Path) -> None:
+def test_peer_provider_is_opened_by_its_address(tmp_path: Path) -> None:
     assert open_provider("peer:http://127.0.0.1:4880/").name == "peer:http://127.0.0.1:4880"
     assert open_provider("peer", {"peer_url": "https://x"}).name == "peer:https://x"
     for spec in ("peer", "peer:x", "peer:ftp://x"):
@@ -323,7 +325,7 @@ def test_opening(tmp_path: Path) -> None:
             open_provider(spec)
 
 
-def test_a_whole_tree_through_a_peer(tmp_path: Path) -> None:
+def test_whole_tree_is_stored_and_read_through_a_peer(tmp_path: Path) -> None:
     async def body(provider: PeerProvider) -> None:
         assert await provider.put_car(MANY.cid, iter(MANY.blocks), name="n") == MANY.cid
         tree = [block async for block in provider.get_dag(MANY.cid)]

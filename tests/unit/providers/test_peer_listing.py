@@ -51,8 +51,7 @@ async def fill(peer: Provider) -> list[Pin]:
     return [*pins, await peer.pin(TREES[0].cid, "other")]
 
 
-def test_a_peer_lists_what_its_store_lists(tmp_path: Path) -> None:
-    """A pack that goes, or is damaged in size, is gone from the listing; what is added takes nothing away."""
+def test_peer_lists_the_content_of_its_store(tmp_path: Path) -> None:
     store = DirectoryProvider(tmp_path)
 
     async def work(peer: PeerProvider) -> None:
@@ -69,7 +68,7 @@ def test_a_peer_lists_what_its_store_lists(tmp_path: Path) -> None:
     over(store, work)
 
 
-def test_only_who_has_the_token_is_shown_it(tmp_path: Path) -> None:
+def test_listing_requires_the_token(tmp_path: Path) -> None:
     async def without(peer: PeerProvider) -> None:
         assert lister(peer) is None
         with pytest.raises(ProviderRefused):
@@ -85,7 +84,7 @@ def test_only_who_has_the_token_is_shown_it(tmp_path: Path) -> None:
     over(DirectoryProvider(tmp_path), wrong, token="another token 1")
 
 
-def test_a_store_that_cannot_list_shows_nothing_and_is_read_all_the_same() -> None:
+def test_store_without_listing_is_still_readable() -> None:
     async def work(peer: PeerProvider) -> dict[str, int]:
         await fill(peer)
         assert set(await peer.read_stored([TREES[0].cid])) == {TREES[0].cid}
@@ -121,7 +120,7 @@ def test_unpin_at_a_peer_removes_the_named_pins_only(tmp_path: Path, kind: str, 
     over(store, work)
 
 
-def test_a_pack_that_goes_behind_a_peer_is_missed_at_the_next_sync(tmp_path: Path) -> None:
+def test_pack_deleted_at_a_peer_is_repaired_by_the_next_sync(tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.mkdir()
     with serve(lambda: serving.app(DirectoryProvider(store), token=TOKEN)) as url:

@@ -1,4 +1,4 @@
-"""Pinata: plans, keys and their scopes, CARs that are processed later, TUS, answers that were lost, its gateway."""
+"""Pinata: plans, key scopes, CARs processed later, TUS uploads, lost answers, its gateway."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def refused(at: Account, kind: type[ProviderError] = ProviderRefused, **settings
     return caught.value
 
 
-def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pinata_settings_are_read_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PINATA_JWT", raising=False)
     with pytest.raises(ConfigError, match="PINATA_JWT"):
         open_provider("pinata")
@@ -73,14 +73,14 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
             open_provider("pinata", bad)
 
 
-def test_uploads_are_public_and_say_what_they_are(at: Account) -> None:
+def test_uploads_are_public_and_labelled(at: Account) -> None:
     put(at)
     [entry] = at.server.files.values()
     assert (entry["network"], entry["name"]) == ("public", NAME)
     assert entry["keyvalues"] == {ROOT_KEY: str(tree().cid), HOW_KEY: "car"}
 
 
-def test_a_plan_without_cars_gets_folders(free: Account) -> None:
+def test_plan_without_cars_uploads_folders(free: Account) -> None:
     provider = free.open()
 
     async def body() -> None:
@@ -96,9 +96,8 @@ def test_a_plan_without_cars_gets_folders(free: Account) -> None:
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["v3", "legacy"])
 @pytest.mark.parametrize("folders", ["first", "uncounted", "refused"])
-def test_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy: bool) -> None:
-    """V3 takes no folders by its documents. What came back is compared with what was sent, and what is not
-    that is taken away again: upload, `provider test`, init and sync all said ok."""
+def test_folder_stored_as_one_file_is_refused_and_removed(folders: str, legacy: bool) -> None:
+    """The stored tree is compared with the sent one."""
     if legacy and folders == "refused":
         pytest.skip("the legacy API takes folders")
     with account("pinata-legacy" if legacy else "pinata-field") as at:
@@ -111,9 +110,8 @@ def test_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy: bo
         assert asyncio.run(at.open().pins(NAME)) == []
 
 
-def test_folders_go_the_way_that_the_documents_name() -> None:
-    """ "The V3 Upload endpoint currently does not support folder uploads. Please use the legacy pinFileToIPFS
-    endpoint." A key for both generations does; one for v3 alone is refused there, and told so."""
+def test_folders_are_uploaded_by_the_documented_endpoint() -> None:
+    """The V3 endpoint does not support folders; the legacy one needs a key for both generations."""
     with account("pinata-free") as at:
         assert at.server.folders == "refused"
         root = put(at)
@@ -128,8 +126,8 @@ def test_folders_go_the_way_that_the_documents_name() -> None:
         assert "does not support folder uploads" in str(told) and "PINATA_API=legacy" in str(told.hint)
 
 
-def test_an_earlier_upload_is_looked_at_before_it_is_taken_for_this_one(free: Account) -> None:
-    """Whoever left it there: an entry that says it is our tree and holds one file of it."""
+def test_earlier_upload_is_verified_before_reuse(free: Account) -> None:
+    """Its label alone proves nothing."""
     now, free.server.folders = free.server.folders, "first"
     files = [(f"{NAME}/{path}", data) for path, data in FILES.items()]
     fields = {"network": "public", "name": NAME, "keyvalues": json.dumps({ROOT_KEY: str(tree().cid)})}
@@ -140,7 +138,7 @@ def test_an_earlier_upload_is_looked_at_before_it_is_taken_for_this_one(free: Ac
 
 
 @pytest.mark.parametrize("spoilt", ["o/3/ab.ipm", "o/b/large.ipm", "head.ipm", "s/top.ipm"])
-def test_a_folder_with_a_file_that_is_other_bytes_is_refused(spoilt: str, free: Account) -> None:
+def test_folder_with_a_changed_file_is_refused(spoilt: str, free: Account) -> None:
     """A sample of the files is read back: the first, the last and the largest."""
     real = free.server._layout
     free.server._layout = lambda files: real([(p, b"other" if p.endswith(spoilt) else d) for p, d in files])
@@ -164,7 +162,7 @@ def read_back(root: object) -> list[str]:
     ]
 
 
-def test_a_plan_is_asked_with_a_small_car_and_the_tree_is_sent_once(free: Account) -> None:
+def test_plan_is_probed_with_a_small_car_and_the_tree_sent_once(free: Account) -> None:
     put(free)
     question, folder = free.server.sizes
     assert question < 2_000 and 0 < folder - sum(map(len, FILES.values())) < 4_000
@@ -182,7 +180,7 @@ def test_a_plan_is_asked_with_a_small_car_and_the_tree_is_sent_once(free: Accoun
     assert seen == ["GET /v3/files/public", folder_uploads(free), *read_back(root)]
 
 
-def test_a_plan_that_takes_cars_is_asked_once_too(at: Account) -> None:
+def test_plan_with_cars_is_probed_once(at: Account) -> None:
     assert put(at, pinata_upload="auto") == tree().cid
     question, car = at.server.sizes
     assert question < 2_000 and size() < car < size() + 2_000
@@ -193,7 +191,7 @@ def test_a_plan_that_takes_cars_is_asked_once_too(at: Account) -> None:
     assert len(at.server.sizes) == 3 and sum("DELETE" in line for line in at.server.seen) == 1
 
 
-def test_a_question_that_cannot_be_taken_away_stays(at: Account) -> None:
+def test_probe_that_cannot_be_deleted_is_left(at: Account) -> None:
     at.server.faults.answer("DELETE", "/v3/files/public/", 403, '{"error":{"reason":"NO"}}')
     assert put(at, pinata_upload="auto") == tree().cid
     assert [entry["name"] for entry in at.server.files.values()] == ["ipfsmem-probe", NAME]
@@ -201,7 +199,7 @@ def test_a_question_that_cannot_be_taken_away_stays(at: Account) -> None:
 
 
 @pytest.mark.parametrize("paid", [False, True])
-def test_a_small_tree_is_its_own_question(paid: bool, free: Account) -> None:
+def test_small_tree_is_its_own_probe(paid: bool, free: Account) -> None:
     free.server.paid = paid
     made = build_tree({"head.ipm": b"head"})
 
@@ -215,7 +213,7 @@ def test_a_small_tree_is_its_own_question(paid: bool, free: Account) -> None:
     asyncio.run(body())
 
 
-def test_a_plan_that_changed(free: Account) -> None:
+def test_changed_plan_is_probed_again(free: Account) -> None:
     def how() -> list[str]:
         return [entry["keyvalues"][HOW_KEY] for entry in free.server.files.values()]
 
@@ -238,13 +236,13 @@ def test_a_plan_that_changed(free: Account) -> None:
     assert len(free.server.sizes) == 8  # one question at the beginning, one CAR that was refused
 
 
-def test_asking_for_cars_on_such_a_plan_is_refused(free: Account) -> None:
+def test_forced_car_upload_on_a_plan_without_cars_is_refused(free: Account) -> None:
     assert "paid plan" in str(refused(free, pinata_upload="car"))
     assert free.server.files == {}
 
 
 @pytest.mark.parametrize("key", [pinata.LEGACY_KEY, pinata.BARE_KEY])
-def test_a_key_without_scopes_is_explained(at: Account, key: str) -> None:
+def test_key_without_scopes_is_explained(at: Account, key: str) -> None:
     error = refused(at, pinata_jwt=key)
     assert "org:files:read" in str(error) and "NO_SCOPES_FOUND" in str(error)
     assert "testAuthentication" in str(error.hint) and "PINATA_API=legacy" in str(error.hint)
@@ -252,14 +250,14 @@ def test_a_key_without_scopes_is_explained(at: Account, key: str) -> None:
     assert "org:files:write" in str(refused(at, pinata_jwt=key))
 
 
-def test_a_v3_key_at_the_legacy_api() -> None:
+def test_v3_key_at_the_legacy_api_is_explained() -> None:
     with account("pinata-legacy") as at:
         at.settings["pinata_jwt"] = pinata.V3_KEY
         error = refused(at)
         assert "pinList" in str(error) and "legacy" in str(error.hint)
 
 
-def test_wrong_and_revoked_keys(at: Account) -> None:
+def test_wrong_or_revoked_key_is_refused(at: Account) -> None:
     error = refused(at, pinata_jwt="eyJwrong.wrong.wrong")
     assert "does not know this key" in str(error) and "eyJ" in str(error.hint)
     assert "wrong.wrong" not in str(error)
@@ -267,13 +265,13 @@ def test_wrong_and_revoked_keys(at: Account) -> None:
     assert "revoked" in str(refused(at))
 
 
-def test_a_car_that_is_processed_later_is_waited_for(at: Account) -> None:
+def test_car_processed_later_is_awaited(at: Account) -> None:
     at.server.pending = 3
     assert put(at) == tree().cid
     assert len(at.work.pauses) == 3
 
 
-def test_patience_ends_and_the_next_try_finds_it(at: Account) -> None:
+def test_upload_after_a_timeout_is_found_by_the_next_attempt(at: Account) -> None:
     at.server.pending = 1_000
     error = refused(at, ProviderUnavailable, pinata_patience=20)
     assert "still processing" in str(error)
@@ -285,7 +283,7 @@ def test_patience_ends_and_the_next_try_finds_it(at: Account) -> None:
     assert at.server.seen.count("POST /v3/files") == 1
 
 
-def test_a_car_that_vanishes(at: Account, free: Account) -> None:
+def test_car_that_disappears_is_an_error(at: Account, free: Account) -> None:
     for server in (at.server, free.server):
         server.pending, server.lost, server.paid = 1, True, True
     assert "dropped" in str(refused(at))
@@ -296,7 +294,7 @@ def test_a_car_that_vanishes(at: Account, free: Account) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pinata-car", "pinata-free"])
-def test_another_root_for_a_car_is_an_error_that_shows_both(kind: str) -> None:
+def test_another_root_is_an_error_that_shows_both_roots(kind: str) -> None:
     with account(kind) as at:
         at.server.paid = True
         at.server.wrong_root = other = tree(head_ipm=b"other").cid
@@ -306,7 +304,7 @@ def test_another_root_for_a_car_is_an_error_that_shows_both(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-legacy"])
-def test_an_upload_whose_answer_was_lost_is_found_again(kind: str) -> None:
+def test_upload_whose_answer_was_lost_is_found_again(kind: str) -> None:
     with account(kind) as at:
         put(at)
         uploads = [line for line in at.server.seen if line.startswith("POST")]
@@ -315,7 +313,7 @@ def test_an_upload_whose_answer_was_lost_is_found_again(kind: str) -> None:
         assert [pin.cid for pin in asyncio.run(at.open().pins(NAME))] == [again]
 
 
-def test_lists_are_read_to_their_end_and_filtered_here(at: Account) -> None:
+def test_pin_list_is_read_completely_and_filtered_locally(at: Account) -> None:
     at.server.page, at.server.ignores_filters = 3, True
 
     async def body() -> None:
@@ -347,7 +345,7 @@ def test_legacy_list_that_ignores_offsets_is_unread() -> None:
         assert at.server.faults.hits == 4
 
 
-def test_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:
+def test_legacy_lists_stay_within_thirty_requests_a_minute() -> None:
     """What is below `/data/` has a limit of its own in every plan. No request is refused for coming too soon."""
     with account("pinata-legacy") as at:
 
@@ -361,7 +359,7 @@ def test_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:
         assert 2.5 * 60 <= sum(at.work.pauses) <= 4 * 60
 
 
-def test_the_pace_of_the_free_plan_is_kept(at: Account) -> None:
+def test_rate_limit_of_the_free_plan_is_respected(at: Account) -> None:
     at.server.per_minute = 60
     made = at.settings.pop("per_minute")
 
@@ -375,7 +373,7 @@ def test_the_pace_of_the_free_plan_is_kept(at: Account) -> None:
     assert len(at.server.seen) == 150
 
 
-def test_pin_lists_that_lie(at: Account) -> None:
+def test_false_pin_list_entries_are_ignored(at: Account) -> None:
     rows = (
         '{"data":{"files":[{"id":"1","cid":"not a cid","name":"%s"},{"id":"2","cid":"pending","name":"%s"},'
         '{"id":"3","cid":null,"name":"%s"},{"id":"4","cid":"bafkqaaa","name":"%s","created_at":"yesterday"},'
@@ -387,7 +385,7 @@ def test_pin_lists_that_lie(at: Account) -> None:
 
 
 @pytest.mark.parametrize("legacy", [False, True])
-def test_pinning_what_others_published(legacy: bool) -> None:
+def test_root_published_elsewhere_is_pinned(legacy: bool) -> None:
     with account("pinata-legacy" if legacy else "pinata-car") as at:
         at.server.network_blocks = dict(tree().blocks)
 
@@ -400,7 +398,7 @@ def test_pinning_what_others_published(legacy: bool) -> None:
         asyncio.run(body())
 
 
-def test_pinning_what_nobody_has(at: Account) -> None:
+def test_root_that_nobody_has_is_an_error(at: Account) -> None:
     with pytest.raises(ProviderUnavailable, match="still looking"):
         asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
     with pytest.raises(ProviderUnavailable):
@@ -413,7 +411,7 @@ def test_pinning_what_nobody_has(at: Account) -> None:
         asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
 
 
-def test_one_root_keeps_one_name(at: Account) -> None:
+def test_root_pinned_under_one_name_is_refused_under_another(at: Account) -> None:
     put(at)
     [entry] = at.server.files.values()
     entry["name"] = "renamed by hand"
@@ -440,8 +438,7 @@ def test_deleted_file_is_not_a_pin(at: Account) -> None:
     assert at.server.files == {}
 
 
-def test_an_earlier_car_that_gets_another_root_is_not_taken_for_this_one(at: Account) -> None:
-    """With PINATA_UPLOAD=car the root is ours or it is an error; one that waited to be processed was let through."""
+def test_earlier_car_with_another_root_is_not_reused(at: Account) -> None:
     at.server.pending = 1_000
     refused(at, ProviderUnavailable, pinata_patience=20)
     [waiting] = at.server.files.values()
@@ -457,9 +454,8 @@ def test_an_earlier_car_that_gets_another_root_is_not_taken_for_this_one(at: Acc
     )
 
 
-def test_a_pin_of_what_was_just_uploaded_asks_for_no_list() -> None:
-    """By the legacy API too: its list may lag behind the upload, and then the service was asked to look for the root in the
-    network, which the free plan refuses."""
+def test_pin_after_an_upload_requests_no_list() -> None:
+    """The list of the legacy API may lag behind the upload."""
     with account("pinata-legacy") as at:
 
         async def body() -> None:
@@ -477,7 +473,7 @@ def test_a_pin_of_what_was_just_uploaded_asks_for_no_list() -> None:
         asyncio.run(body())
 
 
-def test_manual_upload_gets_the_vault_name_by_the_legacy_api_too() -> None:
+def test_manual_legacy_upload_gets_the_vault_name() -> None:
     with account("pinata-legacy") as at:
         put(at)
         [entry] = at.server.files.values()
@@ -494,7 +490,7 @@ def test_manual_upload_gets_the_vault_name_by_the_legacy_api_too() -> None:
         asyncio.run(body())
 
 
-def test_unpinning_goes_by_file_id(at: Account) -> None:
+def test_unpin_uses_the_file_id(at: Account) -> None:
     put(at)
     [pin] = asyncio.run(at.open().pins(NAME))
     assert pin.handle in at.server.files
@@ -514,7 +510,7 @@ def tus(at: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 @pytest.mark.parametrize("pending", [0, 2])
-def test_large_cars_go_by_tus(tus: Account, pending: int) -> None:
+def test_large_cars_are_uploaded_by_tus(tus: Account, pending: int) -> None:
     tus.server.pending = pending
     assert put(tus) == tree().cid
     [upload] = tus.server.uploads.values()
@@ -523,7 +519,7 @@ def test_large_cars_go_by_tus(tus: Account, pending: int) -> None:
     assert [pin.cid for pin in asyncio.run(tus.open().pins(NAME))] == [tree().cid]
 
 
-def test_tus_goes_on_after_breaks(tus: Account) -> None:
+def test_interrupted_tus_upload_continues(tus: Account) -> None:
     kept = 0
 
     async def fault(request: web.Request) -> web.StreamResponse:
@@ -545,7 +541,7 @@ def test_tus_goes_on_after_breaks(tus: Account) -> None:
     assert len(upload["data"]) == upload["length"]
 
 
-def test_tus_whose_last_answer_was_lost(tus: Account) -> None:
+def test_tus_upload_with_a_lost_last_answer_succeeds(tus: Account) -> None:
     original = tus.server.tus_patch
 
     async def fault(request: web.Request) -> web.StreamResponse:
@@ -559,8 +555,7 @@ def test_tus_whose_last_answer_was_lost(tus: Account) -> None:
 
 
 @pytest.mark.parametrize("pending", [0, 2])
-def test_a_large_car_that_gets_another_root_is_refused_at_once(tus: Account, pending: int) -> None:
-    """The answer names no entry, and in the list one with another root was passed over until patience ended, at each sync."""
+def test_large_car_with_another_root_is_refused_at_once(tus: Account, pending: int) -> None:
     tus.server.pending = pending
     tus.server.wrong_root = other = tree(head_ipm=b"other").cid
     error = refused(tus)
@@ -568,7 +563,7 @@ def test_a_large_car_that_gets_another_root_is_refused_at_once(tus: Account, pen
     assert tus.server.files == {}
 
 
-def test_tus_gives_up_in_the_end(tus: Account) -> None:
+def test_failing_tus_upload_is_given_up(tus: Account) -> None:
     tus.server.faults.answer("PATCH", "/tus/", 503, times=-1)
     refused(tus, ProviderUnavailable)
     assert tus.server.faults.hits == 5
@@ -577,14 +572,14 @@ def test_tus_gives_up_in_the_end(tus: Account) -> None:
     refused(tus)
 
 
-def test_tus_on_a_plan_without_cars(tus: Account) -> None:
+def test_tus_upload_on_a_plan_without_cars_is_refused(tus: Account) -> None:
     tus.server.paid = False
     assert "paid plan" in str(refused(tus))
     error = refused(tus, pinata_upload="auto")  # and the folder is too large for one request
     assert "1000000 bytes" in str(error) and "legacy" in str(error.hint)
 
 
-def test_the_token_is_not_taken_elsewhere(tus: Account) -> None:
+def test_token_is_not_sent_to_another_upload_host(tus: Account) -> None:
     for location in ("https://evil.example/upload", "//evil.example/x", ""):
         tus.server.faults.answer("POST", "/v3/files$", 201, Location=location)
         assert "configured hosts" in str(refused(tus))
@@ -598,7 +593,7 @@ def wide() -> Any:
     return build_tree({f"memory/{'x' * 200}{number:05}.md": b"%d" % number for number in range(1_200)})
 
 
-def test_a_dedicated_gateway_is_read_by_paths(at: Account) -> None:
+def test_dedicated_gateway_is_read_by_paths(at: Account) -> None:
     made = wide()
 
     async def body() -> None:
@@ -621,8 +616,8 @@ def test_a_dedicated_gateway_is_read_by_paths(at: Account) -> None:
 
 
 @pytest.mark.parametrize("rooted", [True, False])
-def test_paths_are_asked_for_first(rooted: bool, at: Account) -> None:
-    """Dedicated gateways turn a block inside a tree down by its CID; those that are open serve it by its path too."""
+def test_paths_are_requested_before_cids(rooted: bool, at: Account) -> None:
+    """Dedicated gateways refuse an inner block by its CID; open ones also serve it by its path."""
     at.server.rooted = rooted
 
     async def body() -> None:
@@ -640,7 +635,7 @@ def test_paths_are_asked_for_first(rooted: bool, at: Account) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
-def test_a_root_that_was_unpinned_while_it_was_read(kind: str) -> None:
+def test_root_unpinned_while_reading_is_replaced_by_its_successor(kind: str) -> None:
     """What was seen under it is read under the root that came after it."""
     with account(kind) as at:
         at.server.rooted = True
@@ -665,7 +660,7 @@ def test_a_root_that_was_unpinned_while_it_was_read(kind: str) -> None:
         asyncio.run(body())
 
 
-def test_a_block_that_stands_elsewhere_under_the_root_that_came_after(at: Account) -> None:
+def test_block_at_another_path_under_the_successor_is_found(at: Account) -> None:
     one, two = build_tree({"keyring.json": b"ring"}), build_tree({"memory/.ipfsmem/keyring.json": b"ring"})
 
     async def body() -> None:
@@ -685,7 +680,7 @@ def test_a_block_that_stands_elsewhere_under_the_root_that_came_after(at: Accoun
     asyncio.run(body())
 
 
-def test_other_gateways_get_no_token(at: Account) -> None:
+def test_other_gateways_receive_no_token(at: Account) -> None:
     put(at)
     with account("filebase-s3") as other:
         asyncio.run(other.open().put_car(tree().cid, tree().blocks, name=NAME))
@@ -703,13 +698,13 @@ def test_other_gateways_get_no_token(at: Account) -> None:
         assert pinata.GATEWAY_TOKEN not in str(seen) and pinata.V3_KEY not in str(seen)
 
 
-def test_a_gateway_without_its_token(at: Account) -> None:
+def test_gateway_without_its_token_is_explained(at: Account) -> None:
     put(at)
     with pytest.raises(ProviderRefused, match="401"):
         asyncio.run(at.open(pinata_gateway_token="").get_blocks([tree().cid]))
 
 
-def test_without_a_gateway_nothing_is_read(at: Account) -> None:
+def test_without_a_gateway_reading_is_refused(at: Account) -> None:
     provider = at.open(pinata_gateway="")
     assert not provider.capabilities.blocks and not provider.capabilities.dag
     with pytest.raises(ProviderRefused, match="no gateway"):

@@ -1,4 +1,4 @@
-"""The `pinning_service` provider, with our own service as the other side and with services that answer as real ones do."""
+"""The `pinning_service` provider with our own service and with simulations of real ones."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def url(cloud: SimCloud, faults: Faults, clock: MockClock) -> Iterator[str]:
 # -- what the contract says ------------------------------------------------------------------------------------------
 
 
-def test_pins_come_and_go(url: str, cloud: SimCloud, clock: MockClock) -> None:
+def test_pins_are_added_listed_and_removed(url: str, cloud: SimCloud, clock: MockClock) -> None:
     async def body() -> None:
         one, two = opened(url), opened(f"{url}/pins")
         assert isinstance(one, Provider) and not one.capabilities.put
@@ -130,7 +130,7 @@ def test_method_without_capability_is_refused(url: str) -> None:
     asyncio.run(body())
 
 
-def test_root_is_pinned_once_its_blocks_have_arrived(url: str, cloud: SimCloud) -> None:
+def test_root_is_pinned_after_its_blocks_have_arrived(url: str, cloud: SimCloud) -> None:
     late = build_tree({"late.md": b"four", "x/y.md": b"five"})
 
     async def body() -> None:
@@ -148,7 +148,7 @@ def test_root_is_pinned_once_its_blocks_have_arrived(url: str, cloud: SimCloud) 
     asyncio.run(body())
 
 
-def test_patience(url: str, cloud: SimCloud) -> None:
+def test_pin_is_awaited_within_the_configured_time(url: str, cloud: SimCloud) -> None:
     late = build_tree({"late.md": b"four"})
     work = Clockwork()
 
@@ -169,7 +169,7 @@ def test_patience(url: str, cloud: SimCloud) -> None:
 # -- settings --------------------------------------------------------------------------------------------------------
 
 
-def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pinning_service_settings_are_read_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PINNING_SERVICE_TOKEN", raising=False)
     with pytest.raises(ConfigError, match="PINNING_SERVICE_TOKEN"):
         PinningServiceProvider("https://api.example.com/psa")
@@ -185,7 +185,7 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reads.capabilities.blocks and reads.capabilities.dag
 
 
-def test_origins_go_along(url: str, cloud: SimCloud) -> None:
+def test_configured_origins_are_sent_with_a_pin(url: str, cloud: SimCloud) -> None:
     async def body() -> None:
         origin = "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWJTvXP56hmqJbfk1513pT1CPEo9m365MHyDXNj2Y1tjAx"
         service = opened(url, pinning_service_origins=f"{origin}, {origin}9")
@@ -200,8 +200,7 @@ PEER = "12D3KooWJTvXP56hmqJbfk1513pT1CPEo9m365MHyDXNj2Y1tjAx"
 
 
 @pytest.mark.parametrize("reachable", [True, False])
-def test_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: bool) -> None:
-    """`delegates`. The service has the tree when our node has called one of its own, in the same sync."""
+def test_local_node_connects_to_the_delegates(tmp_path: Path, reachable: bool) -> None:
     one, two = f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}", f"/ip4/127.0.0.1/tcp/4001/p2p/{PEER}"
     kubo, cloud = FakeKubo(), SimCloud()
     kubo.unreachable = {one} if reachable else {one, two}
@@ -226,8 +225,7 @@ def test_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: boo
     assert (bool(listed), bool(down)) == (reachable, not reachable)
 
 
-def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
-    """Its list no longer showed what this device had published, and the sync said that all was up to date."""
+def test_pin_that_a_service_lost_is_requested_again(tmp_path: Path) -> None:
     kubo, cloud, clock = FakeKubo(), SimCloud(), MockClock()
 
     class Fetches(SimProvider):
@@ -258,8 +256,7 @@ def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
         assert again and again <= before
 
 
-def test_service_that_tells_cids_of_version_0_is_asked_once() -> None:
-    """The root was not found in its list, so each sync asked for another pin of it."""
+def test_service_with_version_0_cids_is_asked_once() -> None:
     made: list[dict[str, Any]] = []
 
     def app() -> web.Application:
@@ -287,8 +284,8 @@ def test_service_that_tells_cids_of_version_0_is_asked_once() -> None:
         asyncio.run(body())
 
 
-def test_delegates_are_another_s_word() -> None:
-    """A service on the internet has our node call no address of our network, and nothing that is no peer."""
+def test_invalid_delegates_are_ignored() -> None:
+    """A remote service must not direct our node to private addresses."""
     bad = ["", "x", "/ip4/10.0.0.1/tcp/22", f"/ip4/10.0.0.1/tcp/22/p2p/{PEER}", f"/ip6/::1/tcp/1/p2p/{PEER}", 7, None,
            f"/ip4/169.254.169.254/tcp/80/p2p/{PEER}", f"/dns4/a b/tcp/1/p2p/{PEER}", "/dns4/x/" + "y" * 400 + f"/p2p/{PEER}"]  # fmt: skip
     good = [f"/dns4/node.example/tcp/4001/p2p/{PEER}", f"/ip4/8.8.8.8/udp/4001/quic-v1/p2p/{PEER}"]
@@ -360,15 +357,15 @@ def listed(service: Service) -> list[Pin]:
 
 
 @pytest.mark.parametrize("each", [1, 3, 9])
-def test_pages_lose_nothing_and_repeat_nothing(each: int) -> None:
-    """Also when entries of one instant fall on both sides of a page."""
+def test_paged_list_has_each_pin_once(each: int) -> None:
+    """Also when pins with equal times span two pages."""
     found = listed(Service(rows(105, each=each), most=10))
     assert [pin.handle for pin in found if found.count(pin) > 1] == []
     assert {pin.handle for pin in found} == {f"r{number}" for number in range(105)}
     assert [pin.created for pin in found] == sorted((pin.created for pin in found), reverse=True)
 
 
-def test_a_page_full_of_one_instant_does_not_go_round_for_ever() -> None:
+def test_page_full_of_equal_times_ends_with_an_error() -> None:
     service = Service(rows(40, each=20), most=10)
     with pytest.raises(ProviderRefused, match="more pins with the same time than fit on a page"):
         listed(service)
@@ -392,13 +389,13 @@ def test_pages_with_times_at_the_ends_of_the_calendar_are_unread(created: str) -
         listed(Service(odd, most=10))
 
 
-def test_list_of_a_service_that_counts_wrongly_is_read() -> None:
+def test_wrong_count_of_a_list_is_ignored() -> None:
     for count in (10**9, "many", None, 0, -1):
         service = Service(rows(30), count=count)
         assert len(listed(service)) == 30 and service.asked < 5
 
 
-def test_entries_that_cannot_be_read_are_passed_over() -> None:
+def test_unreadable_entries_are_skipped() -> None:
     good = rows(2)
     odd: list[Any] = [
         {**good[0], "requestid": "a", "pin": {"cid": "no cid", "name": "n"}},
@@ -445,7 +442,7 @@ def test_unknown_status_is_not_repeated(url: str, faults: Faults) -> None:
     asyncio.run(body())
 
 
-def test_times() -> None:
+def test_times_are_parsed() -> None:
     assert milliseconds("2026-11-22T01:02:03.456Z") == 1795309323456
     assert milliseconds("2026-11-22T01:02:03.456789+00:00") == 1795309323456
     assert milliseconds("2026-11-22T01:02:03") == 1795309323000
@@ -453,7 +450,7 @@ def test_times() -> None:
         assert milliseconds(bad) == 0
 
 
-def test_a_service_without_times_is_read_once() -> None:
+def test_list_without_times_is_read_once() -> None:
     bare = [{**row, "created": ""} for row in rows(5)]
     found = listed(Service(bare, count=5))
     assert len(found) == 5 and {pin.created for pin in found} == {0}
@@ -480,7 +477,9 @@ def test_a_service_without_times_is_read_once() -> None:
         (200, "[]", ProviderUnavailable),
     ],
 )
-def test_statuses(url: str, faults: Faults, status: int, text: str, error: type[ProviderError]) -> None:
+def test_each_error_status_has_its_error_class(
+    url: str, faults: Faults, status: int, text: str, error: type[ProviderError]
+) -> None:
     faults.answer("*", "/pins", status, text, times=-1, kind="text/html")
 
     async def body() -> None:
@@ -493,8 +492,8 @@ def test_statuses(url: str, faults: Faults, status: int, text: str, error: type[
     asyncio.run(body())
 
 
-def test_a_request_whose_answer_got_lost_is_not_asked_for_twice(url: str, faults: Faults) -> None:
-    """POST is not repeated by itself; the next call finds what the first one did."""
+def test_request_with_a_lost_answer_is_not_made_twice(url: str, faults: Faults) -> None:
+    """POST is not retried; the next call finds the pin of the first."""
 
     async def body() -> None:
         service = opened(url)
@@ -508,9 +507,7 @@ def test_a_request_whose_answer_got_lost_is_not_asked_for_twice(url: str, faults
     asyncio.run(body())
 
 
-def test_request_that_the_list_shows_late_is_not_made_twice(
-    url: str, cloud: SimCloud, faults: Faults
-) -> None:
+def test_request_listed_late_is_not_made_twice(url: str, cloud: SimCloud, faults: Faults) -> None:
     unfetched = raw_cid(hashlib.sha256(b"nobody has this").digest())
     faults.answer("GET", "/pins$", 200, '{"count": 0, "results": []}', times=3)
 
@@ -530,7 +527,7 @@ def test_request_that_the_list_shows_late_is_not_made_twice(
     asyncio.run(body())
 
 
-def test_a_rate_limit_is_waited_for(url: str, faults: Faults) -> None:
+def test_rate_limit_is_awaited(url: str, faults: Faults) -> None:
     work = Clockwork()
     faults.answer("GET", "/pins", 429, Retry_After="7")
 
@@ -541,7 +538,7 @@ def test_a_rate_limit_is_waited_for(url: str, faults: Faults) -> None:
     assert work.timing.now() >= 7
 
 
-def test_a_handle_cannot_leave_its_place(url: str, faults: Faults) -> None:
+def test_pin_handle_cannot_change_the_request_path(url: str, faults: Faults) -> None:
     async def body() -> None:
         service = opened(url)
         for handle in (".", ".."):
@@ -579,7 +576,7 @@ def ask(url: str, method: str, path: str, token: str = TOKEN, body: Any = None) 
     ("method", "path"),
     [("GET", "/pins"), ("POST", "/pins"), ("GET", "/pins/x"), ("POST", "/pins/x"), ("DELETE", "/pins/x")],
 )
-def test_everything_needs_the_token(url: str, token: str, method: str, path: str) -> None:
+def test_every_request_requires_the_token(url: str, token: str, method: str, path: str) -> None:
     status, answer = ask(url, method, path, token, {"cid": str(TREE.cid)})
     assert status == 401 and answer["error"]["reason"]
 
@@ -592,7 +589,7 @@ def test_everything_needs_the_token(url: str, token: str, method: str, path: str
         "name=" + "x" * 256, "cid=" + ",".join([str(TREE.cid)] * 11),
     ],
 )  # fmt: skip
-def test_lists_that_cannot_be_asked_for(url: str, query: str) -> None:
+def test_invalid_list_queries_are_refused(url: str, query: str) -> None:
     status, answer = ask(url, "GET", f"/pins?{query.replace(' ', '%20').replace(chr(34), '%22')}")
     assert status == 400 and answer["error"]["details"]
 
@@ -605,13 +602,13 @@ def test_lists_that_cannot_be_asked_for(url: str, query: str) -> None:
         b'{"cid":' + b"[" * 5000,
     ],
 )  # fmt: skip
-def test_wishes_that_cannot_be_granted(url: str, wish: Any) -> None:
+def test_invalid_pin_requests_are_refused(url: str, wish: Any) -> None:
     status, answer = ask(url, "POST", "/pins", body=wish)
     assert status == 400 and answer["error"]["reason"]
     assert ask(url, "GET", "/pins?status=queued,pinned")[1]["count"] == 0
 
 
-def test_filters(url: str, clock: MockClock) -> None:
+def test_pin_list_filters_work(url: str, clock: MockClock) -> None:
     for number, (name, meta) in enumerate(
         [("Alpha", {"app": "a"}), ("alphabet", {}), ("beta", {"app": "a", "x": "y"})]
     ):
@@ -640,7 +637,7 @@ def test_filters(url: str, clock: MockClock) -> None:
     assert names(f"{every}&after={created}") == ["beta"]
 
 
-def test_two_requests_for_one_root_stand_on_their_own(url: str, cloud: SimCloud) -> None:
+def test_two_requests_for_one_root_are_independent(url: str, cloud: SimCloud) -> None:
     ids = [
         ask(url, "POST", "/pins", body={"cid": str(TREE.cid), "name": "n"})[1]["requestid"] for _ in range(2)
     ]
@@ -652,7 +649,7 @@ def test_two_requests_for_one_root_stand_on_their_own(url: str, cloud: SimCloud)
     assert ask(url, "DELETE", f"/pins/{ids[1]}")[0] == 404
 
 
-def test_replacing_keeps_what_both_need(url: str, cloud: SimCloud) -> None:
+def test_replacing_a_pin_keeps_shared_blocks(url: str, cloud: SimCloud) -> None:
     first = ask(url, "POST", "/pins", body={"cid": str(TREE.cid), "name": "n"})[1]["requestid"]
     status, second = ask(url, "POST", f"/pins/{first}", body={"cid": str(OTHER.cid), "name": "n"})
     assert status == 202 and second["requestid"] != first and second["status"] == "pinned"
@@ -668,7 +665,7 @@ def test_damaged_blocks_are_not_pinned(url: str, cloud: SimCloud) -> None:
     assert cloud.pins == []
 
 
-def test_requests_outlive_the_server(tmp_path: Path, cloud: SimCloud) -> None:
+def test_pin_requests_outlive_the_server(tmp_path: Path, cloud: SimCloud) -> None:
     from ipfsmem.http.psa_requests import PinRequests
 
     path = tmp_path / "pins"
@@ -679,7 +676,7 @@ def test_requests_outlive_the_server(tmp_path: Path, cloud: SimCloud) -> None:
             assert ask(url, "GET", "/pins")[1]["count"] == count
 
 
-def test_a_client_speaks_to_any_endpoint() -> None:
+def test_client_accepts_any_form_of_the_endpoint() -> None:
     from ipfsmem_providers.http.client import Http
 
     http = Http("x", trusted=["https://api.example.com"])

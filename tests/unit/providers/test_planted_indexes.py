@@ -28,8 +28,7 @@ def open_index(path: Path, pack_size: int) -> Index | None:
     )
 
 
-def test_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
-    """Opening it waited for ever."""
+def test_named_pipe_is_not_opened_as_an_index(tmp_path: Path) -> None:
     if not hasattr(os, "mkfifo"):
         pytest.skip("this system has no named pipes")
     os.mkfifo(tmp_path / "pack.idx")
@@ -43,14 +42,14 @@ def test_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
-def test_a_link_is_no_index(tmp_path: Path) -> None:
+def test_link_is_not_opened_as_an_index(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(GOOD)
     (tmp_path / "pack.idx").symlink_to(tmp_path / "real")
     assert open_index(tmp_path / "real", 100) is not None
     assert open_index(tmp_path / "pack.idx", 100) is None
 
 
-def test_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path: Path) -> None:
+def test_index_that_claims_too_many_blocks_is_refused(tmp_path: Path) -> None:
     """A sparse file that claimed 189 GB took 1.4 GB of memory."""
     places = [BlockLocation(sha256(b"%d" % n).digest(), 40, 10) for n in range(3)]
     for size, opens in ((105, True), (104, False)):
@@ -60,8 +59,7 @@ def test_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path: P
 
 
 @pytest.mark.parametrize("bucket", ["one", "all"])
-def test_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, bucket: str) -> None:
-    """Where the pack is as hollow as its index, the claim fits, and a look read all of it at once."""
+def test_sparse_index_of_a_sparse_pack_uses_little_memory(tmp_path: Path, bucket: str) -> None:
     count = 50_000_000  # 2.2 GB that take a page on the disk
     pack_size = count * 35
     fan = [count if bucket == "one" or byte == 255 else (byte + 1) * count // 256 for byte in range(256)]
@@ -82,10 +80,9 @@ def test_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, buc
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-def test_a_large_index_finds_what_a_small_one_finds(
+def test_large_index_finds_the_same_as_a_small_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    """Read in pieces, and never kept whole, it says the same."""
     places = sorted(BlockLocation(sha256(b"%d" % n).digest(), n, 10) for n in range(900))
     path = tmp_path / "pack.idx"
     path.write_bytes(encode_index(places, 100_000))
@@ -111,10 +108,9 @@ NO_PLACES = [(2**40, 100), (2**63 - 1, 10), (2**63, 10), (2**64 - 5, 2**20), (10
 
 
 @pytest.mark.parametrize(("offset", "length"), NO_PLACES)
-def test_an_index_whose_places_are_in_no_pack_hides_nothing_in_a_folder(
+def test_index_with_offsets_outside_the_pack_hides_nothing_in_a_folder(
     tmp_path: Path, offset: int, length: int
 ) -> None:
-    """It ended every sync with OverflowError, or with words about an invalid argument."""
     asyncio.run(DirectoryProvider(tmp_path).put_car(TREE.cid, TREE.blocks, name="m"))
     [path] = (tmp_path / "packs").glob("*.idx")
     path.write_bytes(displaced(path.read_bytes(), path.with_suffix(".car").stat().st_size, offset, length))
@@ -123,7 +119,7 @@ def test_an_index_whose_places_are_in_no_pack_hides_nothing_in_a_folder(
 
 
 @pytest.mark.parametrize(("offset", "length"), NO_PLACES)
-def test_an_index_whose_places_are_in_no_pack_hides_nothing_in_a_bucket(offset: int, length: int) -> None:
+def test_index_with_offsets_outside_the_pack_hides_nothing_in_a_bucket(offset: int, length: int) -> None:
     with bucket() as at:
         asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
         [key] = [key for key in at.server.objects if key.endswith(".idx")]

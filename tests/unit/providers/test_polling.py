@@ -1,4 +1,4 @@
-"""Pauses between looks: short first, twice as long each time, and never more than the patience in all."""
+"""Polling intervals: they double up to a limit, and their sum is at most the timeout."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def pauses(patience: float, *, at_once: bool = False) -> tuple[list[float], int]
     return work.pauses, looks
 
 
-def test_they_double_up_to_a_limit_and_end_with_the_patience() -> None:
+def test_intervals_double_up_to_a_limit_within_the_timeout() -> None:
     slept, looks = pauses(60)
     assert slept == [0.125, 0.25, 0.5, 1, 2, 4, 8, 10, 10, 10, 10, 4.125]
     assert sum(slept) == 60 and looks == len(slept)
     assert (slept[0], max(slept)) == (FIRST, LONGEST)
 
 
-def test_a_look_at_once_costs_no_pause() -> None:
+def test_immediate_first_poll_has_no_pause() -> None:
     slept, looks = pauses(1, at_once=True)
     assert slept == [0.125, 0.25, 0.5, 0.125] and looks == 5
 
 
 @pytest.mark.parametrize("patience", [0, -1])
-def test_no_patience(patience: float) -> None:
+def test_zero_timeout_polls_at_most_once(patience: float) -> None:
     assert pauses(patience) == ([], 0)
     assert pauses(patience, at_once=True) == ([], 1)
 
 
 @pytest.mark.parametrize("patience", [0.1, 20, 30, 89.9, 180])
-def test_the_sum_is_the_patience(patience: float) -> None:
+def test_intervals_add_up_to_the_timeout(patience: float) -> None:
     assert sum(pauses(patience)[0]) == pytest.approx(patience)

@@ -1,4 +1,4 @@
-"""A token belongs to one origin, and no other address is ever sent it."""
+"""A token belongs to one origin and is sent to no other address."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def ask_all(providers: list[Provider]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", ["environment", "settings file"])
-def test_each_address_is_shown_its_own_token_only(
+def test_each_address_receives_only_its_own_token(
     two: tuple[list[Listener], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -105,7 +105,7 @@ def test_each_address_is_shown_its_own_token_only(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("when", ["together", "one after the other", "in two memories", "named by a setting"])
-def test_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
+def test_one_token_for_two_addresses_is_an_error_with_a_hint(
     two: tuple[list[Listener], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -138,8 +138,7 @@ def test_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
     assert listeners[0].saw(ONE) and listeners[1].saw(TWO) and not listeners[1].saw(ONE)
 
 
-def test_a_pinata_gateway_and_a_list_of_gateways_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Relatives: tokens of gateways, where the address stands in the spec as well."""
+def test_gateway_token_for_two_addresses_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     settings.touch(0o600)
     monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
@@ -157,10 +156,9 @@ def test_a_pinata_gateway_and_a_list_of_gateways_too(monkeypatch: pytest.MonkeyP
     ProviderPool().open_all(lists)
 
 
-def test_a_token_for_one_path_of_an_address_is_for_all_of_it(
+def test_token_for_a_path_applies_to_its_whole_origin(
     two: tuple[list[Listener], list[str]],
 ) -> None:
-    """An origin, no path: whoever serves one path of it sees what is sent to another."""
     settings: dict[str, Any] = {"peer_token": f"{two[1][0]}/psa={ONE}"}
     assert ask(settings, two[1][0]) == ONE and ask(settings, two[1][1]) == ""
 
@@ -188,7 +186,7 @@ def test_invalid_token_is_refused_and_not_quoted(given: object) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_no_text_crashes_the_reading_of_tokens(token: str, url: str) -> None:
+def test_no_text_crashes_the_token_parser(token: str, url: str) -> None:
     try:
         found = ask({"peer_token": token}, url)
     except ConfigError:
@@ -197,7 +195,7 @@ def test_no_text_crashes_the_reading_of_tokens(token: str, url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_redirect_carries_no_token_to_another_address(
+def test_redirect_to_another_address_receives_no_token(
     two: tuple[list[Listener], list[str]], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Also where both are in use and each has a token: what the first is sent is not for the second."""
@@ -209,7 +207,7 @@ def test_a_redirect_carries_no_token_to_another_address(
     assert listeners[0].saw(ONE) and not listeners[1].saw(ONE) and not listeners[0].saw(TWO)
 
 
-def test_two_peers_are_written_with_their_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_peers_are_written_each_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way: one memory, two peers with a token each."""
     folders = [tmp_path / "x", tmp_path / "y"]
     for folder in folders:

@@ -56,7 +56,7 @@ async def holds(provider: Provider, made: BuiltTree) -> bool:
     ).keys() == {*cids}
 
 
-def test_folder_is_one_by_rclone_and_on_its_disk(at: RcloneFolder) -> None:
+def test_folder_is_shared_by_rclone_and_the_disk(at: RcloneFolder) -> None:
     async def run() -> None:
         here, there = at.mounted(), at.open()
         one, two = tree("one"), tree("two")
@@ -82,7 +82,7 @@ def test_two_devices_share_a_vault(at: RcloneFolder, tmp_path: Path) -> None:
     assert a.read("note").file.body == "from b"  # type: ignore[union-attr]
 
 
-def test_missing_folder_is_told_and_not_created(at: RcloneFolder) -> None:
+def test_missing_folder_is_reported_and_not_created(at: RcloneFolder) -> None:
     at.folder.rmdir()
     with pytest.raises(ProviderUnavailable, match="the folder is not there") as raised:
         asyncio.run(at.open().pins("n"))
@@ -92,7 +92,7 @@ def test_missing_folder_is_told_and_not_created(at: RcloneFolder) -> None:
     assert asyncio.run(at.open().pins("n")) == []
 
 
-def test_unknown_remote_is_told(at: RcloneFolder) -> None:
+def test_unknown_remote_is_reported(at: RcloneFolder) -> None:
     with pytest.raises(ProviderRefused, match="rclone has no remote of this name") as raised:
         asyncio.run(RcloneProvider("other:memory").pins("n"))
     assert raised.value.hint == "Choose one of: rclone listremotes. Or create it: rclone config"
@@ -164,9 +164,7 @@ def test_program_that_ended_is_started_again(at: RcloneFolder) -> None:
     asyncio.run(run())
 
 
-def test_settings_that_change_what_calls_do_are_not_used(
-    at: RcloneFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disruptive_rclone_settings_are_ignored(at: RcloneFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RCLONE_DRY_RUN": "true", "RCLONE_EXCLUDE": "*", "RCLONE_LOG_FILE": "/dev/null", "RCLONE_RC_ADDR": "127.0.0.1:1"}.items():  # fmt: skip
         monkeypatch.setenv(name, value)
 
@@ -179,7 +177,7 @@ def test_settings_that_change_what_calls_do_are_not_used(
     asyncio.run(run())
 
 
-def test_stranger_at_the_port_is_refused(at: RcloneFolder) -> None:
+def test_foreign_request_to_the_port_is_refused(at: RcloneFolder) -> None:
     async def run() -> None:
         provider = at.open()
         await provider.pins("n")
@@ -195,7 +193,7 @@ def test_stranger_at_the_port_is_refused(at: RcloneFolder) -> None:
     asyncio.run(run())
 
 
-def test_nothing_is_merged_marked_or_removed(at: RcloneFolder) -> None:
+def test_remote_without_safe_removal_merges_and_removes_nothing(at: RcloneFolder) -> None:
     async def run() -> None:
         provider, here = at.open(), at.mounted()
         trees = [tree(str(number)) for number in range(40)]
@@ -223,7 +221,7 @@ def test_nothing_is_merged_marked_or_removed(at: RcloneFolder) -> None:
     asyncio.run(run())
 
 
-def test_compacting_says_what_a_remote_cannot_free(at: RcloneFolder, tmp_path: Path) -> None:
+def test_compact_reports_that_a_remote_cannot_free_space(at: RcloneFolder, tmp_path: Path) -> None:
     a = load(tmp_path, "a", [at.open()], wallet=WALLET)
     a.write("note", "first")
     asyncio.run(a.sync())
@@ -250,7 +248,7 @@ def test_compacting_says_what_a_remote_cannot_free(at: RcloneFolder, tmp_path: P
     here.close()
 
 
-def test_link_in_the_folder_is_told(at: RcloneFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_in_the_folder_is_reported(at: RcloneFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RCLONE_COPY_LINKS", "true")
 
     async def run() -> None:
@@ -274,7 +272,7 @@ def test_remote_with_a_cache_is_refused(tmp_path: Path, at: RcloneFolder, lines:
     hinted("Use the remote that it caches.", raised.value.hint)
 
 
-def test_folders_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicate_folder_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remote like Google Drive, where two devices created a folder at once."""
     folders, cleared = ["packs", "pins"], []
 
@@ -324,7 +322,7 @@ def test_folders_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the child")
 @pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
-def test_program_ends_with_its_keeper(at: RcloneFolder, ends: signal.Signals) -> None:
+def test_program_ends_with_its_supervisor(at: RcloneFolder, ends: signal.Signals) -> None:
     async def run() -> None:
         provider = at.open()
         await provider.pins("n")
@@ -391,7 +389,7 @@ def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
 
-def test_missing_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="the rclone program is not installed") as raised:
         open_provider("rclone:nas:memory")
@@ -401,13 +399,13 @@ def test_missing_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_old_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "echo 'Error: unknown flag: --rc-serve' >&2; exit 1")
     with Refused(INSTALL):
         asyncio.run(RcloneProvider("nas:memory").pins("n"))
 
 
-def test_program_that_ends_at_once_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "echo 'Failed to load config file: odd' >&2; exit 1")
     with pytest.raises(
         ProviderUnavailable, match="rclone failed \\(Failed to load config file: odd\\)"
@@ -416,7 +414,7 @@ def test_program_that_ends_at_once_is_told(tmp_path: Path, monkeypatch: pytest.M
     hinted("Try again, or run: rclone lsf REMOTE:PATH", raised.value.hint)
 
 
-def test_encrypted_configuration_is_told(tmp_path: Path, at: RcloneFolder) -> None:
+def test_encrypted_configuration_is_reported(tmp_path: Path, at: RcloneFolder) -> None:
     with configured(tmp_path, f"# Encrypted rclone configuration File\n\nRCLONE_ENCRYPT_V0:\n{'A' * 80}\n"), pytest.raises(ProviderRefused, match="rclone's configuration is encrypted") as raised:  # fmt: skip
         asyncio.run(at.open().pins("n"))
     assert raised.value.hint == "Set RCLONE_CONFIG_PASS, or RCLONE_PASSWORD_COMMAND."

@@ -1,4 +1,4 @@
-"""What a restore receives from packs: about what is stored, however many requests it makes for it."""
+"""Bytes that a restore receives from packs: close to the stored size, whatever the number of requests."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def at_bucket(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Store]:
 @pytest.mark.parametrize(
     ("store", "times"), [(at_sftp, 1.5), (at_webdav, 2.2), (at_bucket, 1.5)], ids=["sftp", "webdav", "bucket"]
 )
-def test_restore_receives_about_what_is_stored(
+def test_restore_receives_few_bytes_more_than_stored(
     store: Callable[[Path, pytest.MonkeyPatch], contextlib.AbstractContextManager[Store]],
     times: float,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At a WebDAV server each part is a request, so folders, which are between texts, are read with these once more."""
+    """At a WebDAV server each part is a request, so folders between texts are read once more."""
     texts = random.Random(35)
     written = {f"memory{n}": texts.randbytes(TEXT // 2).hex() for n in range(MEMORIES)}
     with store(tmp_path, monkeypatch) as (open_it, received):

@@ -1,4 +1,5 @@
-"""Delegated routing with several operators: one is enough, the greatest valid record counts, all failures are told."""
+"""Delegated routing with several operators: one suffices, the newest valid record is used, all failures are
+reported."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def two() -> Iterator[Two]:
         yield operators[0], operators[1], RoutingProvider(spec, {"timing": Clockwork().timing})
 
 
-def test_records_go_to_all_and_come_from_all(two: Two) -> None:
+def test_records_are_sent_to_all_and_read_from_all_operators(two: Two) -> None:
     one, other, provider = two
     assert run(provider, provider.get_name(NAME)) is None
     run(provider, provider.put_name(NAME, record(1)))
@@ -95,7 +96,7 @@ def test_records_go_to_all_and_come_from_all(two: Two) -> None:
 
 
 @pytest.mark.parametrize("code", [400, 401, 406, 429, 500, 503])
-def test_one_operator_is_enough(two: Two, code: int) -> None:
+def test_one_working_operator_suffices(two: Two, code: int) -> None:
     one, other, provider = two
     one.put_status = code
     run(provider, provider.put_name(NAME, record(1)))
@@ -106,7 +107,7 @@ def test_one_operator_is_enough(two: Two, code: int) -> None:
     assert provider.client.failures == []
 
 
-def test_all_failures_are_told(two: Two) -> None:
+def test_failure_of_all_operators_names_each_reason(two: Two) -> None:
     one, other, provider = two
     one.put_status, other.put_status = 400, 406
     with pytest.raises(ProviderRefused, match=r"400.*406"):
@@ -116,7 +117,7 @@ def test_all_failures_are_told(two: Two) -> None:
         run(provider, provider.put_name(NAME, record(1)))
 
 
-def test_an_operator_that_holds_a_greater_record_may_refuse_ours(two: Two) -> None:
+def test_operator_with_a_newer_record_may_refuse_ours(two: Two) -> None:
     one, other, provider = two
     one.records[NAME] = other.records[NAME] = record(5)
     one.put_status = other.put_status = 500
@@ -139,7 +140,7 @@ def test_an_operator_that_holds_a_greater_record_may_refuse_ours(two: Two) -> No
         web.Response(status=302, headers={"Location": "http://169.254.169.254/"}),
     ],
 )  # fmt: skip
-def test_bad_answers_of_one_operator(two: Two, bad: web.Response) -> None:
+def test_bad_answers_of_one_operator_are_ignored(two: Two, bad: web.Response) -> None:
     one, other, provider = two
     one.get = bad
     other.records[NAME] = record(3)
@@ -179,14 +180,14 @@ SOMEBODY_ELSE = [
 
 
 @pytest.mark.parametrize("answer", NO_RECORD)
-def test_router_without_the_record_answers_none(two: Two, answer: web.Response) -> None:
+def test_router_without_the_record_returns_none(two: Two, answer: web.Response) -> None:
     one, other, provider = two
     one.get = other.get = answer
     assert run(provider, provider.get_name(NAME)) is None
 
 
 @pytest.mark.parametrize("answer", SOMEBODY_ELSE)
-def test_answer_not_from_a_router_does_not_mean_that_name_is_unknown(two: Two, answer: web.Response) -> None:
+def test_answer_not_from_a_router_is_an_error(two: Two, answer: web.Response) -> None:
     """A portal's page, or a web server at a wrong address, was read as "no such name": newer texts came only later, unsaid."""
     one, other, provider = two
     one.get = other.get = answer
@@ -194,14 +195,14 @@ def test_answer_not_from_a_router_does_not_mean_that_name_is_unknown(two: Two, a
         run(provider, provider.get_name(NAME))
 
 
-def test_nobody_can_be_asked(two: Two) -> None:
+def test_failing_lookup_at_all_operators_is_an_error(two: Two) -> None:
     one, other, provider = two
     one.get, other.get = web.Response(status=500), web.Response(status=400)
     with pytest.raises(ProviderUnavailable, match=r"500.*400"):
         run(provider, provider.get_name(NAME))
 
 
-def test_old_records_still_tell_a_sequence(two: Two) -> None:
+def test_expired_record_still_shows_its_sequence(two: Two) -> None:
     one, _, provider = two
     one.records[NAME] = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 3, datetime(2001, 1, 1, tzinfo=UTC))
     assert run(provider, provider.get_name(NAME)) == one.records[NAME]
@@ -246,7 +247,7 @@ OTHERS = [
         ("application/x-ndjson", b"\n".join([PEER, b"", *OTHERS]), 200),
     ],
 )
-def test_gateways_out_of_json_and_ndjson(two: Two, answer: tuple[str, bytes, int]) -> None:
+def test_gateways_are_read_from_json_and_ndjson(two: Two, answer: tuple[str, bytes, int]) -> None:
     one, other, provider = two
     one.providers = answer
     other.providers = ("text/plain", b"not found", 404)
@@ -255,7 +256,7 @@ def test_gateways_out_of_json_and_ndjson(two: Two, answer: tuple[str, bytes, int
     assert asked.query["filter-protocols"] == "transport-ipfs-gateway-http" and str(CID) in asked.path
 
 
-def test_providers_that_are_none(two: Two) -> None:
+def test_empty_provider_list_has_no_gateways(two: Two) -> None:
     one, other, provider = two
     assert run(provider, provider.client.gateways(CID)) == []
     one.providers = ("application/json", b"[]", 200)
@@ -296,11 +297,11 @@ def test_providers_that_are_none(two: Two) -> None:
         ("https://gw.example", None),
     ],
 )
-def test_multiaddrs(address: str, url: str | None) -> None:
+def test_multiaddr_becomes_an_https_url(address: str, url: str | None) -> None:
     assert https_url(address) == url
 
 
-def test_names_only() -> None:
+def test_routing_provider_supports_names_only() -> None:
     provider = open_provider("routing:https://a.example,https://b.example/routing/v1/")
     assert isinstance(provider, RoutingProvider) and isinstance(provider, Provider)
     assert provider.name == "routing:https://a.example,https://b.example"

@@ -1,4 +1,4 @@
-"""A memory over each hosted service alone: published, restored on another device, edited on both, merged."""
+"""A vault at each hosted service alone: published, restored on another device, edited on both, merged."""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ def test_concurrent_writes_of_many_devices_are_found_under_each_root(
     ),
 )
 def test_block_unavailable_once_is_fetched_later(kind: str, again: str, tmp_path: Path) -> None:
-    """From where it stands: nothing new leads there, and the root itself was read before."""
     with account(kind) as at:
         at.server.rooted = True
         one = memory(Memory.create, at, tmp_path / "one", "encrypted-ipfs")

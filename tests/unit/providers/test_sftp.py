@@ -112,7 +112,7 @@ def test_hostile_address_is_refused_without_repeating_it(text: str) -> None:
     assert "me:secret" not in shown_spec(f"sftp:{text}")
 
 
-def test_command_asks_nobody_and_ends_its_options() -> None:
+def test_ssh_command_is_not_interactive_and_ends_its_options() -> None:
     command = files.ssh_command(parse("me@host:2222/x"), 15.0)
     assert command[-7:] == ["2222", "-l", "me", "-s", "--", "host", "sftp"]
     assert {"-oBatchMode=yes", "-oLogLevel=INFO", "-oTunnel=no"} < {*command} and not [
@@ -120,7 +120,7 @@ def test_command_asks_nobody_and_ends_its_options() -> None:
     ]
 
 
-def test_missing_program_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_ssh_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with Refused(
         "Install OpenSSH: on Debian and Ubuntu the package openssh-client, on Windows the optional feature OpenSSH Client."
@@ -181,8 +181,8 @@ def test_commands_use_a_folder_at_a_server(
     assert told.code == 42 and "known_hosts" in told.err + told.out
 
 
-def test_writers_lose_nothing_in_a_race(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers over the network and on the disk, who merge packs and pins all the time."""
+def test_concurrent_writers_lose_nothing(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers over the network and on the disk merge packs and pins."""
     for kind in (RemotePacks, Packs):
         monkeypatch.setattr(kind, "max_packs", 4)
     monkeypatch.setattr(pins, "MAX_FILES", 6)
@@ -206,10 +206,9 @@ def test_writers_lose_nothing_in_a_race(either: SftpFolder, monkeypatch: pytest.
     run(body())
 
 
-def test_connection_lost_at_any_request_loses_nothing(
+def test_connection_lost_at_any_request_loses_no_acknowledged_data(
     either: SftpFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was acknowledged before stays, what is pinned is whole, and the next device publishes."""
     left = [0]
     request = Channel.request
 
@@ -245,7 +244,7 @@ def test_connection_lost_at_any_request_loses_nothing(
     run(body())
 
 
-def test_upload_that_is_cut_shows_nothing_and_is_repeated(either: SftpFolder) -> None:
+def test_interrupted_upload_is_invisible_and_repeated(either: SftpFolder) -> None:
     large = build_tree({"large": os.urandom(300_000)})
     either.connection.does(
         f'rm {shlex.quote(str(either.server.folder / "illness"))}; dd bs=1 count=100000 status=none | well "$@"; exit 255'
@@ -271,7 +270,7 @@ def test_upload_that_is_cut_shows_nothing_and_is_repeated(either: SftpFolder) ->
     run(body())
 
 
-def test_cancelled_upload_shows_nothing(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_upload_leaves_no_file(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         provider = at.open()
         await published(provider, OTHER)
@@ -297,7 +296,7 @@ def test_cancelled_upload_shows_nothing(at: SftpFolder, monkeypatch: pytest.Monk
     run(body())
 
 
-def test_pack_that_was_just_put_is_replaced_only_at_once(either: SftpFolder) -> None:
+def test_recently_stored_pack_is_replaced_only_atomically(either: SftpFolder) -> None:
     async def body() -> None:
         provider = either.open()
         await published(provider)
@@ -318,7 +317,7 @@ def test_pack_that_was_just_put_is_replaced_only_at_once(either: SftpFolder) -> 
     run(body())
 
 
-def test_pack_that_lost_its_bytes_is_sent_again_within_the_hour(either: SftpFolder) -> None:
+def test_truncated_pack_is_sent_again_within_the_hour(either: SftpFolder) -> None:
     """As after a power failure of a server that flushes nothing: the size is right."""
 
     async def body() -> None:
@@ -364,7 +363,7 @@ def test_file_and_its_name_are_flushed(at: SftpFolder, monkeypatch: pytest.Monke
     assert after[1].startswith(packets.text(f"{at.folder}/packs")) and b"fsync@" in after[2]
 
 
-def test_server_that_ends_a_session_over_a_flush_is_not_asked_again(at: SftpFolder) -> None:
+def test_server_that_rejects_flushes_is_not_asked_again(at: SftpFolder) -> None:
     async def body() -> None:
         provider = at.open({"retry": QUICK})
         remote = provider._remote  # type: ignore[attr-defined]
@@ -406,7 +405,7 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes, tuple[i
     return sent
 
 
-def test_rename_replaces_no_file_and_a_folder_blocks_nobody(either: SftpFolder) -> None:
+def test_rename_replaces_no_file_and_a_folder_blocks_no_upload(either: SftpFolder) -> None:
     async def body() -> None:
         remote = either.open()._remote
         await remote.put("packs/one", b"1")
@@ -441,7 +440,7 @@ def test_rename_replaces_no_file_and_a_folder_blocks_nobody(either: SftpFolder) 
     run(body())
 
 
-def test_missing_folder_is_told_and_not_created(at: SftpFolder) -> None:
+def test_missing_folder_is_reported_and_not_created(at: SftpFolder) -> None:
     at.folder.rmdir()
 
     async def body() -> None:
@@ -468,7 +467,7 @@ def test_missing_folder_is_told_and_not_created(at: SftpFolder) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link to nothing", "link to itself", "file"])
-def test_folder_that_cannot_be_listed_is_not_an_empty_one(at: SftpFolder, kind: str) -> None:
+def test_unreadable_folder_is_not_treated_as_empty(at: SftpFolder, kind: str) -> None:
     packs = at.folder / "packs"
     if kind == "file":
         packs.write_bytes(b"")
@@ -498,7 +497,7 @@ def test_large_file_is_read_in_parts(at: SftpFolder) -> None:
     run(body())
 
 
-def test_parts_of_a_file_are_read_by_one_handle(at: SftpFolder) -> None:
+def test_parts_of_a_file_share_one_handle(at: SftpFolder) -> None:
     data = os.urandom(700_001)
     (at.folder / "packs").mkdir()
     (at.folder / "packs" / "large").write_bytes(data)
@@ -529,7 +528,7 @@ def test_parts_of_a_file_are_read_by_one_handle(at: SftpFolder) -> None:
     run(body())
 
 
-def test_idle_sync_costs_little(at: SftpFolder) -> None:
+def test_idle_sync_needs_few_requests(at: SftpFolder) -> None:
     async def body() -> None:
         await published(first := at.open())
         await first.put_name(NAME, RECORD)
@@ -622,8 +621,8 @@ async def _due_pack(at: SftpFolder) -> Path:
     return mark.with_suffix(".car")
 
 
-def test_pack_is_hidden_at_once(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the server could remove the name after another device gave it to a new file."""
+def test_pack_is_hidden_by_one_atomic_rename(at: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the server could remove a name that another device has reused."""
 
     async def body() -> None:
         pack = await _due_pack(at)
@@ -641,7 +640,7 @@ def test_pack_is_hidden_at_once(at: SftpFolder, monkeypatch: pytest.MonkeyPatch)
     run(body())
 
 
-def test_hidden_pack_is_not_hidden_over(either: SftpFolder) -> None:
+def test_hidden_pack_is_not_replaced_by_another(either: SftpFolder) -> None:
     async def body() -> None:
         pack = await _due_pack(either)
         hidden = pack.with_name(f".new-{pack.name}")
@@ -680,10 +679,8 @@ def test_rename_that_hides_a_pack_is_not_sent_again(at: SftpFolder, monkeypatch:
     run(body())
 
 
-def test_pack_that_is_put_again_survives_a_late_rename(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A lost connection hides the new pack, after it was acknowledged."""
+def test_restored_pack_survives_a_late_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lost connection hides the new pack after its upload was acknowledged."""
     request = Channel.request
     asked: list[bytes] = []
 
@@ -716,7 +713,7 @@ def test_pack_that_is_put_again_survives_a_late_rename(
 
 
 def test_removal_of_a_hidden_pack_is_sent_once(either: SftpFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer is lost, and meanwhile another collection hides a pack that was put again."""
+    """The answer is lost while another collection hides a pack that was stored again."""
     request = Channel.request
     removals = 0
 
@@ -778,7 +775,7 @@ def _told(at: SftpFolder, match: str) -> str:
     return raised.value.hint
 
 
-def test_unknown_host_key_is_explained_and_asks_nobody(at: SftpFolder) -> None:
+def test_unknown_host_key_is_explained_without_a_prompt(at: SftpFolder) -> None:
     (at.server.folder / "known_hosts").write_text("")
     assert "~/.ssh/known_hosts" in _told(at, "ssh key is not known")
     assert (at.server.folder / "known_hosts").read_text() == ""
@@ -824,7 +821,7 @@ def test_host_without_sftp_is_explained(at: SftpFolder) -> None:
     assert "subsystem sftp" in _told(at, "offers no SFTP")
 
 
-def test_stopped_server_is_retried_and_told(at: SftpFolder) -> None:
+def test_stopped_server_is_retried_and_reported(at: SftpFolder) -> None:
     at.server.stop()
 
     async def body() -> None:
@@ -850,7 +847,7 @@ def test_message_of_ssh_is_quoted_within_a_line(said: str, text: str) -> None:
     assert len(str(told)) < 300 and "\x1b" not in str(told)
 
 
-def test_warning_about_the_key_of_an_address_is_no_changed_key() -> None:
+def test_warning_about_an_address_key_is_not_a_changed_host_key() -> None:
     warning = "Warning: the ED25519 host key for 'x' differs from the key for the IP address '192.0.2.1'\n"
     assert "refuses the login" in str(
         explain("sftp:host/x", f"{warning}me@x: Permission denied (publickey).")
@@ -859,7 +856,7 @@ def test_warning_about_the_key_of_an_address_is_no_changed_key() -> None:
     assert "another ssh key" in str(explain("sftp:host/x", changed))
 
 
-def test_program_gets_no_secrets_of_other_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_receives_no_secrets_of_other_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     names = (
         "IPFSMEM_KEY",
         "GIT_TOKEN",
@@ -874,7 +871,7 @@ def test_program_gets_no_secrets_of_other_providers(monkeypatch: pytest.MonkeyPa
     assert "SSH_AUTH_SOCK" in channel._environment() and not {*names} & channel._environment().keys()
 
 
-def test_program_that_says_much_does_not_stall(at: SftpFolder) -> None:
+def test_verbose_ssh_program_does_not_stall(at: SftpFolder) -> None:
     at.connection.does("head -c 1000000 /dev/zero | tr '\\0' x >&2")
 
     async def body() -> None:
@@ -886,7 +883,7 @@ def test_program_that_says_much_does_not_stall(at: SftpFolder) -> None:
     run(body())
 
 
-def test_idle_connection_that_ended_is_made_again(at: SftpFolder) -> None:
+def test_closed_idle_connection_is_reopened(at: SftpFolder) -> None:
     async def body() -> None:
         provider = at.open()
         await published(provider)
@@ -900,7 +897,7 @@ def test_idle_connection_that_ended_is_made_again(at: SftpFolder) -> None:
     assert at.connection.hits == 2
 
 
-def test_idle_connection_that_is_silently_dead_is_made_again(at: SftpFolder) -> None:
+def test_silently_dead_idle_connection_is_reopened(at: SftpFolder) -> None:
     now = [0.0]
 
     async def body() -> None:
@@ -938,7 +935,7 @@ def test_session_ends_with_its_process(at: SftpFolder) -> None:
     _until_gone(ssh)
 
 
-def test_session_of_a_provider_that_nobody_closed_ends(at: SftpFolder) -> None:
+def test_session_of_an_unclosed_provider_ends(at: SftpFolder) -> None:
     async def body() -> int:
         provider = at.open()
         await provider.pins("n")
@@ -1018,22 +1015,22 @@ def test_false_list_is_an_error(
     run(body())
 
 
-def test_full_disk_is_told(hostile: SshConnection) -> None:
+def test_full_disk_is_reported(hostile: SshConnection) -> None:
     with Refused("Check the free space and the permissions of the folder there."):
         run(_listed(_lies(hostile, "escapes")))
     run(_listed(_lies(hostile, "well")))
 
 
-def test_folder_whose_entries_cannot_be_read_is_told(hostile: SshConnection) -> None:
-    """OpenSSH leaves them out of the list, and says nothing."""
+def test_folder_with_unreadable_entries_is_reported(hostile: SshConnection) -> None:
+    """OpenSSH omits them silently."""
     provider = SftpProvider("host/x", {"retry": ONCE})
     _lies(hostile, "no permission")
     with Refused("Give this user permission to read and write the folder."):
         run(_asking(provider))
 
 
-def test_folder_that_goes_away_while_it_is_listed_is_told(hostile: SshConnection) -> None:
-    """OpenSSH then leaves out the rest of the list, and says nothing."""
+def test_folder_removed_while_it_is_listed_is_reported(hostile: SshConnection) -> None:
+    """OpenSSH omits the rest silently."""
     provider = SftpProvider("host/x", {"retry": ONCE})
     _lies(hostile, "gone meanwhile")
     with pytest.raises(ProviderUnavailable, match="is there and cannot be listed"):
@@ -1065,7 +1062,7 @@ def test_false_data_is_an_error(hostile: SshConnection, kind: str, text: str) ->
     run(body())
 
 
-def test_server_that_only_says_that_it_failed_is_asked_what_is_there(hostile: SshConnection) -> None:
+def test_unspecific_server_failure_is_resolved_by_a_lookup(hostile: SshConnection) -> None:
     remote = _lies(hostile, "vague")
 
     async def body() -> None:
@@ -1098,7 +1095,7 @@ class _Moving:
         self.is_killed = True
 
 
-def test_reply_is_waited_for_while_others_come() -> None:
+def test_awaited_reply_does_not_time_out_while_others_arrive() -> None:
     remote: Any = SftpProvider("host/x", {"timeouts": Timeouts(stall=0.01, drip=100)})._remote
 
     async def body() -> None:
@@ -1114,7 +1111,7 @@ def test_reply_is_waited_for_while_others_come() -> None:
     run(body())
 
 
-def test_call_outlasts_its_limit_while_the_connection_is_fast() -> None:
+def test_call_may_exceed_its_limit_while_the_connection_is_fast() -> None:
     """A call waits for the replies to those of others, which share the connection."""
     remote: Any = SftpProvider("host/x")._remote
 
@@ -1138,7 +1135,9 @@ def test_call_outlasts_its_limit_while_the_connection_is_fast() -> None:
     run(body())
 
 
-def test_drip_ends_at_the_limit_of_a_call(hostile: SshConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_byte_stream_ends_at_the_limit_of_a_call(
+    hostile: SshConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "_CALL_SECONDS", 0.3)
     monkeypatch.setattr(files, "SLOWEST", 1 << 30)
     remote = _lies(hostile, "drip")
@@ -1163,7 +1162,7 @@ def test_file_that_claims_any_size_is_read_to_the_asked_end(hostile: SshConnecti
     run(body())
 
 
-def test_attributes_are_read_with_what_a_server_leaves_out() -> None:
+def test_missing_attributes_are_accepted() -> None:
     whole = packets.Cursor(
         bytes.fromhex("0000000f 0000000000000009 00000001 00000002 000081a4 00000003 00000004")
     )
@@ -1172,8 +1171,8 @@ def test_attributes_are_read_with_what_a_server_leaves_out() -> None:
     assert not none.is_file and not none.is_folder and none.modified is None
 
 
-def test_call_that_waits_fails_once_for_all(hostile: SshConnection) -> None:
-    """A host that refuses is asked once by calls that run at the same time."""
+def test_waiting_calls_share_one_refusal(hostile: SshConnection) -> None:
+    """A refusing host is asked once by concurrent calls."""
     counted = shlex.quote(str(Path(hostile._script).with_name("count")))
     hostile.does(f"echo >> {counted}; sleep 0.2; echo 'Permission denied (publickey).' >&2; exit 255")
 

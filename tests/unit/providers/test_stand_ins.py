@@ -49,7 +49,7 @@ def functions(path: Path) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0][:40] for row in ROWS])
-def test_each_clause_has_a_source_and_a_test_that_exists(row: list[str]) -> None:
+def test_each_clause_has_a_source_and_a_test(row: list[str]) -> None:
     clause, source, stand_in, tests = row
     assert clause and stand_in and re.search(r"\d|–|the same", source), row
     named = re.findall(r"`([\w/]+\.py)::(\w+)`", tests)
@@ -59,7 +59,7 @@ def test_each_clause_has_a_source_and_a_test_that_exists(row: list[str]) -> None
         assert function in functions(path), f"{file} has no {function}"
 
 
-def test_each_service_has_its_page() -> None:
+def test_each_simulated_service_has_a_page() -> None:
     assert len(ROWS) > 35
     for service in ("Pinata", "Filebase", "Kubo", "Pinning Service API", "w3up"):
         assert re.search(rf"^## {service}", TEXT, re.M), service
@@ -101,14 +101,14 @@ def upload(at: Account, data: aiohttp.FormData, **headers: str) -> tuple[int, st
     return ask("POST", f"{at.url}/v3/files", headers=headers, data=data)
 
 
-def test_pinata_uploads_are_private_unless_said(at: Account) -> None:
+def test_simulated_pinata_upload_is_private_by_default(at: Account) -> None:
     status, text = upload(at, form(("a.txt", b"a"), name="n"))
     assert (status, json.loads(text)["data"]["network"]) == (200, "private")
     listed = ask("GET", f"{at.url}/v3/files/public", headers={"Authorization": f"Bearer {pinata.V3_KEY}"})
     assert json.loads(listed[1])["data"]["files"] == []
 
 
-def test_pinata_takes_cars_where_it_says(at: Account) -> None:
+def test_simulated_pinata_accepts_cars_on_paid_plans(at: Account) -> None:
     good = car_bytes([tree().cid], tree().blocks)
     two = header([tree().cid, raw_cid(bytes(32))]) + b"".join(section(*block) for block in tree().blocks)
     assert upload(at, form(("a.car", good), network="public", car="true"))[0] == 200
@@ -119,7 +119,7 @@ def test_pinata_takes_cars_where_it_says(at: Account) -> None:
     assert upload(at, form(("a.car", good), network="public", car="true"))[0] == 403
 
 
-def test_pinata_bounds_requests(at: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulated_pinata_limits_request_sizes(at: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (pinata.REQUEST_MAX, pinata.PATCH_MAX) == (100_000_000, 52_428_801)
     monkeypatch.setattr(pinata, "REQUEST_MAX", 1000)
     monkeypatch.setattr(pinata, "PATCH_MAX", 1000)
@@ -136,7 +136,7 @@ def test_pinata_bounds_requests(at: Account, monkeypatch: pytest.MonkeyPatch) ->
     assert ask("PATCH", f"{at.url}/v3/files/tus/{number}", headers=piece, data=bytes(1000))[0] == 204
 
 
-def test_pinata_keyvalues(at: Account) -> None:
+def test_simulated_pinata_limits_keyvalues(at: Account) -> None:
     for bad in ({"a": 1}, {"a": {}}, [1], {str(n): "x" for n in range(11)}):
         assert upload(at, form(("a.txt", b"a"), keyvalues=json.dumps(bad)))[0] == 400, bad
     assert upload(at, form(("a.txt", b"a"), keyvalues=json.dumps({str(n): "x" for n in range(10)})))[0] == 200
@@ -145,7 +145,7 @@ def test_pinata_keyvalues(at: Account) -> None:
 # -- Filebase --------------------------------------------------------------------------------------------------------
 
 
-def test_filebase_refuses_a_wrong_clock() -> None:
+def test_simulated_filebase_refuses_a_wrong_clock() -> None:
     """Hours ahead or behind; what to do is said, and a quarter of an hour is forgiven."""
     with account("filebase-s3") as at:
         for ahead, taken in ((-3 * 3600, False), (3 * 3600, False), (600, True)):
@@ -172,7 +172,7 @@ class Sent:
         yield self.data
 
 
-def test_filebase_reads_cars_strictly() -> None:
+def test_simulated_filebase_reads_cars_strictly() -> None:
     with account("filebase-s3") as at:
         bucket: Any = at.open()._bucket  # type: ignore[attr-defined]
         cid, data = tree().blocks[0]
@@ -191,7 +191,7 @@ def test_filebase_reads_cars_strictly() -> None:
     {"cid": str(tree().cid), "origins": ["/a"] * 2}, {"cid": str(tree().cid), "origins": [f"/{n}" for n in range(21)]},
     {"cid": str(tree().cid), "meta": {"a": 1}},
 ])  # fmt: skip
-def test_pinning_requests_that_are_none(wish: Any) -> None:
+def test_simulated_pinning_service_refuses_invalid_requests(wish: Any) -> None:
     with account("filebase-rpc") as at:
         token = at.open()._https[1]._auth  # type: ignore[attr-defined]
         pins = f"{at.url}/v1/ipfs/pins"
@@ -218,14 +218,14 @@ def rpc(kubo: FakeKubo) -> Iterator[str]:
         yield f"{url}/api/v0"
 
 
-def test_kubo_takes_posts_of_programs(rpc: str) -> None:
+def test_simulated_kubo_accepts_only_posts_of_programs(rpc: str) -> None:
     assert ask("GET", f"{rpc}/version")[0] == 405
     for name in ("Origin", "Referer"):
         assert ask("POST", f"{rpc}/version", headers={name: "http://page.example"})[0] == 403
     assert ask("POST", f"{rpc}/version")[0] == 200
 
 
-def test_kubo_fails_as_kubo(rpc: str) -> None:
+def test_simulated_kubo_fails_like_kubo(rpc: str) -> None:
     assert ask("POST", f"{rpc}/no/such/command")[0] == 404
     status, text = ask("POST", f"{rpc}/pin/rm?arg={tree().cid}")
     assert status == 500 and json.loads(text) == {
@@ -233,7 +233,7 @@ def test_kubo_fails_as_kubo(rpc: str) -> None:
     }  # fmt: skip
 
 
-def test_kubo_checks_records(rpc: str, kubo: FakeKubo) -> None:
+def test_simulated_kubo_verifies_records(rpc: str, kubo: FakeKubo) -> None:
     def put(record: bytes) -> tuple[int, str]:
         return ask("POST", f"{rpc}/name/put?arg={NAME}", data=form(("record", record)))
 
@@ -248,7 +248,7 @@ def test_kubo_checks_records(rpc: str, kubo: FakeKubo) -> None:
     assert kubo.records == kubo.network == {NAME: record(5)}
 
 
-def test_kubo_keeps_to_a_timeout(rpc: str, kubo: FakeKubo) -> None:
+def test_simulated_kubo_respects_a_timeout(rpc: str, kubo: FakeKubo) -> None:
     kubo.delay = 5.0
     status, text = ask("POST", f"{rpc}/name/get?arg={NAME}&timeout=1s")
     assert status == 500 and "deadline exceeded" in text

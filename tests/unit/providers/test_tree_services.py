@@ -1,4 +1,4 @@
-"""Common duties of hosted services, tested with stand-ins of Pinata (three ways) and Filebase (two ways)."""
+"""Common duties of hosted services, tested with simulations of Pinata (three ways) and Filebase (two ways)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fails(account: Account, body: Coroutine[Any, Any, Any]) -> ProviderError:
     return caught.value
 
 
-def test_is_a_provider(at: Account) -> None:
+def test_service_is_a_provider(at: Account) -> None:
     provider = at.open()
     assert isinstance(provider, Provider)
     assert isinstance(provider.capabilities, Capabilities)
@@ -60,7 +60,7 @@ def test_is_a_provider(at: Account) -> None:
     assert not any(secret in provider.name for secret in at.secrets)
 
 
-def test_an_empty_account(at: Account) -> None:
+def test_empty_account_returns_empty_answers(at: Account) -> None:
     async def body() -> None:
         provider = at.open()
         made = tree()
@@ -80,7 +80,7 @@ def test_an_empty_account(at: Account) -> None:
     run(body())
 
 
-def test_a_tree_comes_back_on_another_device(at: Account) -> None:
+def test_stored_tree_is_read_on_another_device(at: Account) -> None:
     async def body() -> None:
         made = tree()
         root = await publish(at.open(), made)
@@ -97,7 +97,7 @@ def test_a_tree_comes_back_on_another_device(at: Account) -> None:
     run(body())
 
 
-def test_sending_again_changes_nothing(at: Account) -> None:
+def test_repeated_upload_changes_nothing(at: Account) -> None:
     async def body() -> None:
         made = tree()
         roots = {await publish(at.open(), made) for _ in range(3)}
@@ -107,7 +107,7 @@ def test_sending_again_changes_nothing(at: Account) -> None:
     run(body())
 
 
-def test_pins(at: Account) -> None:
+def test_pins_are_listed_and_removed_by_name(at: Account) -> None:
     async def body() -> None:
         one, two = at.open(), at.open()
         first = await publish(one, tree())
@@ -129,14 +129,14 @@ def test_pins(at: Account) -> None:
     run(body())
 
 
-def test_a_wrong_block_is_refused_before_anything_is_sent(at: Account) -> None:
+def test_wrong_block_is_refused_before_anything_is_sent(at: Account) -> None:
     cid = raw_cid(b"\x01" * 32)
     error = fails(at, at.open().put_car(cid, [(cid, b"wrong")], name="n"))
     assert isinstance(error, ProviderRefused) and str(cid) in str(error)
     assert at.server.seen == []
 
 
-def test_an_error_of_the_caller_comes_through(at: Account) -> None:
+def test_exception_of_a_block_iterator_is_raised_unchanged(at: Account) -> None:
     made = tree()
 
     def broken() -> Iterable[Block]:
@@ -160,7 +160,7 @@ def test_blocks_are_read_on_the_callers_thread(at: Account) -> None:
     assert threads == {threading.get_ident()}
 
 
-def test_a_root_that_is_one_block(at: Account) -> None:
+def test_tree_of_one_block_is_stored(at: Account) -> None:
     async def body() -> None:
         provider = at.open()
         leaf = tree().blocks[0]
@@ -170,7 +170,7 @@ def test_a_root_that_is_one_block(at: Account) -> None:
     run(body())
 
 
-def test_devices_at_once(at: Account) -> None:
+def test_concurrent_devices_publish_to_one_account(at: Account) -> None:
     async def body() -> None:
         trees = [tree(head_ipm=b"device %d" % number) for number in range(4)]
         roots = await asyncio.gather(*(publish(at.open(), made) for made in trees))
@@ -180,7 +180,7 @@ def test_devices_at_once(at: Account) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 413])
-def test_refusals_are_not_tried_again(at: Account, status: int) -> None:
+def test_refusals_are_not_retried(at: Account, status: int) -> None:
     method, path = UPLOAD[at.kind]
     at.server.faults.answer(
         method, path, status, '{"error":{"reason":"NO","details":"not this way"}}', times=-1
@@ -203,7 +203,7 @@ def test_refusals_are_not_tried_again(at: Account, status: int) -> None:
     assert isinstance(fails(at, at.open().pins("n")), ProviderRefused)
 
 
-def test_a_pause_that_is_asked_for_is_kept(at: Account) -> None:
+def test_requested_pause_is_respected(at: Account) -> None:
     method, path = UPLOAD[at.kind]
     at.server.faults.answer(method, path, 429, "slow down", Retry_After="7")
     asyncio.run(publish(at.open(), tree()))
@@ -214,7 +214,7 @@ def test_a_pause_that_is_asked_for_is_kept(at: Account) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_outages(at: Account, status: int) -> None:
+def test_outages_are_retried_and_reported(at: Account, status: int) -> None:
     method, path = UPLOAD[at.kind]
     at.server.faults.answer(method, path, status, times=2)
     asyncio.run(publish(at.open(), tree()))
@@ -227,7 +227,7 @@ def test_outages(at: Account, status: int) -> None:
         assert isinstance(error, ProviderUnavailable) and f" {status} " in str(error)
 
 
-def test_a_connection_that_breaks_half_way(at: Account) -> None:
+def test_connection_lost_during_an_upload_is_retried(at: Account) -> None:
     method, path = UPLOAD[at.kind]
     at.server.faults.reset(method, path, after=200_000, times=2)
 
@@ -239,14 +239,14 @@ def test_a_connection_that_breaks_half_way(at: Account) -> None:
     run(body())
 
 
-def test_an_answer_that_is_something_else(at: Account) -> None:
+def test_unexpected_page_is_an_error(at: Account) -> None:
     at.server.faults.answer(
         "GET", LIST[at.kind], 200, "<html>Welcome to the hotel", kind="text/html", times=-1
     )
     assert not isinstance(fails(at, at.open().pins("ipfsmem-one")), NotImplementedError)
 
 
-def test_a_gateway_that_serves_other_bytes(at: Account) -> None:
+def test_wrong_bytes_of_a_gateway_are_not_returned(at: Account) -> None:
     async def body() -> None:
         root = await publish(at.open(), tree())
         at.server.faults.answer(

@@ -1,4 +1,4 @@
-"""UCANs against what the service's own libraries make of the same fields, and what becomes of damaged ones."""
+"""UCANs equal those of the service's own libraries, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def value(given: Any) -> Any:
 
 
 @pytest.mark.parametrize("key", VECTORS["keys"], ids=lambda key: key["did"][-6:])
-def test_keys(key: dict[str, str]) -> None:
+def test_signer_key_is_parsed(key: dict[str, str]) -> None:
     signer = ucan.parse_signer(key["text"])
     assert signer.did == key["did"]
     assert ucan_lab.format_signer(signer, bytes.fromhex(key["seed_hex"])) == key["text"]
@@ -51,7 +51,7 @@ def test_invalid_signer_key_is_refused_and_not_quoted(text: str) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["tokens"], ids=lambda vector: vector["cid"][-6:])
-def test_tokens_are_the_same_bytes(vector: dict[str, Any]) -> None:
+def test_tokens_equal_those_of_the_reference(vector: dict[str, Any]) -> None:
     abilities = [
         Ability(item["can"], item["with"], value(item.get("nb", {}))) for item in vector["capabilities"]
     ]
@@ -75,7 +75,7 @@ def test_tokens_are_the_same_bytes(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["tokens"], ids=lambda vector: vector["cid"][-6:])
-def test_delegations_in_every_wrapping(vector: dict[str, Any]) -> None:
+def test_delegation_is_read_in_every_encoding(vector: dict[str, Any]) -> None:
     text = vector["archive_text"]
     proof = ucan.read_proof(f" {text}\n")
     assert str(proof.token.cid) == vector["cid"]
@@ -105,7 +105,7 @@ def test_invalid_delegation_is_refused(text: str) -> None:
         ucan.read_proof(text)
 
 
-def test_a_delegation_with_a_changed_byte_is_none() -> None:
+def test_delegation_with_a_changed_byte_is_refused() -> None:
     data = base64.b64decode(VECTORS["tokens"][0]["archive_text"][1:] + "==")
     for position in range(8, len(data), 7):
         damaged = bytearray(data)
@@ -114,7 +114,7 @@ def test_a_delegation_with_a_changed_byte_is_none() -> None:
             ucan.read_proof(bytes(damaged[7:]))
 
 
-def test_receipts_are_the_same_bytes() -> None:
+def test_receipts_equal_those_of_the_reference() -> None:
     vector = VECTORS["receipt"]
     cid, data = ucan.make_receipt(SIGNERS[vector["signer"]], parse_cid(vector["ran"]))
     assert (str(cid), data.hex()) == (vector["cid"], vector["block_hex"])
@@ -145,13 +145,13 @@ def test_delegation_check_names_every_fault(proof: ucan.Proof, wrong: str) -> No
     assert bool(found) == bool(wrong)
 
 
-def test_a_delegation_for_another_key() -> None:
+def test_delegation_for_another_key_is_refused() -> None:
     (wrong,) = ucan.check_proof(delegation("*"), SIGNERS[0], SPACE, (), now=1)
     assert SIGNERS[0].did in wrong and SIGNERS[1].did in wrong
 
 
 @pytest.mark.parametrize("did", ["did:web:up.example.org", "did:mailto:example.com:a", SPACE])
-def test_dids(did: str) -> None:
+def test_did_is_encoded_and_decoded(did: str) -> None:
     assert ucan.did_text(ucan.did_bytes(did)) == did
 
 
@@ -173,7 +173,7 @@ def test_invalid_did_is_refused(did: str) -> None:
         ucan.did_bytes(did)
 
 
-def test_messages_and_their_receipts() -> None:
+def test_messages_contain_their_receipts() -> None:
     invocation = ucan.issue(SIGNERS[1], "did:web:x", [Ability("upload/list", SPACE)], expires=1)
     other = ucan.issue(SIGNERS[1], "did:web:x", [Ability("blob/allocate", SPACE)], expires=1)
     inner = ucan.make_receipt(SIGNERS[0], other[0])
@@ -194,7 +194,7 @@ def test_messages_and_their_receipts() -> None:
     "body",
     [b"", b"<html>", b"{}", car_bytes([], [])[:-3], b"\x00" * 40, car_bytes([parse_cid("bafkqaaa")], [])],
 )
-def test_answers_that_are_no_messages(body: bytes) -> None:
+def test_invalid_message_has_no_receipts(body: bytes) -> None:
     try:
         message = AgentMessage(body)
     except FormatError:
@@ -202,7 +202,7 @@ def test_answers_that_are_no_messages(body: bytes) -> None:
     assert message.receipts == {}
 
 
-def test_a_message_whose_report_lies_has_no_receipts() -> None:
+def test_message_with_a_false_report_has_no_receipts() -> None:
     for report in (None, 5, {"x": 1}, {"x": parse_cid("bafkqaaa")}, [parse_cid("bafkqaaa")]):
         block = ucan._block({ucan.MESSAGE: {"report": report}})
         assert AgentMessage(car_bytes([block[0]], [block])).receipts == {}

@@ -1,4 +1,4 @@
-"""Pin lists with entries that cannot be read: the others are used, and those are named."""
+"""Pin lists with unreadable entries: the other entries are used, and the unreadable ones are named."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("kind", "listing", "method", "path"), LISTS)
-def test_pin_list_with_unreadable_entries_is_read_and_they_are_named(
+def test_unreadable_pin_list_entries_are_named_and_skipped(
     kind: str, listing: Callable[[str], str], method: str, path: str, tmp_path: Path
 ) -> None:
     with bench(kind, tmp_path) as at:
@@ -161,7 +161,7 @@ def test_list_with_empty_pages_between_is_read_to_its_end(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("count", [5, 1_000_000, 3])
-def test_legacy_list_that_counts_more_than_it_shows_is_used(count: int, tmp_path: Path) -> None:
+def test_legacy_list_with_a_larger_count_is_used_and_reported(count: int, tmp_path: Path) -> None:
     row = {"ipfs_pin_hash": CID_TEXT, "date_pinned": AT, "metadata": {"name": "n"}}
     with bench("pinata-legacy", tmp_path) as at:
         at.faults.answer("GET", "/data/pinList", 200, json.dumps({"count": count, "rows": [row]}))
@@ -173,7 +173,7 @@ def test_legacy_list_that_counts_more_than_it_shows_is_used(count: int, tmp_path
 
 
 @pytest.mark.parametrize("count", [None, "5", 2.5, [], True, 0, -1])
-def test_legacy_list_whose_count_is_no_number_is_read(count: object, tmp_path: Path) -> None:
+def test_legacy_list_with_an_invalid_count_is_read(count: object, tmp_path: Path) -> None:
     row = {"ipfs_pin_hash": CID_TEXT, "date_pinned": AT, "metadata": {"name": "n"}}
     with bench("pinata-legacy", tmp_path) as at:
         at.faults.answer("GET", "/data/pinList", 200, json.dumps({"count": count, "rows": [row]}))
@@ -182,7 +182,7 @@ def test_legacy_list_whose_count_is_no_number_is_read(count: object, tmp_path: P
         assert isinstance(provider, Unreading) and provider.unread() == []
 
 
-def test_list_of_a_bucket_that_ends_before_its_end_is_unread(tmp_path: Path) -> None:
+def test_bucket_list_that_ends_early_is_unread(tmp_path: Path) -> None:
     page = _s3("n").replace("<ListBucketResult>", "<ListBucketResult><IsTruncated>true</IsTruncated>")
     with bench("filebase-s3", tmp_path) as at:
         at.faults.answer("GET", ".*", 200, page)
@@ -200,8 +200,7 @@ def test_damaged_pin_list_behind_a_peer_is_named(tmp_path: Path) -> None:
         assert provider.unread() == [f"{'0' * 64}.pins"]
 
 
-def test_peer_that_names_very_many_unread_lists_is_told_of_in_a_few_lines(tmp_path: Path) -> None:
-    """A sync says each, and once: one peer could keep it busy for as long as it liked."""
+def test_many_unread_lists_of_a_peer_are_reported_in_few_lines(tmp_path: Path) -> None:
     answer = json.dumps({"pins": [], "unread": [f"{n}.pins" for n in range(20_000)]})
     with bench("peer", tmp_path) as at:
         at.faults.answer("GET", "/pins", 200, answer)
@@ -212,7 +211,7 @@ def test_peer_that_names_very_many_unread_lists_is_told_of_in_a_few_lines(tmp_pa
 
 
 @pytest.mark.parametrize("lacking", [["no cid", 5, None], [CID_TEXT, {}]])
-def test_answer_of_a_peer_with_an_odd_entry_is_used(lacking: list[object], tmp_path: Path) -> None:
+def test_answer_of_a_peer_with_an_invalid_entry_is_used(lacking: list[object], tmp_path: Path) -> None:
     answer = json.dumps({"cids": [CID_TEXT, 7, None, "no cid"], "lacking": lacking})
     with bench("peer", tmp_path) as at:
         at.faults.answer("POST", "/has", 200, answer)
@@ -228,7 +227,7 @@ async def _put(provider: Provider) -> None:
     await provider.pin(found.cid, "n")
 
 
-def test_list_in_shorter_pages_than_asked_for_is_read_to_its_end(tmp_path: Path) -> None:
+def test_list_with_short_pages_is_read_to_its_end(tmp_path: Path) -> None:
     rows = [{"ipfs_pin_hash": CID_TEXT, "date_pinned": f"2026-11-0{n}T00:00:00Z", "metadata": {"name": "n"}} for n in (3, 2, 1)]  # fmt: skip
     with bench("pinata-legacy", tmp_path) as at:
         for row in rows:

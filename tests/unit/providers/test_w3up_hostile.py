@@ -127,7 +127,7 @@ def fails(call: Callable[[], Any], error: type[ProviderError], words: str = "") 
     "body",
     [b"", b"<html><title>Sign in</title></html>", b"{}", os.urandom(5000), message({}), message({})[:-9]],
 )
-def test_answers_that_are_nonsense(liar: Liar, body: bytes) -> None:
+def test_invalid_answers_are_errors(liar: Liar, body: bytes) -> None:
     liar.body = body
     fails(lambda: provider(liar).pins("n"), ProviderUnavailable, "invalid message|no receipt")
 
@@ -136,12 +136,12 @@ def test_answers_that_are_nonsense(liar: Liar, body: bytes) -> None:
     ("status", "error"),
     [(401, ProviderRefused), (410, ProviderRefused), (429, ProviderUnavailable), (502, ProviderUnavailable)],
 )
-def test_statuses(liar: Liar, status: int, error: type[ProviderError]) -> None:
+def test_each_error_status_has_its_error_class(liar: Liar, status: int, error: type[ProviderError]) -> None:
     liar.body, liar.status = b"no", status
     fails(lambda: provider(liar).pins("n"), error, str(status))
 
 
-def test_a_message_without_end(liar: Liar) -> None:
+def test_endless_message_is_aborted(liar: Liar) -> None:
     liar.body = b"\x00" * (17 << 20)
     fails(lambda: provider(liar).pins("n"), ProviderRefused, "more than the 16,777,216 bytes")
 
@@ -167,9 +167,7 @@ def listing(*rows: Any, **more: Any) -> Callable[[Any], Result]:
         ({"results": [{"root": ROOT, "shards": 5}]}, str(ROOT)),
     ],
 )
-def test_upload_list_with_an_unreadable_entry_is_read_and_it_is_named(
-    liar: Liar, ok: Any, named: str
-) -> None:
+def test_unreadable_upload_list_entry_is_named_and_skipped(liar: Liar, ok: Any, named: str) -> None:
     good = {"root": OTHER, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     if isinstance(ok, dict) and isinstance(ok.get("results"), list):
         ok = {"results": [*ok["results"], good]}
@@ -181,7 +179,7 @@ def test_upload_list_with_an_unreadable_entry_is_read_and_it_is_named(
 
 
 @pytest.mark.parametrize("results", [5, None, [tag_of("n"), 5]])
-def test_root_whose_shards_cannot_be_read_is_named(liar: Liar, results: Any) -> None:
+def test_root_with_unreadable_shards_is_named(liar: Liar, results: Any) -> None:
     rows = [{"root": root, "insertedAt": "2026-01-01T00:00:00.000Z"} for root in (ROOT, OTHER)]
     liar.handlers["upload/list"] = listing(*rows)
     given = {ROOT: results, OTHER: [tag_of("n")]}
@@ -199,7 +197,7 @@ def test_root_whose_shards_cannot_be_read_is_named(liar: Liar, results: Any) -> 
     assert there.unread() == []
 
 
-def test_shard_list_whose_cursor_is_no_text_is_unread(liar: Liar) -> None:
+def test_shard_list_with_an_invalid_cursor_is_unread(liar: Liar) -> None:
     liar.handlers["upload/list"] = listing({"root": ROOT, "insertedAt": "2026-01-01T00:00:00.000Z"})
     liar.handlers["upload/shard/list"] = listing(tag_of("n"), cursor=12)
     fails(lambda: provider(liar).pins("n"), ProviderRefused, "so the rest is unread")
@@ -216,7 +214,7 @@ def test_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
     assert len(liar.asked) == 2
 
 
-def test_list_that_fails_on_a_later_page_raises_with_the_pins_it_showed(liar: Liar) -> None:
+def test_list_that_fails_on_a_later_page_raises_with_the_pins_read(liar: Liar) -> None:
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     liar.handlers["upload/list"] = listing(row, cursor="again")
 
@@ -228,8 +226,7 @@ def test_list_that_fails_on_a_later_page_raises_with_the_pins_it_showed(liar: Li
     asyncio.run(body())
 
 
-def test_last_page_that_comes_again_where_others_were_added_is_the_end(liar: Liar) -> None:
-    """A service that counts its pages tells the last entry twice when another device lists something meanwhile."""
+def test_repeated_last_page_after_a_concurrent_upload_is_the_end(liar: Liar) -> None:
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     pages = [listing(row, cursor="1"), listing(row, cursor="2"), listing()]
     liar.handlers["upload/list"] = lambda details: pages.pop(0)(details)
@@ -256,7 +253,7 @@ def test_empty_page_of_shards_with_a_cursor_is_not_the_end(liar: Liar) -> None:
     assert [pin.cid for pin in asyncio.run(provider(liar).pins("n"))] == [ROOT]
 
 
-def test_list_whose_cursor_is_no_text_is_unread(liar: Liar) -> None:
+def test_upload_list_with_an_invalid_cursor_is_unread(liar: Liar) -> None:
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     liar.handlers["upload/list"] = listing(row, cursor=12)
     fails(lambda: provider(liar).pins("n"), ProviderRefused, "so the rest is unread")
@@ -270,7 +267,7 @@ def test_shard_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
 
 
 @pytest.mark.parametrize("listed", [[], [tag_of("another name")]])
-def test_root_that_is_accepted_and_not_listed_is_not_pinned(liar: Liar, listed: list[CID]) -> None:
+def test_root_that_is_accepted_but_not_listed_is_not_pinned(liar: Liar, listed: list[CID]) -> None:
     row = {"root": ROOT, "shards": listed, "insertedAt": "2026-01-01T00:00:00.000Z"}
     liar.handlers["upload/add"] = lambda details: ({"ok": {"root": details["root"], "shards": []}}, [], [])
     liar.handlers["upload/list"] = listing(*([row] if listed else []))
@@ -334,7 +331,7 @@ def put(liar: Liar) -> Callable[[], Any]:
         ("file:///etc/passwd", "not an http URL"),
     ],
 )
-def test_blobs_are_not_sent_where_they_should_not_go(liar: Liar, url: str, words: str) -> None:
+def test_blobs_are_not_sent_to_forbidden_addresses(liar: Liar, url: str, words: str) -> None:
     liar.handlers["space/blob/add"] = allocation(url)
     fails(put(liar), ProviderRefused, words)
     assert "upload/add" not in liar.asked
@@ -353,7 +350,7 @@ def test_blobs_are_not_sent_where_they_should_not_go(liar: Liar, url: str, words
         (lambda _: ({"error": {"name": "AwaitError", "cause": {"name": "Odd", "message": "m"}}}, [], []), ProviderUnavailable, "Odd: m"),
     ],
 )  # fmt: skip
-def test_uploads_that_the_service_mishandles(
+def test_mishandled_uploads_are_errors(
     liar: Liar, handler: Callable[[Any], Result], error: type[ProviderError], words: str
 ) -> None:
     liar.handlers["space/blob/add"] = handler
@@ -369,7 +366,7 @@ def test_internal_error_of_the_service_is_retried(liar: Liar) -> None:
     assert liar.asked == ["upload/list"] * 2
 
 
-def test_service_whose_calls_all_fail_inside_is_tried_once_each(liar: Liar) -> None:
+def test_service_with_permanent_internal_errors_is_tried_once_per_call(liar: Liar) -> None:
     error = {"name": "HandlerExecutionError", "cause": {"name": "TypeError", "message": "fetch failed"}}
     liar.handlers["upload/list"] = lambda _: ({"error": error}, [], [])
     sick = provider(liar, retry=Retry(attempts=3, first=0.001, most=0.002))
@@ -388,9 +385,7 @@ def test_service_whose_calls_all_fail_inside_is_tried_once_each(liar: Liar) -> N
     assert len(liar.asked) == 3 + 1 + 1 + 1 + 3
 
 
-def test_a_service_that_is_none(liar: Liar) -> None:
-    """What to do is said, and done: another one is named."""
-
+def test_other_service_is_refused_with_a_hint_that_works(liar: Liar) -> None:
     def pins(at: Liar) -> list[Pin]:
         return asyncio.run(provider(at).pins("n"))
 
@@ -406,7 +401,7 @@ def test_a_service_that_is_none(liar: Liar) -> None:
         assert pins(other) == []
 
 
-def test_one_provider_in_one_loop_after_another(liar: Liar) -> None:
+def test_provider_works_in_successive_event_loops(liar: Liar) -> None:
     """Whoever waited for another in one sync still can in the next, which has a loop of its own."""
     liar.handlers["upload/list"] = listing()
     one = provider(liar)
@@ -420,7 +415,7 @@ def test_one_provider_in_one_loop_after_another(liar: Liar) -> None:
     asyncio.run(sync())
 
 
-def test_a_service_that_takes_nothing_is_not_asked_again(liar: Liar) -> None:
+def test_service_without_uploads_is_not_asked_again(liar: Liar) -> None:
     liar.handlers["upload/list"] = lambda _: (
         {"error": {"name": "ServiceUnavailable", "message": "m"}},
         [],
@@ -430,7 +425,7 @@ def test_a_service_that_takes_nothing_is_not_asked_again(liar: Liar) -> None:
     assert liar.asked == ["upload/list"]
 
 
-def test_a_blob_that_is_not_accepted_is_an_error(liar: Liar) -> None:
+def test_blob_that_is_not_accepted_is_an_error(liar: Liar) -> None:
     error = {"name": "AllocatedMemoryHadNotBeenWrittenTo", "message": "Blob not found"}
     liar.handlers["space/blob/add"] = allocation(f"{liar.url}/blob/x", accepted={"error": error})
     fails(put(liar), ProviderUnavailable, "Blob not found")
@@ -476,7 +471,7 @@ PLACE = {ROOT.multihash: (len(SHARD) - len(DATA), len(DATA))}
 @pytest.mark.parametrize(
     "blob", [SHARD, b"", SHARD[:-1], SHARD[:-1] + b"!", os.urandom(len(SHARD)), SHARD + b"more"]
 )
-def test_blocks_are_right_or_not_there(liar: Liar, blob: bytes) -> None:
+def test_wrong_blocks_are_not_returned(liar: Liar, blob: bytes) -> None:
     stored(liar, SHARD, PLACE, blob, f"{liar.url}/blob/shard")
 
     async def body() -> None:
@@ -487,7 +482,7 @@ def test_blocks_are_right_or_not_there(liar: Liar, blob: bytes) -> None:
 
 
 @pytest.mark.parametrize("more", [b"", b"nonsense", bytes(2 << 20)])
-def test_a_shard_that_is_marked_small_and_is_not(liar: Liar, more: bytes) -> None:
+def test_shard_falsely_marked_as_small_is_bounded(liar: Liar, more: bytes) -> None:
     blob = SHARD + more
     stored(liar, blob, PLACE, blob, f"{liar.url}/blob/shard")
     (answer, forks, blocks) = liar.handlers["upload/list"](None)
@@ -503,7 +498,7 @@ def test_a_shard_that_is_marked_small_and_is_not(liar: Liar, more: bytes) -> Non
 
 
 @pytest.mark.parametrize("place", [(0, 5), (10**12, 5), (3, 10**12), (0, 0)])
-def test_an_index_that_points_elsewhere(liar: Liar, place: tuple[int, int]) -> None:
+def test_index_with_false_offsets_returns_no_blocks(liar: Liar, place: tuple[int, int]) -> None:
     stored(liar, SHARD, {ROOT.multihash: place}, SHARD, f"{liar.url}/blob/shard")
 
     async def body() -> None:
@@ -530,12 +525,12 @@ def test_index_with_an_oversized_block_is_not_read(liar: Liar) -> None:
     assert sum(received) < 1 << 20
 
 
-def test_locations_inside_the_network_are_not_asked(liar: Liar) -> None:
+def test_locations_in_a_private_network_are_refused(liar: Liar) -> None:
     stored(liar, SHARD, PLACE, SHARD, "http://192.168.1.1/admin")
     fails(lambda: provider(liar).get_blocks([ROOT]), ProviderRefused, "not a public address")
 
 
-def test_a_blob_whose_place_nobody_tells(liar: Liar) -> None:
+def test_blob_without_a_known_location_is_absent(liar: Liar) -> None:
     stored(liar, SHARD, PLACE, SHARD, f"{liar.url}/blob/gone")
 
     async def body() -> None:

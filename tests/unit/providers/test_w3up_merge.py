@@ -1,4 +1,4 @@
-"""Merging small shards: what is carried along is what the tree needs and can be reached, in an order that one pass reads."""
+"""Merging small shards: the merged shard has the reachable blocks of the tree in an order that one pass can read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tree(texts: Sequence[int]) -> BuiltTree:
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), min_size=2, max_size=6), st.data())
 @settings(max_examples=60, deadline=None)
-def test_merge_carries_exactly_the_blocks_of_the_tree(history: list[list[int]], data: st.DataObject) -> None:
+def test_merge_has_exactly_the_blocks_of_the_tree(history: list[list[int]], data: st.DataObject) -> None:
     trees = [tree(texts) for texts in history]
     stored: set[CID] = set()
     shards: list[bytes] = []
@@ -68,7 +68,7 @@ def test_merge_carries_exactly_the_blocks_of_the_tree(history: list[list[int]], 
             seen |= {link.cid for link in decode_node(block).links}
 
 
-def test_blocks_that_are_wrong_are_not_carried() -> None:
+def test_wrong_blocks_are_not_merged() -> None:
     made = tree([1, 2, 3])
     whole = shard(made.cid, made.blocks)
     leaf = next(cid for cid, _ in made.blocks if cid.codec == 0x55)
@@ -123,7 +123,7 @@ def planned(stored: StoredBlobs, known: Mapping[CID, Upload], most: int) -> Merg
     return asyncio.run(plan_merge(Contents(stored), known, most))  # type: ignore[arg-type]
 
 
-def test_a_few_small_shards_are_left_alone_and_nothing_is_read() -> None:
+def test_few_small_shards_are_left_and_not_read() -> None:
     stored, known, _ = listed(5)
     assert planned(stored, known, 5) is None and stored.reads == []
 
@@ -137,7 +137,7 @@ def test_many_small_shards_are_read_once_each() -> None:
     assert [len(slices) for slices in merge.slices.values()] == [1] * 6
 
 
-def test_a_shard_that_cannot_be_read_keeps_its_index() -> None:
+def test_unreadable_shard_keeps_its_index() -> None:
     stored, known, digests = listed(6)
     del stored.held[digests[2]]
     stored.held[digests[3]] = b"\x05nonsense"
@@ -146,13 +146,13 @@ def test_a_shard_that_cannot_be_read_keeps_its_index() -> None:
     assert {item.small for item in merge.replaced} == set(merge.small)
 
 
-def test_an_index_whose_shard_no_root_lists_is_not_counted() -> None:
+def test_index_of_an_unlisted_shard_is_not_merged() -> None:
     stored, known, digests = listed(6)
     known = {root: item for root, item in known.items() if item.is_index or item.shards != {digests[0]}}
     assert planned(stored, known, 5) is None
 
 
-def test_a_mark_is_a_small_car_of_its_own_and_no_name() -> None:
+def test_mark_is_a_small_car_and_not_a_name() -> None:
     mark = mark_of(IndexKind.SMALL, bytes(range(32)))
     assert mark.codec == 0x0202 and mark.hash_code == 0 and len(mark.digest) <= 96
     assert len({mark_of(kind) for kind in IndexKind}) == 3

@@ -1,4 +1,4 @@
-"""CAR shards and their indexes: what is found by an index is the block, and the same blocks make the same bytes."""
+"""CAR shards and their indexes: the index locates each block, and equal blocks make equal bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(blocks: Iterable[Block], **most: int) -> list[tuple[bytes, Shard]]:
 
 @given(st.lists(st.binary(max_size=300), max_size=30), st.integers(200, 2000))
 @settings(max_examples=60, deadline=None)
-def test_every_block_is_where_the_index_says(texts: list[bytes], most: int) -> None:
+def test_index_locates_every_block(texts: list[bytes], most: int) -> None:
     blocks = [block(text) for text in texts]
     filled = fill(blocks, most_bytes=most)
     held: dict[CID, bytes] = {}
@@ -59,13 +59,13 @@ def test_every_block_is_where_the_index_says(texts: list[bytes], most: int) -> N
     assert [data for data, _ in again] == [data for data, _ in filled]
 
 
-def test_shards_end_at_a_number_of_blocks() -> None:
+def test_shard_ends_at_a_number_of_blocks() -> None:
     blocks = [block(bytes([n])) for n in range(10)]
     assert [len(shard.slices) for _, shard in fill(blocks, most_blocks=4)] == [4, 4, 2]
     assert fill([]) == []
 
 
-def test_a_large_blob_can_be_read_twice() -> None:
+def test_large_blob_is_read_twice() -> None:
     async def body() -> None:
         with Blob.of(b"x" * (9 << 20)) as blob:
             for _ in range(2):
@@ -75,7 +75,7 @@ def test_a_large_blob_can_be_read_twice() -> None:
     asyncio.run(body())
 
 
-def test_two_codecs_of_one_text() -> None:
+def test_text_under_two_codecs_has_two_blocks() -> None:
     data = b"\x0a\x02\x08\x01"
     digest = hashlib.sha256(data).digest()
     ((car, shard),) = fill([(raw_cid(digest), data), (pb_cid(digest), data)])
@@ -91,7 +91,7 @@ def test_two_codecs_of_one_text() -> None:
         (CID(1, 0x55, b"\x13\x40" + bytes(64)), b""),
     ],
 )
-def test_blocks_that_are_refused(bad: Block) -> None:
+def test_invalid_blocks_are_refused(bad: Block) -> None:
     with pytest.raises(ProviderRefused, match=str(bad[0])):
         fill([block(b"good"), bad])
 
@@ -127,7 +127,7 @@ def test_adjacent_slices_are_read_in_one_request() -> None:
     assert sizes([(0, 10, b"a"), (0, 10, b"a"), (9000, 10, b"b")]) == [(0, 10), (9000, 10)]
 
 
-def test_of_a_shard_that_is_mostly_wanted_everything_is_read_at_once() -> None:
+def test_mostly_wanted_shard_is_read_in_one_request() -> None:
     parts = [(n * 10_000, 5_100, b"%d" % n) for n in range(200)]
     assert sizes(parts) == [(0, 199 * 10_000 + 5_100)]
     assert len(group_slices([(at, 4_900, name) for at, _, name in parts])) > 16
@@ -135,7 +135,7 @@ def test_of_a_shard_that_is_mostly_wanted_everything_is_read_at_once() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 22), st.integers(1, 5000)), min_size=1, max_size=200))
 @settings(max_examples=100, deadline=None)
-def test_requests_are_few_and_read_little_that_is_not_wanted(places: list[tuple[int, int]]) -> None:
+def test_slice_requests_are_few_and_read_little_extra(places: list[tuple[int, int]]) -> None:
     parts = [(at, size, b"%d" % number) for number, (at, size) in enumerate(places)]
     groups = group_slices(parts)
     assert sorted(part for group in groups for part in group) == sorted(parts)

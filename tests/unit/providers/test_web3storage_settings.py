@@ -54,7 +54,7 @@ def given(**more: Any) -> dict[str, Any]:
     return {"w3up_principal": KEY, "w3up_proof": proof(), **more}
 
 
-def test_opening() -> None:
+def test_web3storage_is_opened_without_showing_the_key() -> None:
     provider = open_provider(f"web3storage:{URL}", given())
     assert isinstance(provider, Web3Storage)
     assert provider.name == f"web3storage:{URL}#{SPACE.did[-8:]}"
@@ -62,7 +62,7 @@ def test_opening() -> None:
         assert KEY not in shown
 
 
-def test_settings_come_from_the_environment_and_from_a_file(
+def test_settings_are_read_from_the_environment_and_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("W3UP_PRINCIPAL", KEY)
@@ -76,7 +76,7 @@ def _token() -> tuple[Any, bytes]:
     return ucan.issue(SPACE, DEVICE.did, [Ability("*", SPACE.did)], expires=None)
 
 
-def test_the_key_of_the_space_needs_no_delegation() -> None:
+def test_key_of_the_space_needs_no_delegation() -> None:
     provider = Web3Storage(URL, {"w3up_principal": ucan_lab.format_signer(SPACE, SPACE_SEED)})
     assert provider.name.endswith(SPACE.did[-8:])
     assert provider.capabilities.unpin and provider.capabilities.has
@@ -105,7 +105,7 @@ def test_the_key_of_the_space_needs_no_delegation() -> None:
         (URL, given(w3up_read="perhaps"), "W3UP_READ"),
     ],
 )  # fmt: skip
-def test_settings_that_cannot_do(rest: str, settings: dict[str, Any], words: str) -> None:
+def test_unusable_settings_are_refused(rest: str, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Web3Storage(rest, settings)
     told = caught.value.diagnostics()
@@ -115,7 +115,7 @@ def test_settings_that_cannot_do(rest: str, settings: dict[str, Any], words: str
 
 
 @pytest.mark.parametrize("rest", ["", "https://api.web3.storage", "https://up.storacha.network"])
-def test_the_old_token_is_answered_with_what_happened(rest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_former_token_is_answered_with_an_explanation(rest: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB3_STORAGE_TOKEN", "eyJhbGciOiJIUzI1NiJ9.secret.secret")
     with pytest.raises(ConfigError) as caught:
         open_provider(f"web3storage:{rest}" if rest else "web3storage")
@@ -125,7 +125,7 @@ def test_the_old_token_is_answered_with_what_happened(rest: str, monkeypatch: py
     assert "secret" not in told
 
 
-def test_the_old_host_takes_no_key_either() -> None:
+def test_former_host_is_refused() -> None:
     with pytest.raises(ConfigError, match="January 2024"):
         Web3Storage("https://api.web3.storage", given())
 
@@ -185,7 +185,7 @@ def test_method_without_capability_is_refused() -> None:
     asyncio.run(body())
 
 
-def test_a_name_is_a_small_car_of_its_own() -> None:
+def test_name_is_a_small_car_of_its_own() -> None:
     tag = tag_of("ipfsmem-0123456789abcdef")
     assert tag.codec == 0x0202 and tag.hash_code == 0 and len(tag.digest) <= 64
     assert tag != tag_of("ipfsmem-0123456789abcdee") and tag == tag_of("ipfsmem-0123456789abcdef")

@@ -137,7 +137,7 @@ def test_half_an_account_is_refused(given: dict[str, str], monkeypatch: pytest.M
     assert "secret" not in str(raised.value)
 
 
-def test_password_of_one_server_is_not_for_another() -> None:
+def test_password_of_one_server_is_not_sent_to_another() -> None:
     beside = {"beside": lambda: ["webdav:https://one/x", "webdav:https://two/x"]}
     with pytest.raises(ConfigError, match="2 addresses"):
         WebdavProvider("https://one/x", {**ACCOUNT, **beside})
@@ -200,7 +200,7 @@ SIZE = "<getcontentlength>7</getcontentlength>"
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
-def test_listing_is_read_in_pieces(piece: int) -> None:
+def test_listing_is_parsed_in_pieces(piece: int) -> None:
     text = multistatus(
         response("http://host:80/a%20b/", "<resourcetype><collection/></resourcetype>"),
         response("/a%20b/f", f'{SIZE}<getetag>"x&amp;y"</getetag><getlastmodified>Sat, 01 Jan 2000 00:00:00 GMT</getlastmodified>'),
@@ -226,7 +226,7 @@ def test_listing_is_read_in_pieces(piece: int) -> None:
         '<?xml version="1.0" encoding="no-such"?><multistatus xmlns="DAV:"/>',
     ],
 )  # fmt: skip
-def test_answer_that_is_no_listing_is_not_an_empty_one(text: str) -> None:
+def test_answer_that_is_not_a_listing_is_not_treated_as_empty(text: str) -> None:
     with pytest.raises(NotAListing):
         parsed(text)
 
@@ -244,7 +244,7 @@ def test_listing_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             parsed(text, 100_000)
 
 
-def test_addresses_of_many_parts_need_little_memory() -> None:
+def test_deeply_nested_addresses_need_little_memory() -> None:
     text = multistatus(*[response("/ab" * 1_300)] * 20)
     tracemalloc.start()
     try:
@@ -255,7 +255,7 @@ def test_addresses_of_many_parts_need_little_memory() -> None:
     assert len(entries) == 20 and len(entries[0].path) == 1_300
 
 
-def test_listing_ends_although_it_progresses(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slowly_progressing_listing_times_out(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dav_files, "_LISTING_SECONDS", 0.1)
 
     async def drips(request: web.Request) -> web.StreamResponse:
@@ -304,8 +304,8 @@ def test_false_listing_is_an_error(at: StandIn, text: str, permanent: bool) -> N
 
 
 @pytest.mark.parametrize("aborted", [True, False])
-def test_listing_that_is_cut_off_is_asked_for_again(at: StandIn, aborted: bool) -> None:
-    """As by Apache when a file vanishes while it lists."""
+def test_interrupted_listing_is_requested_again(at: StandIn, aborted: bool) -> None:
+    """Apache interrupts a listing when a file disappears."""
 
     async def cut_off(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(status=207)
@@ -374,7 +374,7 @@ def test_endless_listing_ends(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> N
 # -- the folder --------------------------------------------------------------------------------------------------------
 
 
-def test_folder_is_used_on_a_disk_and_over_the_network_in_turns(at: StandIn) -> None:
+def test_folder_is_used_on_a_disk_and_over_the_network_alternately(at: StandIn) -> None:
     async def body() -> None:
         there, here = at.open(), at.mounted()
         for number, provider in enumerate((there, here, there, here)):
@@ -395,7 +395,7 @@ def test_folder_is_used_on_a_disk_and_over_the_network_in_turns(at: StandIn) -> 
 
 
 @pytest.mark.parametrize("kind", ["prefix", "no ranges", "named packs", "behind TLS"])
-def test_servers_differ(at: StandIn, kind: str) -> None:
+def test_servers_with_different_features_are_supported(at: StandIn, kind: str) -> None:
     settings: dict[str, Any] = {}
     if kind == "prefix":
         at.server.prefix = "/behind/a/proxy"
@@ -439,7 +439,7 @@ def test_form_of_targets_stays_after_an_outage(at: StandIn) -> None:
     assert ["://" in target for target in targets[:3]] == [True, False, True]
 
 
-def test_missing_folder_is_told_and_not_created(at: StandIn) -> None:
+def test_missing_folder_is_reported_and_not_created(at: StandIn) -> None:
     async def body() -> None:
         at.folder.rmdir()
         for call in (lambda provider: provider.pins("n"), published):
@@ -460,7 +460,7 @@ def test_missing_folder_is_told_and_not_created(at: StandIn) -> None:
     run(body())
 
 
-def test_folder_that_vanishes_is_not_an_empty_one(at: StandIn) -> None:
+def test_folder_that_disappears_is_not_treated_as_empty(at: StandIn) -> None:
     async def body() -> None:
         provider = at.open()
         await published(provider)
@@ -475,7 +475,7 @@ def test_folder_that_vanishes_is_not_an_empty_one(at: StandIn) -> None:
     run(body())
 
 
-def test_folders_of_others_are_never_deleted(at: StandIn) -> None:
+def test_foreign_folders_are_never_deleted(at: StandIn) -> None:
     """A server deletes and replaces a folder with all that is in it."""
 
     async def body() -> None:
@@ -513,8 +513,8 @@ def test_page_of_a_portal_does_not_damage_a_pack(at: StandIn) -> None:
 
 
 @pytest.mark.parametrize("folder", ["names", "pins"])
-def test_page_of_a_portal_is_no_damaged_file(at: StandIn, folder: str) -> None:
-    """The greatest record of a name is old, and a lesser one is not: it would be removed as garbage."""
+def test_page_of_a_portal_does_not_damage_names_or_pins(at: StandIn, folder: str) -> None:
+    """The newest record of a name is old; a damaged one would be deleted."""
     greater = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 5, 2_500_000_000_000_000_000)
 
     async def body() -> None:
@@ -577,7 +577,7 @@ def test_file_of_another_size_than_listed_hides_no_other(at: StandIn, folder: st
     run(body())
 
 
-def test_server_that_lists_no_true_size_is_no_empty_folder(at: StandIn) -> None:
+def test_server_with_wrong_sizes_is_not_treated_as_empty(at: StandIn) -> None:
     async def body() -> None:
         for tree in (TREE, OTHER):
             await published(at.open(), tree)
@@ -609,7 +609,7 @@ def test_file_replaced_after_the_list_is_read(at: StandIn) -> None:
     run(body())
 
 
-def test_address_without_webdav_is_told(at: StandIn) -> None:
+def test_address_without_webdav_is_reported(at: StandIn) -> None:
     at.server.faults.answer("PROPFIND", ".*", 405)
     at.server.faults.answer("PROPFIND", ".*", 200, "<html>", kind="text/html")
 
@@ -625,7 +625,7 @@ def test_address_without_webdav_is_told(at: StandIn) -> None:
     run(body())
 
 
-def test_refused_access_is_told(at: StandIn) -> None:
+def test_refused_access_is_reported(at: StandIn) -> None:
     at.server.faults.answer("PUT", ".*", 403)
 
     async def body() -> None:
@@ -638,7 +638,7 @@ def test_refused_access_is_told(at: StandIn) -> None:
     run(body())
 
 
-def test_page_of_a_portal_is_no_upload(at: StandIn) -> None:
+def test_page_of_a_portal_is_not_a_successful_upload(at: StandIn) -> None:
     page = "<html>Accept our terms</html>"
     for method in ("PUT", "MOVE", "MKCOL", "DELETE"):
         at.server.faults.answer(method, ".*", 200, page, times=-1, kind="text/html")
@@ -652,7 +652,7 @@ def test_page_of_a_portal_is_no_upload(at: StandIn) -> None:
     run(body())
 
 
-def test_entry_that_cannot_be_read_hides_no_other(at: StandIn) -> None:
+def test_unreadable_entry_hides_no_other(at: StandIn) -> None:
     name = "k51x.0123456789abcdef.ipns-record"
     text = response(f"/dav/my%20memory/names/{name}", more="<status>HTTP/1.1 403 Forbidden</status>")
 
@@ -744,7 +744,7 @@ def test_rename_carried_out_without_an_answer_loses_nothing(
 
 
 @pytest.mark.parametrize("method", ["PUT", "MOVE", "MKCOL"])
-def test_full_disk_is_told_at_once(at: StandIn, method: str) -> None:
+def test_full_disk_is_reported_at_once(at: StandIn, method: str) -> None:
     at.server.faults.answer(method, ".*", 507, times=-1)
 
     async def body() -> None:
@@ -760,7 +760,7 @@ def test_full_disk_is_told_at_once(at: StandIn, method: str) -> None:
 @pytest.mark.parametrize(
     ("status", "permanent"), [(403, True), (405, True), (413, True), (423, False), (507, False), (503, False)]
 )
-def test_failed_upload_leaves_nothing(at: StandIn, patient: None, status: int, permanent: bool) -> None:
+def test_failed_upload_leaves_no_file(at: StandIn, patient: None, status: int, permanent: bool) -> None:
     async def partial(request: web.Request) -> web.StreamResponse:
         at.server._path(request.raw_path).write_bytes((await request.read())[:10])
         return web.Response(status=status)
@@ -779,7 +779,7 @@ def test_failed_upload_leaves_nothing(at: StandIn, patient: None, status: int, p
     run(body())
 
 
-def test_cancelled_upload_ends_and_shows_nothing(at: StandIn, patient: None) -> None:
+def test_cancelled_upload_leaves_no_file(at: StandIn, patient: None) -> None:
     async def body() -> None:
         provider, begun = at.open(), asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -804,7 +804,7 @@ def test_cancelled_upload_ends_and_shows_nothing(at: StandIn, patient: None) -> 
     run(body())
 
 
-def test_pauses_are_told_to_the_caller(at: StandIn) -> None:
+def test_pauses_are_reported_to_the_caller(at: StandIn) -> None:
     at.server.faults.answer("PROPFIND", "pins", 429, Retry_After="1")
     said: list[str] = []
 
@@ -1082,7 +1082,7 @@ def test_endless_pack_hides_no_other(
     run(body())
 
 
-def test_pack_that_was_just_put_is_not_replaced(at: StandIn) -> None:
+def test_recently_stored_pack_is_not_replaced(at: StandIn) -> None:
     async def body() -> None:
         await published(at.open())
         [pack] = (at.folder / "packs").glob("*.car")
@@ -1102,7 +1102,7 @@ def test_pack_that_was_just_put_is_not_replaced(at: StandIn) -> None:
     run(body())
 
 
-def test_pack_that_lost_its_bytes_is_sent_again_within_the_hour(at: StandIn) -> None:
+def test_truncated_pack_is_sent_again_within_the_hour(at: StandIn) -> None:
     """As after a power failure of the server: the size is right."""
 
     async def body() -> None:
@@ -1119,7 +1119,7 @@ def test_pack_that_lost_its_bytes_is_sent_again_within_the_hour(at: StandIn) -> 
 
 
 def test_removal_of_a_hidden_pack_is_sent_once(at: StandIn) -> None:
-    """The answer is lost, and meanwhile another collection hides a pack that was put again."""
+    """The answer is lost while another collection hides a pack that was stored again."""
 
     async def body() -> None:
         await _useless(at)
@@ -1167,7 +1167,7 @@ def test_pack_that_is_being_replaced_is_read(at: StandIn) -> None:
     run(body())
 
 
-def test_close_parts_are_joined_up_to_a_bound() -> None:
+def test_adjacent_parts_are_joined_up_to_a_limit() -> None:
     data = bytes(range(200))
     for spans, near in (
         ([(0, 4), (4, 8), (8, 12)], [(0, 8), (8, 12)]),
@@ -1223,9 +1223,7 @@ def test_request_for_parts_reads_no_more_than_its_bound(at: StandIn, monkeypatch
     run(body())
 
 
-def test_calls_that_move_packs_have_the_time_of_a_second_request(
-    at: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_that_move_packs_have_a_doubled_timeout(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     given = list[float]()
     real = BlockingWork.run
 
@@ -1312,7 +1310,7 @@ def test_pack_is_removed_a_day_after_its_mark(at: StandIn) -> None:
     run(body())
 
 
-def test_pack_that_is_hidden_comes_back_when_the_pins_cannot_be_read(at: StandIn) -> None:
+def test_hidden_pack_is_restored_when_the_pins_cannot_be_read(at: StandIn) -> None:
     async def body() -> None:
         await _useless(at)
         _age(at)
@@ -1370,7 +1368,7 @@ def test_pack_hidden_without_an_answer_is_restored_or_removed(
 
 
 @pytest.mark.parametrize("deletes_first", [False, True])
-def test_pack_restored_by_another_device_stays(at: StandIn, deletes_first: bool) -> None:
+def test_pack_restored_by_another_device_is_kept(at: StandIn, deletes_first: bool) -> None:
     """A device that mounts the folder sweeps while a collection over the network looks at the pins."""
     at.server.deletes_first = deletes_first
 
@@ -1396,7 +1394,7 @@ def test_pack_restored_by_another_device_stays(at: StandIn, deletes_first: bool)
 
 
 @pytest.mark.parametrize("deletes_first", [False, True])
-def test_pack_that_another_collection_removed_is_passed_over(at: StandIn, deletes_first: bool) -> None:
+def test_pack_removed_by_another_collection_is_skipped(at: StandIn, deletes_first: bool) -> None:
     at.server.deletes_first = deletes_first
 
     async def body() -> None:
@@ -1419,8 +1417,8 @@ def test_pack_that_another_collection_removed_is_passed_over(at: StandIn, delete
     run(body())
 
 
-def test_pack_that_is_put_again_in_the_last_moment_stays(at: StandIn) -> None:
-    """Nothing pins it yet."""
+def test_pack_stored_again_at_the_last_moment_is_kept(at: StandIn) -> None:
+    """No pin names it yet."""
 
     async def body() -> None:
         await _useless(at)
@@ -1528,8 +1526,8 @@ def test_hidden_pack_of_a_killed_collection_is_restored(at: StandIn) -> None:
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_only_pack_is_restored_when_a_collection_hid_it(at: StandIn, marked: bool) -> None:
-    """Nothing is newer than it."""
+def test_hidden_last_pack_is_restored(at: StandIn, marked: bool) -> None:
+    """No other file is newer."""
 
     async def body() -> None:
         await published(at.open())
@@ -1630,8 +1628,8 @@ def test_merged_packs_stay_when_the_server_lost_the_new_one(
     run(body())
 
 
-def test_file_of_the_future_makes_nothing_old(at: StandIn) -> None:
-    """The clock of this device is ahead, and so is the date of a file of somebody else."""
+def test_future_file_date_does_not_age_other_files(at: StandIn) -> None:
+    """The device's clock and a foreign file's date are ahead."""
 
     async def body() -> None:
         await published(at.open())
@@ -1648,7 +1646,9 @@ def test_file_of_the_future_makes_nothing_old(at: StandIn) -> None:
     run(body())
 
 
-def test_packs_are_merged_for_both(at: StandIn, monkeypatch: pytest.MonkeyPatch, patient: None) -> None:
+def test_merged_packs_are_read_by_both_kinds_of_access(
+    at: StandIn, monkeypatch: pytest.MonkeyPatch, patient: None
+) -> None:
     """Over a slow connection too: the time of a sync for packs without an index is not for merges. Each request of a merge has
     the time that its pack needs."""
     monkeypatch.setattr("ipfsmem_providers.remote.provider.RemotePacks.max_packs", 4)
@@ -1673,10 +1673,8 @@ def test_packs_are_merged_for_both(at: StandIn, monkeypatch: pytest.MonkeyPatch,
     run(body())
 
 
-def test_rename_that_hides_a_pack_is_sent_once_and_its_name_taken(
-    at: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server that carries it out late would hide the new pack."""
+def test_hidden_name_of_a_late_rename_is_occupied(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that executes the rename late would hide the new pack."""
 
     async def body() -> None:
         provider = at.open()
@@ -1708,9 +1706,7 @@ def test_rename_that_hides_a_pack_is_sent_once_and_its_name_taken(
     run(body())
 
 
-def test_name_of_a_late_rename_is_taken_without_replacing_what_it_hid(
-    at: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_occupying_a_hidden_name_replaces_no_file(at: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         provider = at.open()
         tree = build_tree({"a.md": b"put again"})
@@ -1775,10 +1771,10 @@ def test_pin_of_a_listed_root_reads_its_file_once(at: StandIn, kind: str) -> Non
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_pack_that_a_repeated_rename_hides_does_not_count_as_put(
+def test_pack_hidden_by_a_repeated_rename_is_not_counted_as_stored(
     at: StandIn, monkeypatch: pytest.MonkeyPatch, comes_back: bool
 ) -> None:
-    """A proxy repeats the rename that hid the former pack as soon as the hidden name is free."""
+    """A proxy repeats the rename as soon as the hidden name is free."""
 
     async def body() -> None:
         provider = at.open()

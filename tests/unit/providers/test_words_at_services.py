@@ -1,4 +1,4 @@
-"""The 24 words and an account of a service that keeps no names: that is enough to get a memory back, and to use it."""
+"""A recovery phrase and an account at a service without names suffice to restore a vault and to use it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.providers.services_lab import account
 @pytest.mark.parametrize(
     "kind", ["pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc"]
 )
-def test_the_words_and_one_account(tmp_path: Path, kind: str) -> None:
+def test_recovery_phrase_and_an_account_restore_the_vault(tmp_path: Path, kind: str) -> None:
     with account(kind) as there:
         assert not there.open().capabilities.names
         a = Memory.create("m", "encrypted-ipfs", provider=there.open(), passphrase=False, home=tmp_path / "a")
