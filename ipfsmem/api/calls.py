@@ -70,12 +70,12 @@ class Caller(msgspec.Struct, frozen=True):
         """Raise Refused if the token is not for all scopes of a request, whatever led to them."""
         other = [] if self.scopes is None else [scope for scope in scopes if scope not in self.scopes]
         if self.scopes is not None and other:
-            named = ", ".join(scope or "the default scope" for scope in dict.fromkeys(other))
+            names = ", ".join(scope or "the default scope" for scope in dict.fromkeys(other))
             raise Refused(
                 said(
                     403,
                     "ScopeError",
-                    f"the token is not for: {named}",
+                    f"the token is not for: {names}",
                     hint=f"Create one for these too: ipfsmem token new --right {self.right}{_for(self.scopes.union(other))}",
                     exit_code=26,
                 )
@@ -98,9 +98,9 @@ class Caller(msgspec.Struct, frozen=True):
 def _for(scopes: frozenset[str] | None) -> str:
     """Return the options of `ipfsmem token new` for a token of these scopes. The unnamed scope needs a named one with it; alone
     it needs a token for everything."""
-    named = sorted(scopes or ())
-    said = "".join(f" --scope {scope}" for scope in named if scope)
-    return f"{said} --everybody" if said and "" in named else said
+    names = sorted(scopes or ())
+    options = "".join(f" --scope {scope}" for scope in names if scope)
+    return f"{options} --everybody" if options and "" in names else options
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,32 +204,32 @@ OUTDATED: Final = "Ipfsmem-Outdated"
 
 
 def read_query(
-    given: Sequence[tuple[str, str]],
-    known: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
+    names: Sequence[str],
     needed: Sequence[str] = (),
     parameters: Mapping[str, Parameter] = QUERY,
 ) -> dict[str, Any]:
     """Return the parameters of a request by name. Raises UsageError for an unknown, a repeated or a missing one."""
-    found: dict[str, Any] = {}
-    for name, text in given:
-        if name not in known:
-            hint = f"Parameters: {', '.join(known)}"
-            if (new := RENAMED.get(name)) in known:
+    values: dict[str, Any] = {}
+    for name, text in pairs:
+        if name not in names:
+            hint = f"Parameters: {', '.join(names)}"
+            if (new := RENAMED.get(name)) in names:
                 raise UsageError(f"the parameter {name} was renamed to {new}", hint=hint)
             raise UsageError(f"unknown parameter {name[:40]!a}", hint=hint)
         parameter = parameters[name]
         value = _read(parameter, name, text)
         if parameter.several:
-            found.setdefault(name, []).append(value)
-            if len(found[name]) > parameter.schema["maxItems"]:
+            values.setdefault(name, []).append(value)
+            if len(values[name]) > parameter.schema["maxItems"]:
                 raise UsageError(f"{name} is given too often")
-        elif name in found:
+        elif name in values:
             raise UsageError(f"{name} is given twice")
         else:
-            found[name] = value
-    if lacking := [name for name in needed if not found.get(name)]:
+            values[name] = value
+    if lacking := [name for name in needed if not values.get(name)]:
         raise UsageError(f"{', '.join(lacking)} is missing; required: {', '.join(needed)}")
-    return found
+    return values
 
 
 def _read(parameter: Parameter, name: str, text: str) -> Any:

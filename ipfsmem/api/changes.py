@@ -116,7 +116,7 @@ class Comparison:
     def changes(self) -> list[Change]:
         """Return the changes since the last check."""
         replica = self._memory.replica
-        found: dict[Change, None] = {}
+        result: dict[Change, None] = {}
         with replica.reading():
             before, self._beside = self._beside, _beside(replica)
             beside = [Change(what=what, scope=scope) for what, scope, _ in sorted(before ^ self._beside)]
@@ -129,11 +129,11 @@ class Comparison:
                 del self._known[name]
             if len(changed) + len(gone) > KEPT:
                 return [Change(what="reset")]
-            found.update(dict.fromkeys(beside))
+            result.update(dict.fromkeys(beside))
             for name in (*changed, *gone):
                 if (change := self._change(name)) is not None:
-                    found[change] = None
-        return list(found)
+                    result[change] = None
+        return list(result)
 
     def _change(self, name: str) -> Change | None:
         if (segment := segment_name(name)) is not None:
@@ -151,12 +151,12 @@ class Comparison:
 
 def _beside(replica: Replica) -> set[tuple[Literal["sight", "dream"], str, str]]:
     """Return data of this device outside the state (inside `reading`): its kind, its scope, and an id."""
-    found: set[tuple[Literal["sight", "dream"], str, str]] = {
+    states: set[tuple[Literal["sight", "dream"], str, str]] = {
         ("sight", one.scope, f"{one.key} {one.hlc}") for one in hidden_texts(replica).values()
     }
-    found.update(("dream", one.scope, one.id) for one in dreams(replica))
-    found.update(("dream", one.scope, f"proposed {one.id}") for one in kept_proposals(replica))
-    return found
+    states.update(("dream", one.scope, one.id) for one in dreams(replica))
+    states.update(("dream", one.scope, f"proposed {one.id}") for one in kept_proposals(replica))
+    return states
 
 
 def _sum(text: bytes) -> bytes:

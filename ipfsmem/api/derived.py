@@ -47,9 +47,9 @@ def route_of(op: Operation[..., Any]) -> Route:
     """The route of an operation."""
     method, path = op.declared.http.split()
     about, reaches, query = op.declared.about, op.declared.reaches, query_of(op)
-    known, upload = _precondition(op), _upload(op)
+    precondition, upload = _precondition(op), _upload(op)
     is_document = issubclass(op.answer, Document)
-    requires_new = known is not None and bool(known.http.new)
+    requires_new = precondition is not None and bool(precondition.http.new)
     may_be_new = requires_new or issubclass(op.answer, Put)
     return Route(
         method.lower(),
@@ -67,7 +67,7 @@ def route_of(op: Operation[..., Any]) -> Route:
         beside=op.declared.beside,
         everybody=op.declared.everybody,
         statuses=("200", "201") if may_be_new else (str(op.declared.status),),
-        seen=known is not None,
+        seen=precondition is not None,
         new=requires_new,
         needs=tuple(one.name for one in query if one.required),
         tagged=_is_tagged(op),
@@ -140,7 +140,7 @@ def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
         for one in _in_body(op)
     ]
     name = "".join(word.title() for word in op.name.replace("_", ".").split("."))
-    made = msgspec.defstruct(
+    body_type = msgspec.defstruct(
         f"{name}Body",
         fields,
         bases=(Body,),
@@ -149,8 +149,8 @@ def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
         kw_only=True,
         forbid_unknown_fields=True,
     )
-    made.__doc__ = f"The arguments of {op.name}."
-    return made
+    body_type.__doc__ = f"The arguments of {op.name}."
+    return body_type
 
 
 def _default(one: Declared) -> Any:
@@ -184,18 +184,18 @@ def _parameter(one: Declared) -> Parameter:
     return Parameter(schema, read, one.description)
 
 
-def _admit(call: Call, asked: dict[str, Any], parameters: Iterable[Declared]) -> None:
+def _admit(call: Call, arguments: dict[str, Any], parameters: Iterable[Declared]) -> None:
     """Raises Refused if the caller's token is not for the scopes that an argument adds."""
     for one in parameters:
-        given = asked[one.name]
-        if not one.http.reaches or given in (None, False):
+        value = arguments[one.name]
+        if not one.http.reaches or value in (None, False):
             continue
         if one.http.reaches == "all":
             call.caller.require_all_scopes()
         else:
-            named = check_scope(given) if given else ""
+            scope = check_scope(value) if value else ""
             alone = one.http.reaches == "itself"
-            call.caller.require_scopes([named] if alone else reached(call.whole, named))
+            call.caller.require_scopes([scope] if alone else reached(call.whole, scope))
 
 
 def _work(op: Operation[..., Any], call: Call) -> Any:
@@ -205,32 +205,32 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
         body = {upload.name: call.body}
     else:
         body = {} if call.body is None else msgspec.structs.asdict(call.body)
-    given = {"scope": call.scope or None, **({"key": call.key} if call.key else {}), **call.query, **body}
-    asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
-    _admit(call, asked, op.parameters("http"))
-    if any(one.http.shown and asked[one.name] is None for one in op.parameters("http")):
+    values = {"scope": call.scope or None, **({"key": call.key} if call.key else {}), **call.query, **body}
+    arguments = {one.name: values.get(one.name, _default(one)) for one in op.parameters("http")}
+    _admit(call, arguments, op.parameters("http"))
+    if any(one.http.shown and arguments[one.name] is None for one in op.parameters("http")):
         raise Refused(NO_SEEN)
-    status, known = op.declared.status, _precondition(op)
-    if known is not None:
-        if call.seen or not known.http.new:
-            asked[known.name] = call.seen
+    status, precondition = op.declared.status, _precondition(op)
+    if precondition is not None:
+        if call.seen or not precondition.http.new:
+            arguments[precondition.name] = call.seen
         else:
-            asked[known.http.new], status = "", 201
+            arguments[precondition.http.new], status = "", 201
     view = source._view()
     # An operation that runs beside others has an opening of the memory of its own.
     if op.declared.ingests and not op.declared.beside:
         view.remembered = call.remembered()
     assert not op.is_coroutine, "the server syncs in a thread of its own"
-    result = op.run(view, asked, "http")
+    result = op.run(view, arguments, "http")
     if op.declared.absent and is_absent(result):
-        raise NotFoundError(op.declared.absent.format(**asked))
+        raise NotFoundError(op.declared.absent.format(**arguments))
     if isinstance(result, Document):
         kind, suffix = _FORMATS[result.format]
         return Download(
             result.text.encode(), kind, f"{op.name.rpartition('.')[0].removesuffix('s')}.{suffix}"
         )
     if op.declared.file is not None:
-        return Download(result, *op.declared.file.kinds[asked[op.declared.file.by]])
+        return Download(result, *op.declared.file.kinds[arguments[op.declared.file.by]])
     if isinstance(result, Put) and result.created:
         status = 201
     return Reply(op.answered(result), status, result.seen if _is_tagged(op) else "")

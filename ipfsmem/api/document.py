@@ -90,24 +90,24 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "description": "Made" if status == "201" else route.summary,
         "content": dict.fromkeys(
             route.gives, {} if route.answer is bytes else {"schema": by_type[route.answer]}
         ),
     }
     if route.tagged:
-        made["headers"] = {
+        operation["headers"] = {
             "ETag": {"description": "Version of the text, for If-Match", "schema": {"type": "string"}}
         }
     if route.answer is bytes:
-        made["headers"] = {
+        operation["headers"] = {
             OUTDATED: {
                 "description": "Why the file may be out of date, one sentence each; absent if it is not",
                 "content": {"application/json": {"schema": {"type": "array", "items": {"type": "string"}}}},
             }
         }
-    return made
+    return operation
 
 
 def _plain(name: str, summary: str, schema: Any, problem: Any) -> dict[str, Any]:
@@ -124,24 +124,26 @@ def _plain(name: str, summary: str, schema: Any, problem: Any) -> dict[str, Any]
     }
 
 
-def _parameter(name: str, known: Parameter, *, required: bool = False) -> dict[str, Any]:
+def _parameter(name: str, parameter: Parameter, *, required: bool = False) -> dict[str, Any]:
     return {
         "name": name,
         "in": "query",
         "required": required,
-        "description": known.about,
-        "schema": known.schema,
+        "description": parameter.about,
+        "schema": parameter.schema,
     }
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
     path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-    made = [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in path]
-    made += [_parameter(name, route.known[name], required=name in route.needs) for name in route.parameters]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in path]
+    parameters += [
+        _parameter(name, route.known[name], required=name in route.needs) for name in route.parameters
+    ]
     # Of two headers one is sent, so neither alone is required.
     headers = (["If-Match"] if route.seen else []) + (["If-None-Match"] if route.new else [])
-    made += [
+    parameters += [
         {"name": name, "in": "header", "required": len(headers) == 1, "schema": _HEADERS[name]}
         for name in headers
     ]
-    return made
+    return parameters

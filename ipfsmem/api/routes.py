@@ -74,8 +74,8 @@ class Route(NamedTuple):
         """Return the scopes that the token of a request must cover. Only for routes about a scope."""
         if stack:
             return [*stack, ""]
-        found = reached(whole, scope) if self.writes or self.onward else [scope]
-        return [*found, *([""] if self.everybody else [])]
+        scopes = reached(whole, scope) if self.writes or self.onward else [scope]
+        return [*scopes, *([""] if self.everybody else [])]
 
     def admit(self, caller: Caller, whole: Memory, scope: str | None, stack: tuple[str, ...]) -> None:
         """Raise Refused if the token lacks the right, or a scope of the request. `scope` None: the request names none."""

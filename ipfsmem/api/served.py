@@ -115,12 +115,12 @@ class ServedMemory:
     @contextlib.contextmanager
     def listening(self) -> Iterator[asyncio.Event]:
         """Yield an event that is set after each change, while listening."""
-        heard = asyncio.Event()
-        self._listeners.add(heard)
+        event = asyncio.Event()
+        self._listeners.add(event)
         try:
-            yield heard
+            yield event
         finally:
-            self._listeners.discard(heard)
+            self._listeners.discard(event)
 
     def may_have_changed(self) -> None:
         """Compare and list again: local changes of this process outside the state do not change the mark (inside `on`)."""
@@ -131,15 +131,15 @@ class ServedMemory:
         """Begin to report every change; of a locked memory once it is unlocked."""
         if self._compared is None:
             async with self._turns.of():
-                found = await in_thread(self._look_briefly)
-            for change in found:
+                changes = await in_thread(self._look_briefly)
+            for change in changes:
                 self.tell(change)
 
     def tell(self, change: Change) -> None:
         """Send a change to listeners."""
         self.feed.add(change)
-        for heard in self._listeners:
-            heard.set()
+        for event in self._listeners:
+            event.set()
 
     async def look_out(self) -> None:
         """Watch until cancelled, for a lock and for changes."""
@@ -148,13 +148,13 @@ class ServedMemory:
             try:
                 async with self._turns.of():
                     heeded = self._listeners or self._compared or self._lost
-                    found = await in_thread(self._look_briefly if heeded else self._let_go)
+                    changes = await in_thread(self._look_briefly if heeded else self._let_go)
             except Exception as error:
                 self._failed_to_look(error)
                 continue
-            for change in found:
+            for change in changes:
                 self.tell(change)
-            if found:
+            if changes:
                 self.wrote()
 
     def _let_go(self) -> list[Change]:
@@ -175,24 +175,24 @@ class ServedMemory:
         except IpfsmemError:
             return []  # unreadable now, and checked again; callers get the error
         self.locked = mark is None
-        said = [Change(what="locked", locked=self.locked)] if was != self.locked else []
+        lock_changes = [Change(what="locked", locked=self.locked)] if was != self.locked else []
         if memory is None:
             self._compared, self._seen = None, None
             self._remembered.clear()
-            return said
+            return lock_changes
         try:
             if self._compared is None or not self._compared.of(memory):
-                first = self._compared is None and not said and not self._lost
+                first = self._compared is None and not lock_changes and not self._lost
                 self._compared, self._lost = Comparison(memory), False
-                found = [] if first else [Change(what="reset")]
+                changes = [] if first else [Change(what="reset")]
             else:
-                found = [] if mark == self._seen else self._compared.changes()
+                changes = [] if mark == self._seen else self._compared.changes()
         except Exception as error:
             self._failed_to_look(error)
             self._lost = True
-            return said  # the lock is reported now, as it is not noticed again
+            return lock_changes  # the lock is reported now, as it is not noticed again
         self._seen = mark
-        return [*said, *found]
+        return [*lock_changes, *changes]
 
     def _failed_to_look(self, error: Exception) -> None:
         """Log an unexpected error. The checks continue: they also drop the keys of locked memories."""
@@ -280,8 +280,8 @@ class ServedMemory:
         kind = type(attempt.error).__name__ if attempt.error is not None else ""
         if kind and kind != self._failed:
             with contextlib.suppress(OSError, ValueError):  # an error here would end the syncs
-                said = " ".join(clean_text(str(attempt.error)).split())
-                print(f"ipfsmem: {self.namespace} is not in sync: {said}", file=sys.stderr)
+                reason = " ".join(clean_text(str(attempt.error)).split())
+                print(f"ipfsmem: {self.namespace} is not in sync: {reason}", file=sys.stderr)
         self._failed = kind
 
     async def sync(self) -> SyncReport:
@@ -290,14 +290,14 @@ class ServedMemory:
         if self._syncing.locked():
             raise ConcurrencyError("a sync of this vault is already running", hint="Wait until it ends.")
         loop = asyncio.get_running_loop()
-        said_at, said = 0.0, ""
+        said_at, last_step = 0.0, ""
 
         def progress(what: str, done: int, total: int) -> None:
-            nonlocal said_at, said
+            nonlocal said_at, last_step
             now = time.monotonic()
-            if what == said and now - said_at < SAY_EVERY:
+            if what == last_step and now - said_at < SAY_EVERY:
                 return
-            said_at, said = now, what
+            said_at, last_step = now, what
             change = Change(what="sync", doing=what, done=done, total=total)
             loop.call_soon_threadsafe(self.tell, change)
 
@@ -334,8 +334,8 @@ class ServedMemory:
 
 def _end_of(report: SyncReport) -> Change:
     """Return the last change of a finished sync, with its notices if it is incomplete."""
-    said = "\n".join(notice.text for notice in report.notices) if report.exit_code else ""
-    return Change(what="sync", ended=True, exit_code=report.exit_code, said=said)
+    text = "\n".join(notice.text for notice in report.notices) if report.exit_code else ""
+    return Change(what="sync", ended=True, exit_code=report.exit_code, said=text)
 
 
 def until(memory: Memory) -> int | None:

@@ -91,19 +91,19 @@ class Api:
         *,
         read_only: bool = False,
         files: page.PageFiles | None = None,
-        told: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
+        hint_for: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
         sync: bool = False,
         program: str = "",
         workspace: str = "",
     ) -> None:
-        """Without a named vault, the first of `served` is used. `read_only`: refuse all writes. `files`: the page. `told`:
+        """Without a named vault, the first of `served` is used. `read_only`: refuse all writes. `files`: the page. `hint_for`:
         adapts a hint to the namespace and scope of a request, so that a command in it reaches these. `sync`: keep the vaults
         in sync. `program`: another program whose routes are served too; `workspace`: its default scope."""
         self._served = {one.namespace: one for one in served}
         self._doors = doors
         self._read_only = read_only
         self._files = files
-        self._told = told
+        self._hint_for = hint_for
         self._sync = sync and not read_only
         self._program = program
         self._workspace = workspace
@@ -164,10 +164,10 @@ class Api:
         if wrong is not None:
             return _refusal(*wrong)
         if not self._is_open(request):
-            known = self._doors.who(headers.getall("Authorization", []))
-            if known is None:
+            identity = self._doors.who(headers.getall("Authorization", []))
+            if identity is None:
                 return _refusal(401, "token wrong or missing")
-            request[_KNOWN] = known
+            request[_KNOWN] = identity
         try:
             return await handler(request)
         except TooManyCalls:
@@ -176,10 +176,10 @@ class Api:
         except Refused as stopped:
             return _problem(self._hinted(request, stopped.problem))
         except web.HTTPException as answer:
-            kept = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
+            allowed = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
             kind = "NotFoundError" if answer.status == 404 else "UsageError"
             code = 4 if answer.status == 404 else 2
-            return _problem(problems.said(answer.status, kind, answer.reason, exit_code=code), kept)
+            return _problem(problems.said(answer.status, kind, answer.reason, exit_code=code), allowed)
         except Exception as error:
             return _problem(self._hinted(request, problems.of_error(error)))
 
@@ -187,10 +187,10 @@ class Api:
         """Return the problem with its hint adapted to the namespace and scope of the request."""
         if not problem.hint:
             return problem
-        known = request.get(_KNOWN)
-        asked = request.query.get("vault", "") or (known.namespace if known is not None else None)
-        namespace = asked if asked in self._served else next(iter(self._served))
-        hint = self._told(problem.hint, namespace, request.query.get("scope", ""))
+        identity = request.get(_KNOWN)
+        vault = request.query.get("vault", "") or (identity.namespace if identity is not None else None)
+        namespace = vault if vault in self._served else next(iter(self._served))
+        hint = self._hint_for(problem.hint, namespace, request.query.get("scope", ""))
         return msgspec.structs.replace(problem, hint=hint)
 
     async def _looking(self, _: web.Application) -> AsyncIterator[None]:
@@ -204,34 +204,34 @@ class Api:
 
     # -- calls -----------------------------------------------------------------------------------------------
 
-    def _memory(self, request: web.Request, asked: str | None) -> ServedMemory:
+    def _memory(self, request: web.Request, vault: str | None) -> ServedMemory:
         """Return the vault of a request. Raises NotFoundError for one that its token does not open."""
-        known = request[_KNOWN]
-        name = asked or known.namespace or next(iter(self._served))
-        if name not in self._served or known.namespace not in (None, name):
+        identity = request[_KNOWN]
+        name = vault or identity.namespace or next(iter(self._served))
+        if name not in self._served or identity.namespace not in (None, name):
             raise NotFoundError(f"this server has no vault {name[:64]!a} for this token")
         return self._served[name]
 
-    def _caller(self, known: KnownCaller, served: ServedMemory, whole: Memory) -> Caller:
+    def _caller(self, identity: KnownCaller, served: ServedMemory, whole: Memory) -> Caller:
         """Return the rights of a request's token, checked while the vault is open. Raises Refused for a token that opens
         nothing."""
-        if known.caller is not None:
-            return known.caller
-        meant = served.tokens.meant(known.digest, whole.replica)
-        if meant is None:
+        if identity.caller is not None:
+            return identity.caller
+        token = served.tokens.meant(identity.digest, whole.replica)
+        if token is None:
             raise Refused(problems.said(401, "TokenError", "token wrong or missing", exit_code=26))
-        return Caller(meant.right, None if meant.scopes is None else frozenset(meant.scopes))
+        return Caller(token.right, None if token.scopes is None else frozenset(token.scopes))
 
     async def _call(self, route: Route, request: web.Request) -> web.StreamResponse:
-        known = request[_KNOWN]
+        identity = request[_KNOWN]
         query = read_query(list(request.query.items()), route.parameters, route.needs, route.known)
         served = self._memory(request, query.pop("vault", None))
         if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
-        if known.caller is not None:
-            known.caller.require(route.right)
-        named, stack = query.pop("scope", None), tuple(query.pop("stack", ()))
-        scope = named or ""
+        if identity.caller is not None:
+            identity.caller.require(route.right)
+        scope_name, stack = query.pop("scope", None), tuple(query.pop("stack", ()))
+        scope = scope_name or ""
         if scope and stack:
             raise UsageError("scope reads one scope, stack several: give one of both")
         path = dict(request.match_info)
@@ -244,12 +244,12 @@ class Api:
                 raise Refused(NO_PRECONDITION)
 
         def admit(whole: Memory) -> None:
-            route.admit(self._caller(known, served, whole), whole, named, stack)
+            route.admit(self._caller(identity, served, whole), whole, scope_name, stack)
 
         has_body = route.body is not None
         async with contextlib.AsyncExitStack() as turn:
             await turn.enter_async_context(
-                self._turn_of_body(request, known, served, admit if has_body else None)
+                self._turn_of_body(request, identity, served, admit if has_body else None)
             )
             body = None if route.body is None else await _body(request, route)
             if request.content.total_bytes <= _SMALL_BODY:
@@ -260,46 +260,46 @@ class Api:
             doubts: list[str] = []
 
             def work(whole: Memory) -> Any:
-                caller = self._caller(known, served, whole)
-                route.admit(caller, whole, named, stack)
+                caller = self._caller(identity, served, whole)
+                route.admit(caller, whole, scope_name, stack)
                 for one in (scope, *stack):
                     if one and not route.writes:
-                        found = whole.scopes.get(one)
-                        if found is None or (found.forgotten and bool(stack)):
+                        card = whole.scopes.get(one)
+                        if card is None or (card.forgotten and bool(stack)):
                             raise NotFoundError(f"there is no scope {one}")
-                is_named = scope or (route.about == "part" and named is not None)
+                is_named = scope or (route.about == "part" and scope_name is not None)
                 memory = whole.scope(scope) if is_named else whole
                 remembered = functools.partial(served.remembered, whole)
                 call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
                 with (
-                    acting_as("http", known.by),
+                    acting_as("http", identity.by),
                     reading_only(caller.scopes),
-                    collecting() as said,
-                    collecting_doubts() as heard,
+                    collecting() as notes,
+                    collecting_doubts() as noticed,
                 ):
                     try:
-                        made = route.work(call)
-                        better.extend(said)
-                        doubts.extend(heard)
-                        return made
+                        result = route.work(call)
+                        better.extend(notes)
+                        doubts.extend(noticed)
+                        return result
                     finally:
                         if route.right != "read" and not route.beside:
                             served.may_have_changed()
 
             if route.name == "sync":
                 await served.on(
-                    lambda whole: route.admit(self._caller(known, served, whole), whole, None, ()),
-                    known.digest,
+                    lambda whole: route.admit(self._caller(identity, served, whole), whole, None, ()),
+                    identity.digest,
                 )
-                with acting_as("http", known.by):
+                with acting_as("http", identity.by):
                     return _json(synced(await served.sync()))
             try:
-                made = await (served.beside(work) if route.beside else served.on(work, known.digest))
+                result = await (served.beside(work) if route.beside else served.on(work, identity.digest))
             finally:
                 if route.right != "read":  # a call that failed halfway may have written too
                     served.wrote()
-            answer = _answer(made)
-            if not isinstance(made, Download):
+            answer = _answer(result)
+            if not isinstance(result, Download):
                 return _with_notes(answer, better=better, outdated=doubts)
             # A file is the operation's result, byte for byte, so the note is in a header.
             if doubts:
@@ -310,7 +310,7 @@ class Api:
     async def _turn_of_body(
         self,
         request: web.Request,
-        known: KnownCaller,
+        identity: KnownCaller,
         served: ServedMemory,
         admit: Callable[[Memory], None] | None,
     ) -> AsyncIterator[None]:
@@ -320,8 +320,8 @@ class Api:
         if admit is None or not request.body_exists or (size is not None and size <= _SMALL_BODY):
             yield
             return
-        await served.on(admit, known.digest)
-        async with self._bodies[known.digest].of(known.digest, most=MOST if known.digest else None):
+        await served.on(admit, identity.digest)
+        async with self._bodies[identity.digest].of(identity.digest, most=MOST if identity.digest else None):
             yield
 
     async def _program_health(self, _: web.Request) -> web.Response:
@@ -336,24 +336,24 @@ class Api:
 
     async def _of_program(self, route: HttpRoute, request: web.Request) -> web.StreamResponse:
         """Answer a call in another program's API."""
-        known, program = request[_KNOWN], compat_serving.PROGRAMS[self._program]
+        identity, program = request[_KNOWN], compat_serving.PROGRAMS[self._program]
         served = self._memory(request, None)
         if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
         has_body = request.body_exists and request.method != "GET"
 
         def admit(whole: Memory) -> None:
-            self._caller(known, served, whole).require(route.right)
+            self._caller(identity, served, whole).require(route.right)
 
-        async with self._turn_of_body(request, known, served, admit if has_body else None):
+        async with self._turn_of_body(request, identity, served, admit if has_body else None):
             try:
                 body = compat_serving.body_of(await _bytes(request, _MOST_OF_A_PROGRAM)) if has_body else None
             except UsageError as error:
                 return compat_serving.response(program.problem(error))
 
             def work(whole: Memory) -> Any:
-                caller = self._caller(known, served, whole)
-                with acting_as("http", known.by):
+                caller = self._caller(identity, served, whole)
+                with acting_as("http", identity.by):
                     try:
                         return compat_serving.worked(
                             program, route, self._workspace, request, body, caller, whole
@@ -363,11 +363,11 @@ class Api:
                             served.may_have_changed()
 
             try:
-                made = await served.on(work, known.digest)
+                result = await served.on(work, identity.digest)
             finally:
                 if route.right != "read":
                     served.wrote()
-            return compat_serving.response(made)
+            return compat_serving.response(result)
 
     # -- of the server itself --------------------------------------------------------------------------------
 
@@ -380,8 +380,8 @@ class Api:
     async def _numbers(self, request: web.Request) -> web.Response:
         if request[_KNOWN].caller is None:
             served = self._memory(request, None)
-            known = request[_KNOWN]
-            caller = await served.on(lambda whole: self._caller(known, served, whole), known.digest)
+            identity = request[_KNOWN]
+            caller = await served.on(lambda whole: self._caller(identity, served, whole), identity.digest)
             caller.require_all_scopes()
         memories = self._served.values()
         text = self._metrics.text(memories=len(memories), locked=sum(one.locked for one in memories))
@@ -389,27 +389,29 @@ class Api:
 
     async def _namespaces(self, request: web.Request) -> web.Response:
         read_query(list(request.query.items()), ())
-        known = request[_KNOWN]
-        caller, found = known.caller, []
+        identity = request[_KNOWN]
+        caller, vaults = identity.caller, []
         with one_wait():
             for name, served in self._served.items():
-                if known.namespace not in (None, name):
+                if identity.namespace not in (None, name):
                     continue
                 try:
-                    ends = await served.on(until, known.digest)
+                    ends = await served.on(until, identity.digest)
                     if caller is None:
-                        caller = await served.on(functools.partial(self._caller, known, served), known.digest)
-                    found.append(Served(namespace=name, locked=False, until=ends))
+                        caller = await served.on(
+                            functools.partial(self._caller, identity, served), identity.digest
+                        )
+                    vaults.append(Served(namespace=name, locked=False, until=ends))
                 except PassphraseError:
-                    found.append(Served(namespace=name, locked=True, until=None))
+                    vaults.append(Served(namespace=name, locked=True, until=None))
         caller = caller or Caller("read", frozenset())
         right = "read" if self._read_only else caller.right
         scopes = None if caller.scopes is None else sorted(caller.scopes)
-        return _json(Namespaces(namespaces=found, right=right, scopes=scopes, version=__version__))
+        return _json(Namespaces(namespaces=vaults, right=right, scopes=scopes, version=__version__))
 
     async def _session(self, request: web.Request) -> web.Response:
-        given = await _json_body(request, CodeBody, 4_096)
-        token = self._doors.exchange(given.code)
+        body = await _json_body(request, CodeBody, 4_096)
+        token = self._doors.exchange(body.code)
         if token is None:
             words = "this code is wrong, was used, or is older than two minutes"
             hint = (
@@ -421,41 +423,41 @@ class Api:
 
     async def _page(self, request: web.Request) -> web.Response:
         assert self._files is not None
-        found = self._files.answer(request.match_info["file"])
-        if found is None:
+        response = self._files.answer(request.match_info["file"])
+        if response is None:
             raise web.HTTPNotFound
-        return found
+        return response
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         """Stream changes as server-sent events; the stream ends when its token is revoked."""
-        known = request[_KNOWN]
+        identity = request[_KNOWN]
         query = read_query(list(request.query.items()), ("vault", "cursor"))
         served = self._memory(request, query.get("vault"))
         cursor = request.headers.get("Last-Event-ID") or query.get("cursor") or ""
-        with self._one_more_listens(known):
-            return await self._stream(request, known, served, cursor)
+        with self._one_more_listens(identity):
+            return await self._stream(request, identity, served, cursor)
 
     @contextlib.contextmanager
-    def _one_more_listens(self, known: KnownCaller) -> Iterator[None]:
+    def _one_more_listens(self, identity: KnownCaller) -> Iterator[None]:
         """Count one more stream, before anything is waited for. Raises Refused at a limit: a stored token has a low one, so
         that its program cannot use up the streams of all others."""
-        of_token = self._streams[known.digest] if known.digest else 0
+        of_token = self._streams[identity.digest] if identity.digest else 0
         if self._metrics.listeners >= MAX_LISTENERS or of_token >= MAX_OF_A_TOKEN:
             raise Refused(problems.said(503, "LimitError", "too many listen already", exit_code=5))
         self._metrics.listeners += 1
-        self._streams[known.digest] += 1
+        self._streams[identity.digest] += 1
         try:
             yield
         finally:
             self._metrics.listeners -= 1
-            self._streams[known.digest] -= 1
+            self._streams[identity.digest] -= 1
 
     async def _stream(
-        self, request: web.Request, known: KnownCaller, served: ServedMemory, cursor: str
+        self, request: web.Request, identity: KnownCaller, served: ServedMemory, cursor: str
     ) -> web.StreamResponse:
-        caller = known.caller
+        caller = identity.caller
         with contextlib.suppress(PassphraseError, TooManyCalls):
-            caller = await served.on(functools.partial(self._caller, known, served), known.digest)
+            caller = await served.on(functools.partial(self._caller, identity, served), identity.digest)
         await served.begin_to_compare()
         after = served.feed.behind(cursor) if cursor else served.feed.number
         stream = web.StreamResponse(
@@ -467,7 +469,7 @@ class Api:
             }
         )
         try:
-            with served.listening() as heard:
+            with served.listening() as event:
                 await stream.prepare(request)
                 first = served.feed.cursor(served.feed.number if after is None else after)
                 await stream.write(b"retry: 1000\nid: %b\nevent: ready\ndata: {}\n\n" % first.encode())
@@ -476,11 +478,11 @@ class Api:
                     await stream.write(reset)
                     after = served.feed.number
                 alive = time.monotonic()
-                while self._doors.still(known):
+                while self._doors.still(identity):
                     if caller is None and not served.locked:
                         with contextlib.suppress(PassphraseError, TooManyCalls):
                             caller = await served.on(
-                                functools.partial(self._caller, known, served), known.digest
+                                functools.partial(self._caller, identity, served), identity.digest
                             )
                     for one in list(served.feed.since(after)):
                         after = served.feed.behind(one.cursor) or after
@@ -492,8 +494,8 @@ class Api:
                         alive = time.monotonic()
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_EVERY):
-                            await heard.wait()
-                    heard.clear()
+                            await event.wait()
+                    event.clear()
         except ConnectionError:
             pass  # the client disconnected
         return stream
@@ -539,8 +541,8 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
 def _with_half_a_character(data: bytes) -> str:
     """Return the first field of a JSON object that contains a lone surrogate, which the decoder reports as truncated data; "" for none."""
     try:
-        found = json.loads(data)
-        fields = found.items() if isinstance(found, dict) else [("a text in it", found)]
+        body = json.loads(data)
+        fields = body.items() if isinstance(body, dict) else [("a text in it", body)]
         for name, value in fields:
             try:
                 json.dumps({name: value}, ensure_ascii=False).encode()
@@ -554,38 +556,38 @@ def _with_half_a_character(data: bytes) -> str:
 def _with_notes(answer: web.Response, **notes: list[str]) -> web.Response:
     """Add the non-empty lists to an answer that is a JSON object: `better`, advice on the written text, and `outdated`, why the
     answer may be out of date."""
-    said = {name: texts for name, texts in notes.items() if texts}
-    if said and answer.content_type == "application/json" and isinstance(answer.body, bytes):
+    filled = {name: texts for name, texts in notes.items() if texts}
+    if filled and answer.content_type == "application/json" and isinstance(answer.body, bytes):
         try:
             value = read_json(answer.body)
         except (msgspec.DecodeError, RecursionError):
             return answer  # nested too deep to be parsed again: answer without notes
         if isinstance(value, dict):
-            answer.body = msgspec.json.encode({**value, **said})
+            answer.body = msgspec.json.encode({**value, **filled})
     return answer
 
 
 def _in_a_header(texts: Sequence[str]) -> str:
     """Return texts as a JSON list in ASCII, without the last ones if it were too long for a header."""
-    kept = list(texts)
-    while len(said := json.dumps(kept)) > _MOST_IN_A_HEADER and len(kept) > 1:
-        kept.pop()
-    return said if len(said) <= _MOST_IN_A_HEADER else json.dumps([kept[0][:300]])
+    shortened = list(texts)
+    while len(header := json.dumps(shortened)) > _MOST_IN_A_HEADER and len(shortened) > 1:
+        shortened.pop()
+    return header if len(header) <= _MOST_IN_A_HEADER else json.dumps([shortened[0][:300]])
 
 
-def _answer(made: Any) -> web.Response:
-    if isinstance(made, Download):
+def _answer(result: Any) -> web.Response:
+    if isinstance(result, Download):
         return web.Response(
-            body=made.data,
-            content_type=made.content_type,
+            body=result.data,
+            content_type=result.content_type,
             headers={
                 "Cache-Control": "no-store",
-                "Content-Disposition": f'attachment; filename="{made.name}"',
+                "Content-Disposition": f'attachment; filename="{result.name}"',
             },
         )
-    if isinstance(made, Reply):
-        return _json(made.value, made.status, {"ETag": f'"{made.seen}"'} if made.seen else None)
-    return _json(made)
+    if isinstance(result, Reply):
+        return _json(result.value, result.status, {"ETag": f'"{result.seen}"'} if result.seen else None)
+    return _json(result)
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

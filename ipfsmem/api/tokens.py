@@ -93,12 +93,12 @@ def make_token(
     )
     row = replica.codec.seal_row(msgspec.json.encode(_Meant(digest, token)))
     with file_lock(folder / "tokens.lock"):
-        known = _read(folder)
-        if len(known.tokens) >= MAX_TOKENS:
+        file = _read(folder)
+        if len(file.tokens) >= MAX_TOKENS:
             raise LimitError(
                 f"there are {MAX_TOKENS} tokens already", hint="Revoke one: ipfsmem token revoke ID"
             )
-        _write(folder, [*known.tokens, _Row(digest, b64encode(row).decode())])
+        _write(folder, [*file.tokens, _Row(digest, b64encode(row).decode())])
     return TokenMade(secret=secret, token=token)
 
 
@@ -119,11 +119,11 @@ def tokens_of(replica: Replica, folder: Path) -> list[AccessToken]:
 def revoke_token(folder: Path, token: str) -> None:
     """Revoke a token by its id. Needs no key. Raises NotFoundError, StorageError."""
     with file_lock(folder / "tokens.lock"):
-        known = _read(folder).tokens
-        left = [row for row in known if row.hash[:_ID_DIGITS] != token]
-        if len(left) == len(known):
+        rows = _read(folder).tokens
+        remaining = [row for row in rows if row.hash[:_ID_DIGITS] != token]
+        if len(remaining) == len(rows):
             raise NotFoundError(f"there is no token {token[:40]!a}", hint="List them: ipfsmem token list")
-        _write(folder, left)
+        _write(folder, remaining)
 
 
 class KeptTokens:
@@ -180,10 +180,10 @@ def _digest(secret: str) -> str:
 
 def _opened(replica: Replica, row: _Row) -> AccessToken | None:
     try:
-        meant = _decode(replica.codec.open_row(b64decode(row.sealed, validate=True)))
+        row_contents = _decode(replica.codec.open_row(b64decode(row.sealed, validate=True)))
     except (IpfsmemError, msgspec.MsgspecError, ValueError):
         return None
-    return meant.token if meant.hash == row.hash else None
+    return row_contents.token if row_contents.hash == row.hash else None
 
 
 def _read(folder: Path) -> _File:
@@ -192,14 +192,14 @@ def _read(folder: Path) -> _File:
     if data is None:
         return _File([])
     try:
-        found = read_json(data, _File)
+        file = read_json(data, _File)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        found = None
-    if found is None or found.v != 1:
+        file = None
+    if file is None or file.v != 1:
         raise StorageError(
             f"{path} is damaged, or of a newer version", hint="Remove it, and create the tokens again."
         )
-    return found
+    return file
 
 
 def _write(folder: Path, rows: list[_Row]) -> None:

@@ -75,9 +75,9 @@ class Doors:
         """Return status and message if the host name is not the server's, or the page is of another origin; else None."""
         if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS | self._names:
             return 421, "this server is not known under that name"
-        asked = hosts[0].strip().lower()
+        host = hosts[0].strip().lower()
         # A configured name may be behind a TLS proxy; names of this machine never are.
-        own = {f"http://{asked}"} | ({f"https://{asked}"} if host_of(asked) in self._names else set())
+        own = {f"http://{host}"} | ({f"https://{host}"} if host_of(host) in self._names else set())
         if any(origin.lower() not in own for origin in origins):
             return 403, "pages of other hosts are not answered"
         return None
@@ -97,18 +97,18 @@ class Doors:
         token = value.strip()
         if kind.lower() != "bearer" or not token:
             return None
-        given = token.encode("utf-8", "surrogateescape")
-        for known, caller in self._run:
-            if hmac.compare_digest(known, given):
+        token_bytes = token.encode("utf-8", "surrogateescape")
+        for secret, caller in self._run:
+            if hmac.compare_digest(secret, token_bytes):
                 return KnownCaller(caller)
         for namespace, memory in self._served.items():
             if (digest := memory.tokens.find(token)) is not None:
                 return KnownCaller(None, namespace, digest)
         return None
 
-    def still(self, known: KnownCaller) -> bool:
+    def still(self, identity: KnownCaller) -> bool:
         """Tell whether an accepted token is still valid."""
-        return known.namespace is None or self._served[known.namespace].tokens.still(known.digest)
+        return identity.namespace is None or self._served[identity.namespace].tokens.still(identity.digest)
 
     # -- the one-time code -----------------------------------------------------------------------------------
 

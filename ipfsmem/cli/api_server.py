@@ -97,7 +97,7 @@ async def run(
         doors,
         read_only=read_only,
         files=files,
-        told=_told(),
+        hint_for=_hint_for(),
         sync=sync,
         program=program,
         workspace=workspace,
@@ -108,18 +108,18 @@ async def run(
             await ended.wait()
 
 
-def _told() -> Callable[[str, str, str], str]:
+def _hint_for() -> Callable[[str, str, str], str]:
     """Return a function that completes the commands of a hint with the memory and the scope of a request."""
     root = click.get_current_context().find_root()
     home = root.obj.get("home") if isinstance(root.obj, Mapping) else None
 
-    def told(hint: str, namespace: str, scope: str) -> str:
+    def hint_for(hint: str, namespace: str, scope: str) -> str:
         from ipfsmem.cli.hint_commands import with_call_options
 
         options = {"namespace": namespace, "home": home, "scope": scope or None}
         return with_call_options(hint, options, root.command)
 
-    return told
+    return hint_for
 
 
 def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:
