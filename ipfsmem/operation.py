@@ -187,8 +187,8 @@ class Items(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A result that is a sequence of the items of its first field."""
 
     def _items(self) -> tuple[T, ...]:
-        found: tuple[T, ...] = getattr(self, self.__struct_fields__[0])
-        return found
+        items: tuple[T, ...] = getattr(self, self.__struct_fields__[0])
+        return items
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._items())
@@ -266,14 +266,14 @@ class View:
         assert self._syncing is not None
         return self._syncing()
 
-    def kept(self, asked: Hashable, make: Callable[[], T]) -> T:
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, or returned since the last change to who asked the same, where somebody remembers it."""
         if self.remembered is None:
             return make()
-        if asked not in self.remembered:
-            self.remembered[asked] = make()
-        found: T = self.remembered[asked]
-        return found
+        if key not in self.remembered:
+            self.remembered[key] = make()
+        value: T = self.remembered[key]
+        return value
 
     def sources(self) -> list[MemoryStore]:
         """The memories of the scopes to read."""
@@ -308,13 +308,13 @@ class Parameter:
         self.models: ForModels = marks.get(ForModels) or _FOR_MODELS
         self.http: Http = marks.get(Http) or _HTTP
         self.missing_in: tuple[Face, ...] = marks[Except].faces if Except in marks else ()
-        said: dict[str, Any] = dict.fromkeys(_SAID)
+        bounds: dict[str, Any] = dict.fromkeys(_SAID)
         for meta in reversed(self._metas):
-            said |= {name: value for name in _SAID if (value := getattr(meta, name)) is not None}
+            bounds |= {name: value for name in _SAID if (value := getattr(meta, name)) is not None}
         #: Bounds: of a number, of the characters of a text, of the items of a list.
-        self.least, self.most = said["ge"], said["le"]
-        self.shortest, self.longest = said["min_length"] or 0, said["max_length"]
-        self.description: str = said["description"] or ""
+        self.least, self.most = bounds["ge"], bounds["le"]
+        self.shortest, self.longest = bounds["min_length"] or 0, bounds["max_length"]
+        self.description: str = bounds["description"] or ""
         #: Its possible values, for a parameter with a fixed set of values; else empty.
         self.words = typing.get_args(self.type) if typing.get_origin(self.type) is Literal else ()
         inside = typing.get_args(self.type)
@@ -346,8 +346,8 @@ class Parameter:
             if self.item is None
             else types.GenericAlias(tuple, (self.item.annotated(), ...))
         )
-        made = typing.Annotated[(inner, *self._metas)] if self._metas else inner
-        return made | None if self.optional and not self.is_required_in_http else made
+        annotation = typing.Annotated[(inner, *self._metas)] if self._metas else inner
+        return annotation | None if self.optional and not self.is_required_in_http else annotation
 
     @property
     def is_required_in_http(self) -> bool:
@@ -397,8 +397,8 @@ class Parameter:
             return f"must be {self.allowed} (got {value[:40]!a})"
         if not (self.least is None or value >= self.least) or not (self.most is None or value <= self.most):
             # Python refuses to print a number of thousands of digits.
-            got = f" (got {value})" if abs(value) < 10**20 else ""
-            return f"must be {self.allowed}{got}"
+            value_text = f" (got {value})" if abs(value) < 10**20 else ""
+            return f"must be {self.allowed}{value_text}"
         if self.is_stored and isinstance(value, str) and not value.isascii() and _has_half_a_character(value):
             return "holds half a character (a lone surrogate)"
         return self._wrong_size(value) if self._is_sized and isinstance(value, Sized) else ""
@@ -489,8 +489,10 @@ class Operation(Generic[P, R]):
         #: The names of the parameters except the view.
         self.names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         self._positional = self.names[: code.co_argcount - 1]
-        given = function.__defaults__ or ()
-        self._defaults = dict(zip(self._positional[len(self._positional) - len(given) :], given, strict=True))
+        defaults = function.__defaults__ or ()
+        self._defaults = dict(
+            zip(self._positional[len(self._positional) - len(defaults) :], defaults, strict=True)
+        )
         self._defaults |= function.__kwdefaults__ or {}
         self._parameters: dict[str, Parameter] = {}
 
@@ -553,21 +555,23 @@ class Operation(Generic[P, R]):
 
     def _type_of(self, name: str, function: Callable[..., Any] | None = None) -> Any:
         """An annotation as a type. `LATE` of its module maps names to the modules from which they are imported now."""
-        known = self._function.__globals__
+        names = self._function.__globals__
         hint = (function or self._function).__annotations__.get(name, Any)
         if (
             name == "return"
         ):  # the fields of a result have such types too, which msgspec looks up in the module
-            known |= {one: getattr(import_module(where), one) for one, where in known.get("LATE", {}).items()}
+            names |= {
+                one: getattr(import_module(module), one) for one, module in names.get("LATE", {}).items()
+            }
         late = {
-            one: getattr(import_module(where), one)
-            for one, where in known.get("LATE", {}).items()
+            one: getattr(import_module(module), one)
+            for one, module in names.get("LATE", {}).items()
             if one in str(hint)
         }
         # `typing.get_type_hints` does the same in ten times as many calls.
-        return eval(hint, known | late) if isinstance(hint, str) else hint  # noqa: S307
+        return eval(hint, names | late) if isinstance(hint, str) else hint  # noqa: S307
 
-    def run(self, view: View, asked: Mapping[str, Any], face: Face = "python") -> R:
+    def run(self, view: View, arguments: Mapping[str, Any], face: Face = "python") -> R:
         """Run it for an interface: refuse a closed memory and wrong arguments, hold the memory's lock, and add it to the list of operations.
 
         A coroutine is returned, to be awaited. It is checked already, and holds the lock only in its steps.
@@ -576,32 +580,32 @@ class Operation(Generic[P, R]):
         """
         opened = view.opened
         opened.refuse_closed(self.name)
-        asked = self._checked(asked, face)
+        arguments = self._checked(arguments, face)
         if self.is_coroutine:
-            return typing.cast(R, self._noted_later(view, face, asked))
+            return typing.cast(R, self._noted_later(view, face, arguments))
         if self.declared.waits:
-            return self._noted(view, face, asked)
+            return self._noted(view, face, arguments)
         with opened.lock:
             opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
-            return self._noted(view, face, asked)
+            return self._noted(view, face, arguments)
 
-    def run_alone(self, asked: Mapping[str, Any], face: Face) -> R:
+    def run_alone(self, arguments: Mapping[str, Any], face: Face) -> R:
         """Run an operation about the user without a vault, so that no list of operations has it. Raises UsageError for wrong arguments, and
         the errors of the operation."""
         assert self.declared.about == "user"
         work: Callable[..., R] = self.work
-        return work(None, **self._checked(asked, face))
+        return work(None, **self._checked(arguments, face))
 
     def refuse(
-        self, view: View, asked: Mapping[str, Any], face: Face, error: IpfsmemError
+        self, view: View, arguments: Mapping[str, Any], face: Face, error: IpfsmemError
     ) -> typing.NoReturn:
         """Raise an error of an interface that looked before, so as not to run it, and record the attempt."""
-        with self._auditing(view, face, asked):
+        with self._auditing(view, face, arguments):
             raise error
 
-    def _checked(self, asked: Mapping[str, Any], face: Face) -> Mapping[str, Any]:
+    def _checked(self, arguments: Mapping[str, Any], face: Face) -> Mapping[str, Any]:
         """The arguments, with each iterator as a tuple. Raises UsageError for a wrong one."""
-        for name, value in asked.items():
+        for name, value in arguments.items():
             if value is self._defaults.get(name, REQUIRED):
                 continue  # a default is valid, and most arguments are defaults: no type is evaluated for them
             parameter = self._parameters.get(name) or self.parameter(name)
@@ -609,48 +613,48 @@ class Operation(Generic[P, R]):
                 most = None if parameter.longest is None else parameter.longest + 1
                 # An iterator can be read only once, and may never end.
                 value = tuple(islice(value, most))
-                asked = {**asked, name: value}
+                arguments = {**arguments, name: value}
             if problem := parameter.problem(value):
                 label = f"{self.method}: " if face == "python" else ""
                 if face == "cli":
                     problem = problem.removeprefix(OF_ITEM)  # an option that is given again has no list
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")
-        return asked
+        return arguments
 
-    def _noted(self, view: View, face: Face, asked: Mapping[str, Any]) -> R:
+    def _noted(self, view: View, face: Face, arguments: Mapping[str, Any]) -> R:
         work: Callable[..., R] = self.work
         if not self.audit:
-            return work(view, **asked)
+            return work(view, **arguments)
         from ipfsmem.parts.audit import advise_on
 
         method = self.name.rpartition(".")[2]
-        with self._auditing(view, face, asked) as ended:
-            result = work(view, **asked)
+        with self._auditing(view, face, arguments) as ended:
+            result = work(view, **arguments)
             ended(result)
-        advise_on(view.opened, self.audit, method, result, asked)
+        advise_on(view.opened, self.audit, method, result, arguments)
         return result
 
-    async def _noted_later(self, view: View, face: Face, asked: Mapping[str, Any]) -> Any:
+    async def _noted_later(self, view: View, face: Face, arguments: Mapping[str, Any]) -> Any:
         work: Callable[..., Awaitable[Any]] = typing.cast(Any, self.work)
         if not self.audit:
-            return await work(view, **asked)
-        with self._auditing(view, face, asked):
-            return await work(view, **asked)
+            return await work(view, **arguments)
+        with self._auditing(view, face, arguments):
+            return await work(view, **arguments)
 
     def _auditing(
-        self, view: View, face: Face, asked: Mapping[str, Any]
+        self, view: View, face: Face, arguments: Mapping[str, Any]
     ) -> contextlib.AbstractContextManager[Callable[[object], None]]:
         from ipfsmem.parts.audit import auditing
 
         # A program with a token reads nothing that is not recorded.
-        said = {**asked, "preview": False} if face == "http" else asked
+        noted = {**arguments, "preview": False} if face == "http" else arguments
         if face == "http" and any(one.file is not None for one in self.parameters(face)):
-            said = {**said, "dry_run": False}  # the counts tell which of the sent texts are here
-        scope = asked.get("scope") or "" if self.declared.about in ("memory", "user") else view.scope
+            noted = {**noted, "dry_run": False}  # the counts tell which of the sent texts are here
+        scope = arguments.get("scope") or "" if self.declared.about in ("memory", "user") else view.scope
         if self.declared.about == "scopes":
-            scope = asked["name"]
-            said = {**said, "token": scope}
-        return auditing(view.opened, self.audit, scope, said, self.name.rpartition(".")[2])
+            scope = arguments["name"]
+            noted = {**noted, "token": scope}
+        return auditing(view.opened, self.audit, scope, noted, self.name.rpartition(".")[2])
 
 
 def _has_half_a_character(text: str) -> bool:
@@ -666,7 +670,7 @@ def _alternatives(words: tuple[str, ...]) -> str:
 
 
 def _without_none(hint: Any) -> Any:
-    left = [one for one in typing.get_args(hint) if one is not types.NoneType]
-    if len(left) == len(typing.get_args(hint)):
+    hints = [one for one in typing.get_args(hint) if one is not types.NoneType]
+    if len(hints) == len(typing.get_args(hint)):
         return hint
-    return left[0] if len(left) == 1 else typing.Union[tuple(left)]  # noqa: UP007
+    return hints[0] if len(hints) == 1 else typing.Union[tuple(hints)]  # noqa: UP007

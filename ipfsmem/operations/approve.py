@@ -69,9 +69,9 @@ def approve(
     memories = opened.memories.in_scope(view.scope)
     if key is not None:
         opened.ingest_file(key, view.scope)
-        made = memories.promote(key, alternative)
+        text = memories.promote(key, alternative)
         opened.render_file(key, view.scope)
-        return Approved(approved=(PendingText.of(made),))
+        return Approved(approved=(PendingText.of(text),))
     if alternative is not None:
         raise UsageError("alternative requires key")
     from ipfsmem.exchange.taken_before import TakenBefore
@@ -79,12 +79,12 @@ def approve(
 
     assert source is not None
     opened.scan()
-    found = promote_all(memories, TakenBefore(memories.replica).of_program(source), source)
-    if not found:
+    texts = promote_all(memories, TakenBefore(memories.replica).of_program(source), source)
+    if not texts:
         raise NotFoundError(
             f"no import from {source[:60]!a} on this device brought a pending text that is alone under its key",
             hint="List pending texts: ipfsmem approve --list",
         )
     opened.render()
     opened.changed()
-    return Approved(approved=found)
+    return Approved(approved=texts)

@@ -79,11 +79,11 @@ def list_(
     if scope:
         check_scope(scope)
     begin = 0 if since is None else moment_of(since, opened.replica.world.now())
-    found = (
+    rows = (
         one
         for one in operations(opened.replica, opened.operations_kept)
         if (operation is None or one.operation == operation or one.operation.startswith(f"{operation} "))
         and (scope is None or one.scope == scope)
         and one.at >= begin
     )
-    return OperationList(operations=tuple(OperationLine(**asdict(one)) for one in islice(found, limit)))
+    return OperationList(operations=tuple(OperationLine(**asdict(one)) for one in islice(rows, limit)))

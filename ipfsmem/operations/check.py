@@ -47,17 +47,17 @@ def check(view: View) -> Examined:
     from ipfsmem.vault.check import STATE_DAMAGED, examine
 
     opened, replica = view.opened, view.opened.replica
-    found = examine(replica, opened.memories, passphrase_protected(replica.folder))
-    found += [_counted(opened), _for_agents(opened), *_undo_of_dreams(replica)]
-    codes = {finding.code for finding in found}
+    findings = examine(replica, opened.memories, passphrase_protected(replica.folder))
+    findings += [_counted(opened), _for_agents(opened), *_undo_of_dreams(replica)]
+    codes = {finding.code for finding in findings}
     if codes & {"not-fetched", STATE_DAMAGED}:
         with replica.transaction():
             if "not-fetched" in codes:
                 miss(replica.db)
             if STATE_DAMAGED in codes:
                 replica.db.set_meta(meta.DAMAGED_STATE, b"1")
-    errors = sum(one.level == "error" for one in found)
-    return Examined(findings=tuple(found), errors=errors, restored_files=0, clock_back_ms=0)
+    errors = sum(one.level == "error" for one in findings)
+    return Examined(findings=tuple(findings), errors=errors, restored_files=0, clock_back_ms=0)
 
 
 def _counted(opened: VaultHandle) -> Finding:
@@ -70,9 +70,9 @@ def _counted(opened: VaultHandle) -> Finding:
         counted = MemoryOperations(opened).counts()
     except StorageError as error:
         return Finding("error", "operations", str(error), error.hint)
-    named = ", ".join(f"{number:,} {name}" for name, number in [*counted.items()][:_NAMED])
+    text = ", ".join(f"{number:,} {name}" for name, number in [*counted.items()][:_NAMED])
     more = f" and {len(counted) - _NAMED} more kinds" if len(counted) > _NAMED else ""
-    return Finding("ok", "operations", f"operations noted here: {named or 'none'}{more}")
+    return Finding("ok", "operations", f"operations noted here: {text or 'none'}{more}")
 
 
 def _for_agents(opened: VaultHandle) -> Finding:

@@ -53,19 +53,19 @@ def conflicts(
     """
     view.opened.ingest_edits()
     memories = view.opened.memories.in_scope(view.scope)
-    found = memories.all_conflicts(key) if everywhere else memories.conflicts(key)
+    items = memories.all_conflicts(key) if everywhere else memories.conflicts(key)
     late = [
         one
         for one in late_writes(view.opened.replica)
         if everywhere or one.scope == view.scope
         if key is None or one.place.removeprefix(f"{one.scope}/") == key
     ]
-    if key is not None and not found and not late:
+    if key is not None and not items and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
     writers = Writers(view.opened.replica)
-    readings = [one for item in found for one in (item.shown, *(copy.reading for copy in item.copies))]
+    readings = [one for item in items for one in (item.shown, *(copy.reading for copy in item.copies))]
     return Conflicts(
-        conflicts=tuple(found),
+        conflicts=tuple(items),
         late=tuple(late),
         labels={one.device: writers.device(one.device) for one in readings if one is not None},
     )

@@ -118,7 +118,7 @@ def context(
     if max_tokens is None:
         max_tokens, for_facts = context_tokens(layout), tokens_beside_for_facts()
     active = opened.plugins() if plugins else None
-    given = [] if active is None else active.for_context(query, session, layout)
+    plugin_parts = [] if active is None else active.for_context(query, session, layout)
     with opened.lock:
         opened.refuse_closed("context")  # another thread may have closed it meanwhile
         opened.ingest_edits()
@@ -143,10 +143,10 @@ def context(
                 facts=facts,
             )
 
-        if given:
+        if plugin_parts:
             from ipfsmem.plugins.fitting import with_plugins
 
-            block = with_plugins(built_in, given, max_tokens, layout, count)
+            block = with_plugins(built_in, plugin_parts, max_tokens, layout, count)
         else:
             block = built_in(max_tokens)
         if session and deliver and not preview:

@@ -121,7 +121,7 @@ def dreams_of(view: View) -> Dreams:
 )
 def status(view: View) -> DreamStatus:
     """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed changes."""
-    opened, found = view.opened, dreams_of(view).proposed()
+    opened, proposal = view.opened, dreams_of(view).proposed()
     folder = opened.replica.folder
     notes = DreamNotes() if folder is None else dream_notes(folder)
     under_way = folder is not None and is_dreaming(folder)
@@ -134,8 +134,8 @@ def status(view: View) -> DreamStatus:
         worked=notes.worked,
         failed=notes.failed,
         failure=notes.failure,
-        proposed="" if found is None else found.id,
-        changes=0 if found is None else sum(len(step.changes) for step in found.steps),
+        proposed="" if proposal is None else proposal.id,
+        changes=0 if proposal is None else sum(len(step.changes) for step in proposal.steps),
         kept=len(dreams_of(view).kept()),
     )
 
@@ -197,9 +197,9 @@ def run(
         return DreamRun(proposed=propose.work(view, progress=progress))
     opened, dreams = view.opened, dreams_of(view)
     opened.ingest_edits()
-    with dreaming_here(opened, progress) as told:
-        found = dreams.propose(among=view.covered, progress=told)
-        return DreamRun.of(found, apply_here(opened, dreams, found, asked=False))
+    with dreaming_here(opened, progress) as meter:
+        proposal = dreams.propose(among=view.covered, progress=meter)
+        return DreamRun.of(proposal, apply_here(opened, dreams, proposal, asked=False))
 
 
 @operation(
@@ -217,8 +217,8 @@ def run(
 def propose(view: View, *, progress: OnPhase = None) -> Proposed:
     """Propose changes that tidy up the memories of one scope. No memory is changed."""
     view.opened.ingest_edits()
-    with dreaming_here(view.opened, progress) as told:
-        return dreams_of(view).propose(among=view.covered, progress=told)
+    with dreaming_here(view.opened, progress) as meter:
+        return dreams_of(view).propose(among=view.covered, progress=meter)
 
 
 @operation(
@@ -310,11 +310,11 @@ def apply(
 
     Memories that changed since are left as they are.
     """
-    dreams, named = dreams_of(view), None if proposal is None else proposal.lower()
+    dreams, wanted_id = dreams_of(view), None if proposal is None else proposal.lower()
 
     def found() -> Proposed:
         one = dreams.proposed()
-        if one is None or named not in (None, one.id):
+        if one is None or wanted_id not in (None, one.id):
             raise NotFoundError(
                 "no proposed changes" if proposal is None else f"the proposal {proposal[:80]} is gone",
                 hint="Propose some: ipfsmem dream run --dry-run",

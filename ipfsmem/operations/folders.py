@@ -120,9 +120,9 @@ def attach(
     keep their names and bytes. In MEMORY.md, it writes only to one marked block. A folder belongs to one
     scope; a scope can have several folders. A missing one is created if its parent exists.
     """
-    made = copies_of(view).attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
+    folder_facts = copies_of(view).attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
     view.opened.changed()
-    return made
+    return folder_facts
 
 
 @operation(

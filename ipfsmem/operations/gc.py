@@ -63,6 +63,6 @@ async def gc(
     return results.Collecting.of(done, dry_run=dry_run)
 
 
-def each_name(given: str | Iterable[str]) -> tuple[str, ...]:
+def each_name(names: str | Iterable[str]) -> tuple[str, ...]:
     """Return names that may be given as one text."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (names,) if isinstance(names, str) else tuple(names)

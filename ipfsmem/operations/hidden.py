@@ -52,9 +52,9 @@ def list_(
     everywhere: Annotated[bool, Meta(description="Of all scopes."), Except(("cli", "http", "mcp"))] = False,
 ) -> HiddenTexts:
     """List the memories that are hidden on this device, the last hidden first."""
-    found = hidden_here(view.opened, None if everywhere else view.scope)
+    rows = hidden_here(view.opened, None if everywhere else view.scope)
     return HiddenTexts(
-        hidden=tuple(HiddenText(scope=one.scope, key=one.key, at=one.at, why=one.why) for one in found)
+        hidden=tuple(HiddenText(scope=one.scope, key=one.key, at=one.at, why=one.why) for one in rows)
     )
 
 
@@ -90,12 +90,12 @@ def add(
     replica, memories = view.opened.replica, view.opened.memories.in_scope(view.scope)
     now, new = replica.world.now(), list[Hidden]()
     with replica.transaction():
-        known = hidden_texts(replica)
+        texts = hidden_texts(replica)
         for key in dict.fromkeys(keys):
             hlc = memories.written(key, replica.store.entry(memories.checked_name(key)))
             if not hlc:
                 raise NotFoundError(f"there is no memory {key}", hint="List them with: ipfsmem list")
-            if (before := known.get((view.scope, key))) is None or before.hlc != hlc:
+            if (before := texts.get((view.scope, key))) is None or before.hlc != hlc:
                 new.append(Hidden(view.scope, key, hlc, now, why))
         hide(replica, new)
     return ChangedKeys(keys=tuple(one.key for one in new))
@@ -116,10 +116,10 @@ def bring_back(
 ) -> ChangedKeys:
     """Show hidden memories again, all of this scope without `keys`, and return those that were hidden."""
     there = [one.key for one in hidden_here(view.opened, view.scope)]
-    wanted = there if keys is None else list(dict.fromkeys(keys))
-    for key in wanted:
+    chosen = there if keys is None else list(dict.fromkeys(keys))
+    for key in chosen:
         if key not in there:
             raise NotFoundError(f"{key} is not hidden here", hint="List them: ipfsmem list --hidden")
     with view.opened.replica.transaction():
-        show(view.opened.replica, [(view.scope, key) for key in wanted])
-    return ChangedKeys(keys=tuple(wanted))
+        show(view.opened.replica, [(view.scope, key) for key in chosen])
+    return ChangedKeys(keys=tuple(chosen))

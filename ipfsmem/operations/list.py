@@ -90,7 +90,7 @@ def list_(
     word = (match or "").casefold()
 
     def made() -> list[MemorySummary]:
-        found = [
+        summaries = [
             one
             for one in listed(view.sources(), hidden=hidden)
             if type in (None, one.file.type)
@@ -99,19 +99,19 @@ def list_(
             and (not word or word in f"{one.key}\n{one.file.name}\n{one.file.description}".casefold())
         ]
         if today is None:
-            return found
+            return summaries
         from ipfsmem.memories.priority import expired_on
 
-        return [one for one in found if not expired_on(one.file, today)]
+        return [one for one in summaries if not expired_on(one.file, today)]
 
-    found = view.kept(("list", view.scopes, type, tag, category, word, hidden, today), made)
-    return _page(found, cursor, limit)
+    summaries = view.kept(("list", view.scopes, type, tag, category, word, hidden, today), made)
+    return _page(summaries, cursor, limit)
 
 
-def _page(found: list[MemorySummary], cursor: str | None, limit: int | None) -> MemoryPage:
+def _page(summaries: list[MemorySummary], cursor: str | None, limit: int | None) -> MemoryPage:
     from bisect import bisect_right
 
-    begin = bisect_right(found, cursor, key=lambda one: one.key) if cursor else 0
-    shown = tuple(found[begin:] if limit is None else found[begin : begin + limit])
-    more = shown[-1].key if shown and begin + len(shown) < len(found) else None
-    return MemoryPage(memories=shown, next=more, total=len(found))
+    begin = bisect_right(summaries, cursor, key=lambda one: one.key) if cursor else 0
+    shown = tuple(summaries[begin:] if limit is None else summaries[begin : begin + limit])
+    more = shown[-1].key if shown and begin + len(shown) < len(summaries) else None
+    return MemoryPage(memories=shown, next=more, total=len(summaries))

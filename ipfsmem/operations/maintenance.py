@@ -74,12 +74,12 @@ def index_status(view: View) -> SearchIndexStatus:
     sizes = [stat.st_size for _, stat in images(opened.replica)]
     meaning = opened.meaning().state()
     with opened.replica.reading():
-        kept = kept_index((opened.memories,))
+        index = kept_index((opened.memories,))
         return SearchIndexStatus(
-            kept=kept is not None,
-            memories=0 if kept is None else len(kept.held),
-            behind=0 if kept is None else kept.behind((opened.memories,)),
-            not_fetched=0 if kept is None else len(kept.not_fetched),
+            kept=index is not None,
+            memories=0 if index is None else len(index.held),
+            behind=0 if index is None else index.behind((opened.memories,)),
+            not_fetched=0 if index is None else len(index.not_fetched),
             files=len(sizes),
             bytes=sum(sizes),
             problem=problem or meaning.problem,
@@ -120,8 +120,8 @@ def reindex(
 
     rebuilt_index((view.opened.memories,))
     problem = view.opened.meaning().complete(progress or (lambda *_: None))
-    found = index_status.work(view)
-    return replace(found, problem=found.problem or problem)
+    status = index_status.work(view)
+    return replace(status, problem=status.problem or problem)
 
 
 @operation(
@@ -170,12 +170,12 @@ def _file_sizes(replica: Replica) -> dict[str, int]:
     from ipfsmem.device.database_file import DATABASE_FILES
     from ipfsmem.memories.kept_vectors import vector_files
 
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     if (folder := replica.folder) is not None:
         for path in (*(folder / name for name in DATABASE_FILES[:2]), *vector_files(replica)):
             with contextlib.suppress(OSError):
-                found[path.name] = path.stat().st_size
-    return found
+                sizes[path.name] = path.stat().st_size
+    return sizes
 
 
 @operation(
@@ -207,12 +207,12 @@ def cleanup(
     from ipfsmem.device.cleaning import remove_old
 
     replica = view.opened.replica
-    found = remove_old(replica, replica.world.now() - int(older_than * 1000), dry_run=dry_run)
+    leftovers = remove_old(replica, replica.world.now() - int(older_than * 1000), dry_run=dry_run)
     return Cleaned(
         dry_run=dry_run,
         older_than=older_than,
-        files=found.files,
-        bytes=sum(found.files.values()),
-        operations=found.operations,
-        notices=found.reports,
+        files=leftovers.files,
+        bytes=sum(leftovers.files.values()),
+        operations=leftovers.operations,
+        notices=leftovers.reports,
     )

@@ -91,7 +91,7 @@ def list_(view: View) -> MemberList:
     from ipfsmem.sync.removals import removals
 
     replica = view.opened.replica
-    ring, heard = replica.ring, heads.last_seen(replica.db.connection)
+    ring, last_seen = replica.ring, heads.last_seen(replica.db.connection)
     order = {"admin": 0, "writer": 1, "reader": 2}
     members = sorted(members_of(replica), key=lambda one: (one.rank, order[one.role], one.label, one.id))
     roots = ring.view.rights.root_ids if ring is not None else frozenset()
@@ -108,7 +108,7 @@ def list_(view: View) -> MemberList:
                 sign=one.sign.hex(),
                 box=one.box.hex(),
                 root=one.id in roots,
-                heard=heard.get(one.id),
+                heard=last_seen.get(one.id),
             )
             for one in members
         ),
@@ -196,13 +196,13 @@ async def revoke(
         )
     report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
     stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
-    said = {one.id: one.label for one in removals(ring) if not one.lasting and target in one.by}
-    still = {one: label for one, label in said.items() if one in grown.view.revoked_by}
+    label_of = {one.id: one.label for one in removals(ring) if not one.lasting and target in one.by}
+    still = {one: label for one, label in label_of.items() if one in grown.view.revoked_by}
     if stay or still:
         report.say("stands", words_of_what_stands(stay, still, target))
     if gone := {one: label for one, label in enrolled.items() if one not in stay}:
         report.say("fell", f"out with it, for it alone let them in: {called(gone)}")
-    if back := {one: label for one, label in said.items() if one in grown.view.members}:
+    if back := {one: label for one, label in label_of.items() if one in grown.view.members}:
         report.say(
             "back",
             f"back, for it alone had removed them: {called(back)}. Each goes on with its next sync. One that should be out, "
@@ -374,8 +374,8 @@ async def new_words(view: View, *, progress: OnProgress = None) -> NewWords:
 
 
 @new_words.answers_with
-def phrase_shown(made: NewWords) -> NewRecoveryWords:
+def phrase_shown(phrase: NewWords) -> NewRecoveryWords:
     """The phrase with its warnings."""
     from ipfsmem.results import NewRecoveryWords
 
-    return NewRecoveryWords.of(made, ())
+    return NewRecoveryWords.of(phrase, ())

@@ -39,5 +39,5 @@ def pending(
 
     view.opened.ingest_edits()
     memories = view.opened.memories.in_scope(view.scope)
-    brought = None if source is None else TakenBefore(memories.replica).of_program(source)
-    return PendingTexts(pending=candidates(memories, brought, source))
+    imported = None if source is None else TakenBefore(memories.replica).of_program(source)
+    return PendingTexts(pending=candidates(memories, imported, source))

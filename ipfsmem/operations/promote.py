@@ -56,10 +56,10 @@ def promote(
     for scope in (view.scope, there):
         opened.ingest_file(key, scope)
     memories = opened.memories
-    made = promote_to(
+    record = promote_to(
         memories.in_scope(view.scope), memories.in_scope(there), key, seen=seen, if_match=if_match, keep=keep
     )
     if not keep and opened.files is not None:
         opened.files.forget(key, view.scope)
     opened.render_file(key, there)
-    return made
+    return record

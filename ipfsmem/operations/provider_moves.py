@@ -151,8 +151,8 @@ async def move(
     )
     before = [*replica.config.providers]
     if isinstance(target, str):
-        left = (source, lasting_spec(source or ""))
-        stay = [spec for spec in before if source is not None and spec not in left]
+        old_specs = (source, lasting_spec(source or ""))
+        stay = [spec for spec in before if source is not None and spec not in old_specs]
         remember_providers(replica, [*stay, target])
         syncing.places = syncing.pool.open([*stay, target])
         gone = [spec for spec in before if spec not in replica.config.providers]
@@ -164,12 +164,12 @@ async def move(
         to = lasting_spec(target) if isinstance(target, str) else target.name
         report = await _leave_word(view, old.open, opened, gone or left_behind, to, layout, shows)
         last = report.root if report is not None else None
-        told = placed.providers_of(replica.db.connection, last) if last is not None else set()
+        notified = placed.providers_of(replica.db.connection, last) if last is not None else set()
         moved = msgspec.structs.replace(
             moved,
             roots=[*moved.roots, *([last] if last is not None and last not in moved.roots else [])],
-            forwarding_at=[name for name in left_behind if name in told],
-            no_forwarding_at=[name for name in left_behind if name not in told],
+            forwarding_at=[name for name in left_behind if name in notified],
+            no_forwarding_at=[name for name in left_behind if name not in notified],
         )
     warning = spec_warning(target) if isinstance(target, str) else ""
     return MovedTo(moved=moved, providers=tuple(provider_names(replica, syncing)), warning=warning)
@@ -178,11 +178,11 @@ async def move(
 def _check_source(view: View, source: str, target: str | Provider) -> None:
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
-    known = [*view.opened.replica.config.providers] or [one.name for one in view.syncing.places.open]
-    if source not in known and lasting_spec(source) not in known:
+    specs = [*view.opened.replica.config.providers] or [one.name for one in view.syncing.places.open]
+    if source not in specs and lasting_spec(source) not in specs:
         raise ConfigError(
             f"{shown_spec(source)} is not a provider of this vault",
-            hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}. Or move without --from, to leave all of them (in Python: source=None).",
+            hint=f"Its providers: {', '.join(map(shown_spec, specs)) or 'none'}. Or move without --from, to leave all of them (in Python: source=None).",
         )
     if isinstance(target, str) and lasting_spec(source) == lasting_spec(target):
         raise UsageError("the source and the target are the same provider")
@@ -192,7 +192,7 @@ async def _leave_word(
     view: View,
     old: list[Provider],
     new: Provider,
-    left: list[str],
+    left_specs: list[str],
     to: str,
     layout: Layout,
     progress: Progress,
@@ -202,7 +202,9 @@ async def _leave_word(
     from ipfsmem.sync import engine
 
     opened = view.opened
-    opened.timeline("").note(MOVED, moved_data(tuple(shown(view, one) for one in left), shown(view, to)))
+    opened.timeline("").note(
+        MOVED, moved_data(tuple(shown(view, one) for one in left_specs), shown(view, to))
+    )
     opened.scan()
     everywhere = [*(provider for provider in old if provider is not new), new]
     try:
@@ -272,19 +274,19 @@ async def follow(
     if decline and spec is not None:
         raise UsageError("decline excludes spec")
     places = syncing.places if decline else syncing.published_at()
-    found = unanswered_move(replica)
-    if found is None:
+    announced = unanswered_move(replica)
+    if announced is None:
         raise NotFoundError(
             "no device has moved this vault",
             hint="" if decline else "To publish elsewhere: ipfsmem vault move.",
         )
     if decline:
         with replica.transaction():
-            note_answer(replica, found)
+            note_answer(replica, announced)
         return Followed(report=None, providers=tuple(provider_names(replica, syncing)), warning="")
     syncing.agree(public_ok)
-    require_address(spec or found.to)
-    chosen = lasting_spec(spec or found.to)
+    require_address(spec or announced.to)
+    chosen = lasting_spec(spec or announced.to)
     try:
         (opened,) = syncing.pool.open_all([chosen])
         await engine.look_there(replica, opened, root=syncing.root, progress=shows)
@@ -313,22 +315,22 @@ async def follow(
             f"{next(why, 'it could not be asked')}",
             hint="When it takes uploads again: ipfsmem provider follow",
         )
-    _move_to(view, chosen, found)
+    _move_to(view, chosen, announced)
     names = provider_names(replica, syncing)
     return Followed(report=report, providers=tuple(names), warning=spec_warning(chosen))
 
 
-def _move_to(view: View, spec: str, found: Move) -> None:
+def _move_to(view: View, spec: str, announced: Move) -> None:
     """Publish there from now on, and no longer at the providers that were left."""
     from ipfsmem.parts.providers import remember_providers
     from ipfsmem.sync.forwarding import note_answer
 
     replica, syncing = view.opened.replica, view.syncing
-    known = [*replica.config.providers]
-    stay = [one for one in known if shown(view, one) not in found.left]
-    if len(known) == 1:
+    specs = [*replica.config.providers]
+    stay = [one for one in specs if shown(view, one) not in announced.left]
+    if len(specs) == 1:
         stay = []  # the one place of this device, whatever it is called here
     remember_providers(replica, [*(one for one in stay if one != spec), spec])
     syncing.places = syncing.pool.open(replica.config.providers)
     with replica.transaction():
-        note_answer(replica, found)
+        note_answer(replica, announced)

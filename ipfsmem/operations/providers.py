@@ -90,9 +90,11 @@ def list_(view: View) -> ProviderList:
     from ipfsmem.parts.providers import providers_in_use
     from ipfsmem.provider.contract import shown_spec
 
-    found = providers_in_use(view.opened.replica, view.syncing)
+    providers = providers_in_use(view.opened.replica, view.syncing)
     return ProviderList(
-        providers=tuple(replace(one, spec=shown_spec(one.spec), name=shown_spec(one.name)) for one in found)
+        providers=tuple(
+            replace(one, spec=shown_spec(one.spec), name=shown_spec(one.name)) for one in providers
+        )
     )
 
 
@@ -141,18 +143,18 @@ def remove(
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
     replica, syncing = view.opened.replica, view.syncing
-    known = [*replica.config.providers]
-    named = [one for one in known if one in (spec, lasting_spec(spec))] or [
-        one for one in known if shown_spec(one) == spec
+    specs = [*replica.config.providers]
+    matches = [one for one in specs if one in (spec, lasting_spec(spec))] or [
+        one for one in specs if shown_spec(one) == spec
     ]
-    if len(named) != 1:
+    if len(matches) != 1:
         raise ConfigError(
-            f"{shown_spec(spec)} is {'more than one' if named else 'not a'} provider of this vault",
-            hint=f"Its providers: {', '.join(map(shown_spec, known)) or 'none'}",
+            f"{shown_spec(spec)} is {'more than one' if matches else 'not a'} provider of this vault",
+            hint=f"Its providers: {', '.join(map(shown_spec, specs)) or 'none'}",
         )
-    known.remove(named[0])
-    remember_providers(replica, known)
-    syncing.places = syncing.pool.open(known)
+    specs.remove(matches[0])
+    remember_providers(replica, specs)
+    syncing.places = syncing.pool.open(specs)
     return ProviderNames(providers=tuple(provider_names(replica, syncing)))
 
 
@@ -182,7 +184,7 @@ async def check(
     from ipfsmem.sync.progress import no_progress
 
     places = view.syncing.published_at()
-    found = await check(
+    checks = await check(
         view.opened.replica,
         places.open,
         repair=repair,
@@ -191,7 +193,7 @@ async def check(
         progress=progress or no_progress,
     )
     return ProvidersChecked(
-        providers=tuple(found), missing=sum(one.missing for one in found if one.state != "waiting")
+        providers=tuple(checks), missing=sum(one.missing for one in checks if one.state != "waiting")
     )
 
 

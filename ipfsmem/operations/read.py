@@ -77,10 +77,10 @@ def read(
     with _misses_what_is_not_here(opened.replica):
         if alternative is not None:
             return memories.read_conflict(key, alternative)
-        found = first_own(part.read(key) for part in view.sources())
+        record = first_own(part.read(key) for part in view.sources())
     if counts:
-        opened.used(found)
-    return found
+        opened.used(record)
+    return record
 
 
 @contextlib.contextmanager

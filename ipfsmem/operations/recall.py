@@ -238,7 +238,7 @@ def recall(
 
     view.opened.ingest_edits()
     times = (when, since, until)
-    found = search(
+    matches = search(
         view.sources(),
         Question(
             query,
@@ -261,34 +261,34 @@ def recall(
         type is not None
         and kind == "memory"
         and type not in RECALLED_TYPES
-        and not _is_there(found, type, view)
+        and not _is_there(matches, type, view)
     ):
         raise UsageError(f"unknown memory type {type!a}; supported: {', '.join(RECALLED_TYPES)}")
     writers = Writers(view.opened.replica)
-    memories = [hit for one in found.memories if (hit := one.hit) is not None]
-    moments = [moment for one in found.moments if (moment := one.moment_hit) is not None]
+    memories = [hit for one in matches.memories if (hit := one.hit) is not None]
+    moments = [moment for one in matches.moments if (moment := one.moment_hit) is not None]
     return Recalled(
-        ranking="words and meaning" if found.by_meaning else "words",
-        searched=found.searched,
-        not_fetched=found.not_fetched,
+        ranking="words and meaning" if matches.by_meaning else "words",
+        searched=matches.searched,
+        not_fetched=matches.not_fetched,
         hits=tuple(
             _found(hit, writers, explain=explain, include_relations=include_relations) for hit in memories
         ),
-        notice=found.notice,
+        notice=matches.notice,
         moments=tuple(_moment(one, writers, explain=explain) for one in moments),
     )
 
 
-def _is_there(found: Matches, type: str, view: View) -> bool:
+def _is_there(matches: Matches, type: str, view: View) -> bool:
     """Whether a memory here has this type: files that people write may have types of their own."""
     from ipfsmem.memories.search_index import Filter
 
-    if found.searched:
+    if matches.searched:
         return True
-    wanted = Filter(type)
+    filter_ = Filter(type)
     with view.opened.replica.reading():
-        index = found.source.index(view.sources(), wanted.of_index)
-        passing = found.source.passing(index, wanted)
+        index = matches.source.index(view.sources(), filter_.of_index)
+        passing = matches.source.passing(index, filter_)
     return bool(len(index) if passing is None else passing)
 
 

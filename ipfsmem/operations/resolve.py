@@ -84,7 +84,7 @@ def resolve(
     if alternative is not None:
         data = memories.read_conflict(key, alternative).data
     shown = memories.resolve(key, data, seen)
-    left = {file for one in memories.conflicts(key) for file in one.files}
+    unresolved = {file for one in memories.conflicts(key) for file in one.files}
     opened.render_file(key, scope)
-    replaced = tuple(file for file in (item.files if item is not None else ()) if file not in left)
+    replaced = tuple(file for file in (item.files if item is not None else ()) if file not in unresolved)
     return Resolved(key=key, scope=scope, shown=shown, replaced=replaced)

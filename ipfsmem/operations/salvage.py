@@ -66,7 +66,7 @@ async def salvage(
     before = dict(opened.replica.store.frame.ctx)
     opened.scan()
     with followed_by(opened.render, partial(syncing.erase_forgotten, before)):
-        found, done, report = await salvage(
+        damage, done, report = await salvage(
             opened.replica,
             places.open,
             layout,
@@ -76,4 +76,4 @@ async def salvage(
             progress=progress or no_progress,
         )
     report.conflicts = len(opened.memories.conflicts())
-    return results.Salvage(dry_run=dry_run, found=found, done=done, report=report)
+    return results.Salvage(dry_run=dry_run, found=damage, done=done, report=report)

@@ -149,9 +149,9 @@ def make(
     ] = (),
 ) -> ScopeCard:
     """Create a scope with a title and a kind. The first write to a scope creates it too, without these."""
-    made = view.opened.scopes.make(name, title=title, kind=kind, ids=ids)
+    result = view.opened.scopes.make(name, title=title, kind=kind, ids=ids)
     view.opened.changed()
-    return ScopeCard(scope=name, card=made.card)
+    return ScopeCard(scope=name, card=result.card)
 
 
 @operation(
@@ -166,9 +166,9 @@ def title_(
     view: View, name: ScopeName, title: Annotated[str, Stored(), Meta(description="Its title.")]
 ) -> ScopeCard:
     """Change the title of a scope. Its name never changes."""
-    made = view.opened.scopes.change(name, title=title)
+    result = view.opened.scopes.change(name, title=title)
     view.opened.changed()
-    return ScopeCard(scope=name, card=made.card)
+    return ScopeCard(scope=name, card=result.card)
 
 
 @operation(
@@ -200,15 +200,15 @@ def put(
 ) -> ScopePut:
     """Create a scope, or change the title of one that exists."""
     scopes = view.opened.scopes
-    known = scopes.get(name)
-    if known is None or known.forgotten:  # the creation refuses a forgotten one
-        made = scopes.make(name, title=title, kind=kind)
+    card = scopes.get(name)
+    if card is None or card.forgotten:  # the creation refuses a forgotten one
+        result = scopes.make(name, title=title, kind=kind)
     elif title is None:
         raise UsageError(f"there is a scope {name} already, and no title was given for it")
     else:
-        made = scopes.change(name, title=title)
+        result = scopes.change(name, title=title)
     view.opened.changed()
-    return ScopePut(scope=name, card=made.card, created=known is None)
+    return ScopePut(scope=name, card=result.card, created=card is None)
 
 
 @operation(
@@ -237,9 +237,9 @@ def redirect(
 
     No text moves: a read of the other scope includes this one, after its own texts, and writes to this one go there.
     """
-    made = view.opened.scopes.change(name, into=into, stay=into is None)
+    result = view.opened.scopes.change(name, into=into, stay=into is None)
     view.opened.changed()
-    return ScopeCard(scope=name, card=made.card)
+    return ScopeCard(scope=name, card=result.card)
 
 
 @operation(

@@ -87,12 +87,12 @@ def list_(
 
     Settings of providers are listed without their values, which may be tokens.
     """
-    found = settings_shown()
+    rows = settings_shown()
     if name is not None:
-        found = [one for one in found if one.name == name or one.name.startswith(name + ".")]
-        if not found:
+        rows = [one for one in rows if one.name == name or one.name.startswith(name + ".")]
+        if not rows:
             setting(name)
-    return SettingList(settings=tuple(found))
+    return SettingList(settings=tuple(rows))
 
 
 @operation(
@@ -127,8 +127,8 @@ def set_(
 
 def settings_files(environment: Mapping[str, str] | None = None) -> list[SettingsFile]:
     """Return the settings files in order of precedence: only the first is used."""
-    named = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
-    files = [(Path(named), "IPFSMEM_CONFIG")] if named else []
+    override = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
+    files = [(Path(override), "IPFSMEM_CONFIG")] if override else []
     usual = config.usual_settings_file()
     files += [(usual, "the default path")] if usual is not None else []
     return [
@@ -140,11 +140,11 @@ def settings_files(environment: Mapping[str, str] | None = None) -> list[Setting
 def settings_shown(environment: Mapping[str, str] | None = None) -> list[SettingShown]:
     """Return every setting with its value, default, unit, source and purpose. Raises ConfigError."""
     env = os.environ if environment is None else environment
-    known = config.settings(env)
-    said = _said(config.settings_file(env))
-    found = [_shown(one, known, said, env) for one in all_settings().values()]
-    for kind, table in said.get("providers", {}).items():
-        found += [
+    current = config.settings(env)
+    in_file = _said(config.settings_file(env))
+    rows = [_shown(one, current, in_file, env) for one in all_settings().values()]
+    for kind, table in in_file.get("providers", {}).items():
+        rows += [
             SettingShown(
                 name=f"providers.{kind}.{name}",
                 value=_HIDDEN,
@@ -156,7 +156,7 @@ def settings_shown(environment: Mapping[str, str] | None = None) -> list[Setting
             )
             for name in table
         ]
-    return found
+    return rows
 
 
 #: The allowed values of these settings, in lower case.
@@ -182,9 +182,9 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
     if name == _MODEL_DIRECTORY and value:
         # Absolute, as commands run in other directories.
         value = str(Path(str(value)).expanduser().absolute())
-    known = _NAMES.get(name, ())
-    if known and value and str(value).lower() not in known:
-        raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(known)}.")
+    choices = _NAMES.get(name, ())
+    if choices and value and str(value).lower() not in choices:
+        raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(choices)}.")
     if name == "vault" and value is not None:
         try:
             config.namespace_folder(Path(), str(value))
@@ -193,21 +193,21 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
     path = config.settings_file(env)
     if path is None:
         raise ConfigError("the system names no home folder for this user, so a settings file has no path")
-    found = config_files.read(path)
-    if found.data is None and env.get("IPFSMEM_CONFIG"):
+    file = config_files.read(path)
+    if file.data is None and env.get("IPFSMEM_CONFIG"):
         config.settings(env)  # reports a missing named file
-    if found.data is not None and not found.mode & 0o222:
+    if file.data is not None and not file.mode & 0o222:
         raise StorageError(
             f"{path} is read-only; it is probably managed by another program (a dotfile manager)"
         )
-    before, after = _edited(path, found.data or b"", one, value)
+    before, after = _edited(path, file.data or b"", one, value)
     if name == _MODEL_DIRECTORY and value:
         from ipfsmem.provider.contract import open_embedder
 
         chosen = config.read_settings(after).embeddings
         open_embedder(msgspec.structs.asdict(chosen) if chosen is not None else None)
     if after != before:
-        config_files.replace(found, after.encode())
+        config_files.replace(file, after.encode())
     now = config.settings(env)
     return SettingChanged(
         file=str(path), changed=after != before, setting=_shown(one, now, tomllib.loads(after), env)
@@ -235,10 +235,10 @@ def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, s
 
 
 def _check(text: str) -> None:
-    known = config.read_settings(text)
+    parsed = config.read_settings(text)
     from ipfsmem.recall.ranking import weigh
 
-    weigh(known.recall.weights, known.recall.half_life_days)
+    weigh(parsed.recall.weights, parsed.recall.half_life_days)
 
 
 def _said(path: Path | None) -> dict[str, Any]:
@@ -249,20 +249,20 @@ def _said(path: Path | None) -> dict[str, Any]:
 
 
 def _shown(
-    one: Described, known: config.Settings, said: Mapping[str, Any], env: Mapping[str, str]
+    one: Described, current: config.Settings, table: Mapping[str, Any], env: Mapping[str, str]
 ) -> SettingShown:
     value, source = one.default, "default"
-    in_file = _at(said, one.name)
+    in_file = _at(table, one.name)
     if one.variable is not None and env.get(one.variable):
         source, value = one.variable, env[one.variable]
     elif in_file is not None:
         source, value = "file", in_file
     if one.name == "compress":
-        value = known.compresses
+        value = current.compresses
     if isinstance(value, str):
         from ipfsmem.vault.sheet import public_spec
 
-        value = public_spec(value, known.providers)
+        value = public_spec(value, current.providers)
     return SettingShown(
         name=one.name,
         value=value,
@@ -274,8 +274,8 @@ def _shown(
     )
 
 
-def _at(said: Mapping[str, Any], name: str) -> Any:
-    found: Any = said
+def _at(table: Mapping[str, Any], name: str) -> Any:
+    value: Any = table
     for step in name.split("."):
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+        value = value.get(step) if isinstance(value, dict) else None
+    return value

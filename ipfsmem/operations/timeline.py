@@ -111,10 +111,10 @@ def read(
     With `limit`, a page has the newest events; `cursor` continues with older ones.
     """
     events, lost = _events_of(view, since, until, _zone(tz))
-    found = [one for one in reversed(events) if type is None or one.event["type"] == type]
-    begin = 0 if not cursor else _after(found, cursor)
-    shown = found[begin:] if limit is None else found[begin : begin + limit]
-    more = _mark(shown[-1]) if shown and begin + len(shown) < len(found) else None
+    entries = [one for one in reversed(events) if type is None or one.event["type"] == type]
+    begin = 0 if not cursor else _after(entries, cursor)
+    shown = entries[begin:] if limit is None else entries[begin : begin + limit]
+    more = _mark(shown[-1]) if shown and begin + len(shown) < len(entries) else None
     if order == "oldest":
         shown.reverse()
     return EventPage(
@@ -222,15 +222,15 @@ def _mark(one: Noted) -> str:
     return f"{normal_ts(one.event['ts'])} {digest[:16]}"
 
 
-def _after(found: list[Noted], cursor: str) -> int:
+def _after(entries: list[Noted], cursor: str) -> int:
     """The place of the first event after that of a cursor, newest first. If the event is gone, those of its time are shown again."""
     from ipfsmem.bundle.timeline import normal_ts
 
     ts, _, _ = cursor.partition(" ")
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [0-9a-f]{16}", cursor, re.ASCII):
         raise UsageError("cursor is invalid: pass `next` of a page")
-    same = [at for at, one in enumerate(found) if normal_ts(one.event["ts"]) == ts]
-    at = next((at for at in same if _mark(found[at]) == cursor), None)
+    same = [at for at, one in enumerate(entries) if normal_ts(one.event["ts"]) == ts]
+    at = next((at for at in same if _mark(entries[at]) == cursor), None)
     if at is not None:
         return at + 1
-    return sum(normal_ts(one.event["ts"]) > ts for one in found)
+    return sum(normal_ts(one.event["ts"]) > ts for one in entries)

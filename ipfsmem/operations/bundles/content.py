@@ -51,8 +51,8 @@ class Unpublished(msgspec.Struct, frozen=True, kw_only=True):
         return self.new or bool(self.sessions)
 
     def __str__(self) -> str:
-        left = LeftOut(sessions=self.sessions)
-        return " and ".join(filter(None, (NOT_PUBLISHED if self.new else "", str(left))))
+        left_out = LeftOut(sessions=self.sessions)
+        return " and ".join(filter(None, (NOT_PUBLISHED if self.new else "", str(left_out))))
 
     @property
     def hint(self) -> str:
@@ -77,27 +77,27 @@ def whole_of(view: View) -> tuple[list[Everything], LeftOut]:
     opened = view.opened
     if view.named is None:
         opened.ingest_edits()
-        parts, left = whole(memories_of(view))
+        parts, left_out = whole(memories_of(view))
     else:
-        found = everything_in(view)
-        parts, left = [found], found.without_missing()
+        contents = everything_in(view)
+        parts, left_out = [contents], contents.without_missing()
     here = _sessions_here(view, view.named)
-    return parts, msgspec.structs.replace(left, lost=opened.replica.lost, sessions=here)
+    return parts, msgspec.structs.replace(left_out, lost=opened.replica.lost, sessions=here)
 
 
-def left_out_of(view: View, found: Everything) -> LeftOut:
+def left_out_of(view: View, contents: Everything) -> LeftOut:
     """Return what a blob of this data omits."""
     replica = view.opened.replica
-    left = msgspec.structs.replace(
-        found.without_copies(),
+    left_out = msgspec.structs.replace(
+        contents.without_copies(),
         lost=replica.lost,
-        no_text=found.no_text(),
-        sessions=_sessions_here(view, found.scope),
+        no_text=contents.no_text(),
+        sessions=_sessions_here(view, contents.scope),
     )
     if view.named is not None:
-        return left
+        return left_out
     with replica.reading():
-        return msgspec.structs.replace(left, scopes=tuple(live_scopes(replica.store)))
+        return msgspec.structs.replace(left_out, scopes=tuple(live_scopes(replica.store)))
 
 
 def unpublished(view: View) -> Unpublished:
@@ -105,28 +105,28 @@ def unpublished(view: View) -> Unpublished:
     return Unpublished(new=is_unpublished(view.opened.replica), sessions=_sessions_here(view, None))
 
 
-def memory_files(found: Everything) -> dict[str, bytes]:
+def memory_files(contents: Everything) -> dict[str, bytes]:
     """Return the visible memory files. Skip texts that are not memory files, so that one program's bytes do not prevent an export."""
-    return {key: data for key, data in found.files.items() if is_memory_file(data)}
+    return {key: data for key, data in contents.files.items() if is_memory_file(data)}
 
 
 def _sessions_here(view: View, scope: str | None) -> tuple[str, ...]:
     """Return the names of sessions stored only on this device, of one scope or all."""
     with view.opened.replica.reading():
-        found = named_sessions_here(view.opened.replica, scope)
-    return tuple(place_of(one, session) for one, session in found)
+        sessions = named_sessions_here(view.opened.replica, scope)
+    return tuple(place_of(one, session) for one, session in sessions)
 
 
 def refuse_missing_scope(view: View) -> None:
     """Raise NotFoundError if the named scope does not exist or is forgotten."""
     if not (scope := view.named):
         return
-    found = view.opened.scopes.get(scope)
-    if found is None or found.forgotten:
+    card = view.opened.scopes.get(scope)
+    if card is None or card.forgotten:
         raise NotFoundError(
-            f"the scope {scope} is forgotten" if found else f"there is no scope {scope}",
+            f"the scope {scope} is forgotten" if card else f"there is no scope {scope}",
             hint=f"Restore it with: ipfsmem scope restore {scope}"
-            if found
+            if card
             else "List them with: ipfsmem scope list",
         )
 
@@ -137,12 +137,12 @@ def refuse_home(view: View, path: Path) -> None:
     with storage_errors(path, "read"):
         if path.is_symlink() or not path.is_dir():
             return
-        held, here = memories_in(path), view.opened.replica.folder
-        if not held and here is not None and path.resolve() in here.resolve().parents:
-            held = f"the vaults of this device, in {here.parent}"
-    if held:
+        contents, here = memories_in(path), view.opened.replica.folder
+        if not contents and here is not None and path.resolve() in here.resolve().parents:
+            contents = f"the vaults of this device, in {here.parent}"
+    if contents:
         raise UsageError(
-            f"{path} holds {held}, whose files are not imported; name the folder of the memory files, "
+            f"{path} holds {contents}, whose files are not imported; name the folder of the memory files, "
             "or export the vault and import the export"
         )
 
@@ -165,6 +165,6 @@ def assigned(view: View, parts: Collection[str], maps: Mapping[str, str], same: 
             )
         maps = {"": opened.scopes.target(view.named)}
     with opened.replica.reading():
-        known, own = known_scopes(opened.replica.store), own_scopes(opened.replica)
-    forgotten = {scope for scope, card in known.items() if is_forgotten(card)}
-    return assign(parts, maps, live=known.keys() - forgotten, own=own, forgotten=forgotten, same=same)
+        cards, own = known_scopes(opened.replica.store), own_scopes(opened.replica)
+    forgotten = {scope for scope, card in cards.items() if is_forgotten(card)}
+    return assign(parts, maps, live=cards.keys() - forgotten, own=own, forgotten=forgotten, same=same)

@@ -68,10 +68,10 @@ def export(
     from ipfsmem.files.exporting import is_memory_file
     from ipfsmem.operations.bundles.content import everything_in, left_out_of, memory_files
 
-    found = everything_in(view)
-    left_out_of(view, found).refuse(partial)
-    others = [(key, data) for key, data in found.others() if is_memory_file(data)]
-    return write_blob(memory_files(found), found.events, found.index, others)
+    contents = everything_in(view)
+    left_out_of(view, contents).refuse(partial)
+    others = [(key, data) for key, data in contents.others() if is_memory_file(data)]
+    return write_blob(memory_files(contents), contents.events, contents.index, others)
 
 
 @operation(
@@ -87,9 +87,9 @@ def export_zip(view: View, out: Out, *, partial: Partial = False) -> Exported:
     from ipfsmem.files import exporting
     from ipfsmem.operations.bundles.content import Exported, whole_of
 
-    parts, left = whole_of(view)
-    left.refuse(partial)
-    return Exported(files=exporting.export_zip(out, exporting.tree_of(parts)), left_out=left)
+    parts, left_out = whole_of(view)
+    left_out.refuse(partial)
+    return Exported(files=exporting.export_zip(out, exporting.tree_of(parts)), left_out=left_out)
 
 
 @operation(
@@ -108,10 +108,10 @@ def export_car(view: View, out: Out, *, partial: Partial = False) -> Exported:
     from ipfsmem.files import exporting
     from ipfsmem.operations.bundles.content import Exported, whole_of
 
-    parts, left = whole_of(view)
-    left.refuse(partial)
+    parts, left_out = whole_of(view)
+    left_out.refuse(partial)
     files = exporting.tree_of(parts)
-    return Exported(files=len(files), left_out=left, root=str(exporting.export_plain_car(out, files)))
+    return Exported(files=len(files), left_out=left_out, root=str(exporting.export_plain_car(out, files)))
 
 
 @operation(
@@ -131,9 +131,9 @@ def export_folder(view: View, folder: Folder, *, partial: Partial = False) -> Ex
     from ipfsmem.files import exporting
     from ipfsmem.operations.bundles.content import Exported, whole_of
 
-    parts, left = whole_of(view)
-    left.refuse(partial)
-    return Exported(files=exporting.export_folder(Path(folder), exporting.tree_of(parts)), left_out=left)
+    parts, left_out = whole_of(view)
+    left_out.refuse(partial)
+    return Exported(files=exporting.export_folder(Path(folder), exporting.tree_of(parts)), left_out=left_out)
 
 
 @operation(
@@ -152,13 +152,13 @@ def export_okf(view: View, folder: Folder, *, partial: Partial = False) -> Expor
     from ipfsmem.files import exporting
     from ipfsmem.operations.bundles.content import Exported, everything_in, left_out_of, memory_files
 
-    found = everything_in(view)
-    left = left_out_of(view, found)
-    if others := tuple(key for key, _ in found.others()):
-        left = replace(left, copies=(*left.copies, *others))
-    left.refuse(partial)
-    bundle = okf.write_bundle(memory_files(found), found.events)
-    return Exported(files=exporting.export_folder(Path(folder), bundle), left_out=left)
+    contents = everything_in(view)
+    left_out = left_out_of(view, contents)
+    if others := tuple(key for key, _ in contents.others()):
+        left_out = replace(left_out, copies=(*left_out.copies, *others))
+    left_out.refuse(partial)
+    bundle = okf.write_bundle(memory_files(contents), contents.events)
+    return Exported(files=exporting.export_folder(Path(folder), bundle), left_out=left_out)
 
 
 @operation(
@@ -186,8 +186,8 @@ def export_for(
     from ipfsmem.operations.read import read
 
     refuse_missing_scope(view)
-    found = (read.work(view, one.key, counts=False) for one in list_.work(view) if one.own and one.fetched)
-    return in_form([one for one in found if one is not None], program)
+    records = (read.work(view, one.key, counts=False) for one in list_.work(view) if one.own and one.fetched)
+    return in_form([one for one in records if one is not None], program)
 
 
 @operation(

@@ -166,32 +166,32 @@ def import_from(
     opened = view.opened
     read = reader(program)
     if isinstance(source, bytes):
-        place, found = "", gather(read(one_file(NO_FILE, source)), program)
+        place, contents = "", gather(read(one_file(NO_FILE, source)), program)
     else:
         path = Path(source)
         refuse_home(view, path)
         place = str(path.absolute())
         with open_place(path) as files:
-            found = gather(read(files), program)
-            found.problems += files.said
-    if view.named is not None and len(found.scopes) <= 1 and not maps:
-        into = dict.fromkeys(found.scopes, opened.scopes.target(view.named))
+            contents = gather(read(files), program)
+            contents.problems += files.said
+    if view.named is not None and len(contents.scopes) <= 1 and not maps:
+        into = dict.fromkeys(contents.scopes, opened.scopes.target(view.named))
     else:
-        into = assigned(view, found.scopes or {""}, maps or {}, view.named is None)
-    made = sorted(scope for scope in found.scopes if scope and scope not in (maps or {}))
-    if made and opened.mode.public and not dry_run:
+        into = assigned(view, contents.scopes or {""}, maps or {}, view.named is None)
+    new_scopes = sorted(scope for scope in contents.scopes if scope and scope not in (maps or {}))
+    if new_scopes and opened.mode.public and not dry_run:
         raise UsageError(
-            f"the names of {count(len(made), 'scope')} would be published in the clear, and are made of the paths of folders",
-            hint=f"Say for each what it is called, as in --map {made[0]}=NAME (in Python: maps=). They are: {', '.join(made[:_NAMED])}"
-            + (" and more, which a dry run lists." if len(made) > _NAMED else "."),
+            f"the names of {count(len(new_scopes), 'scope')} would be published in the clear, and are made of the paths of folders",
+            hint=f"Say for each what it is called, as in --map {new_scopes[0]}=NAME (in Python: maps=). They are: {', '.join(new_scopes[:_NAMED])}"
+            + (" and more, which a dry run lists." if len(new_scopes) > _NAMED else "."),
         )
     opened.scan()
     importer = Importer(
         memories_of(view), program, into=into, place=place, strategy=strategy, foreign=foreign
     )
     if dry_run:
-        return importer.preview(found)
-    taken = importer.import_all(found)
+        return importer.preview(contents)
+    result = importer.import_all(contents)
     opened.render()
     opened.changed()
-    return taken
+    return result

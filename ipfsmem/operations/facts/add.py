@@ -59,9 +59,11 @@ def add(
     A fact that says more than an entry, or restates it, replaces its text; the history keeps that text.
     """
     view.opened.ingest_edits()
-    made = facts_of(view).add(text, category, kind, confidence=confidence, important=important, source=source)
-    if made is None:
+    result = facts_of(view).add(
+        text, category, kind, confidence=confidence, important=important, source=source
+    )
+    if result is None:
         raise UsageError("the text has only spaces and dashes, so nothing was written")
-    if made.action != "kept":
-        view.opened.render_file(made.fact.key, view.target)
-    return made
+    if result.action != "kept":
+        view.opened.render_file(result.fact.key, view.target)
+    return result

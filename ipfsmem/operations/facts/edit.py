@@ -31,6 +31,6 @@ def edit(
 ) -> Fact:
     """Replace the text of a fact; its history keeps the earlier text."""
     view.opened.ingest_file(key, view.target)
-    made = facts_of(view).edit(key, text, seen)
+    fact = facts_of(view).edit(key, text, seen)
     view.opened.render_file(key, view.target)
-    return made
+    return fact

@@ -67,12 +67,12 @@ def history(
         with view.opened.replica.reading():
             gone = [one for one in keys_with_history(memories) if not is_shown(memories, one)]
         return EarlierFacts(facts=tuple(one for key in gone for one in earlier_facts(memories, key)[:1]))
-    found = earlier_facts(memories, key)
+    facts = earlier_facts(memories, key)
     with view.opened.replica.reading():
-        is_there = bool(found) or is_shown(memories, key)
+        is_there = bool(facts) or is_shown(memories, key)
     if not is_there:
         raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
-    return EarlierFacts(facts=tuple(found))
+    return EarlierFacts(facts=tuple(facts))
 
 
 def is_shown(memories: MemoryStore, key: str) -> bool:

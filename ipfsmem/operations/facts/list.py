@@ -60,5 +60,5 @@ def list_(
     Entries that are hidden on this device, expired, or not fetched are omitted.
     """
     view.opened.ingest_edits()
-    found, following = facts_of(view).page(kind, category, limit, cursor, hidden=hidden)
-    return FactPage(facts=tuple(found), next=following or None)
+    page, following = facts_of(view).page(kind, category, limit, cursor, hidden=hidden)
+    return FactPage(facts=tuple(page), next=following or None)

@@ -59,8 +59,8 @@ def list_(
     limit: Limit = MOST,
 ) -> Entities:
     """List entities: key, kind, name, observations. An entity was created as one, or has a relation."""
-    found = [one for one in listed(graph_in(view)) if kind in (None, one.kind)]
-    return Entities(entities=tuple(map(node, found[:limit])))
+    entities = [one for one in listed(graph_in(view)) if kind in (None, one.kind)]
+    return Entities(entities=tuple(map(node, entities[:limit])))
 
 
 @operation(
@@ -106,15 +106,15 @@ def get(view: View, entity: Named) -> ShownEntity | None:
         return None
     one = graph.entities[key]
     parts = view.opened.memories.in_scope(view.target).stack()
-    found = first_own(part.read(key) for part in parts)
+    record = first_own(part.read(key) for part in parts)
     # Whoever is shown one text may not delete another: one that is hidden here, or was written meanwhile.
-    shown = found is not None and found.own and entity_of(key, found.readable) == one
+    shown = record is not None and record.own and entity_of(key, record.readable) == one
     return ShownEntity(
         key=key,
         name=one.name,
         kind=one.kind,
         observations=one.observations,
-        seen=found.seen if found is not None and shown else "",
+        seen=record.seen if record is not None and shown else "",
     )
 
 
@@ -137,9 +137,9 @@ def add(
 ) -> Node:
     """Create an entity, or add observations to the existing one of that name."""
     view.opened.ingest_edits()
-    made, _ = index_of(view).add_entity(name, kind, observations)
-    view.opened.render_file(made.key, view.target)
-    return node(made)
+    entry, _ = index_of(view).add_entity(name, kind, observations)
+    view.opened.render_file(entry.key, view.target)
+    return node(entry)
 
 
 @operation(

@@ -78,12 +78,12 @@ def relations(
 
     graph = graph_in(view)
     if entity is None:
-        found = graph.relations()
+        edges = graph.relations()
     else:
         key = key_in(graph, entity)
-        found = list(dict.fromkeys([*graph.out(key), *graph.into(key)]))
-    wanted = None if type is None else relation_type(type)
-    return Relations(relations=tuple([edge(one) for one in found if wanted in (None, one.type)][:limit]))
+        edges = list(dict.fromkeys([*graph.out(key), *graph.into(key)]))
+    kind = None if type is None else relation_type(type)
+    return Relations(relations=tuple([edge(one) for one in edges if kind in (None, one.type)][:limit]))
 
 
 @operation(
@@ -97,8 +97,8 @@ def query(view: View, entity: Named, type: OfType = None) -> Entities:
     from ipfsmem.graph.entity import relation_type
 
     graph = graph_in(view)
-    wanted = None if type is None else relation_type(type)
-    keys = dict.fromkeys(one.end for one in graph.out(key_in(graph, entity)) if wanted in (None, one.type))
+    kind = None if type is None else relation_type(type)
+    keys = dict.fromkeys(one.end for one in graph.out(key_in(graph, entity)) if kind in (None, one.type))
     return Entities(entities=tuple(node(graph.entities[key]) for key in keys))
 
 
@@ -116,8 +116,8 @@ def query(view: View, entity: Named, type: OfType = None) -> Entities:
 def path(view: View, begin: Begin, end: End) -> Relations | None:
     """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions."""
     graph = graph_in(view)
-    found = graph.path(key_in(graph, begin), key_in(graph, end))
-    return None if found is None else Relations(relations=tuple(map(edge, found)))
+    edges = graph.path(key_in(graph, begin), key_in(graph, end))
+    return None if edges is None else Relations(relations=tuple(map(edge, edges)))
 
 
 @operation(
@@ -206,8 +206,8 @@ def _changed(
     view: View, change: Callable[[str, str, str], Relation | None], begin: str, type: str, end: str
 ) -> Relations:
     view.opened.ingest_edits()
-    found = change(begin, type, end)
-    if found is None:
+    relation = change(begin, type, end)
+    if relation is None:
         return Relations(relations=())
-    view.opened.render_file(found.begin, view.target)
-    return Relations(relations=(edge(found),))
+    view.opened.render_file(relation.begin, view.target)
+    return Relations(relations=(edge(relation),))

@@ -97,19 +97,17 @@ def listed(graph: Graph) -> list[Entity]:
     return [one for key, one in sorted(graph.entities.items()) if one.made or key in joined]
 
 
-def key_in(graph: Graph, named: str) -> str:
+def key_in(graph: Graph, name: str) -> str:
     """The key of an entity. Raises NotFoundError."""
-    key = graph.find(named.strip())
+    key = graph.find(name.strip())
     if key is None:
-        raise NotFoundError(
-            f"there is no entity {named[:80]}", hint="Look for it: ipfsmem graph search WORDS"
-        )
+        raise NotFoundError(f"there is no entity {name[:80]}", hint="Look for it: ipfsmem graph search WORDS")
     return key
 
 
-def render_entity(view: View, named: str) -> None:
+def render_entity(view: View, name: str) -> None:
     """Write the file of an entity into the linked folder, where there is one."""
-    key = index_of(view).graph().find(named.strip())
+    key = index_of(view).graph().find(name.strip())
     if key is not None:
         view.opened.render_file(key, view.target)
 

@@ -45,12 +45,12 @@ def add(
 
     They are durable when this returns. The first message creates the session.
     """
-    given = list(items)
-    marks = [item[MARK] for item in given if is_mark(item)]
+    messages = list(items)
+    marks = [item[MARK] for item in messages if is_mark(item)]
     if any("approved" in mark for mark in marks):
         raise UsageError("an item that approves imported messages cannot be added: only a person approves")
     if any("imported" in mark for mark in marks):
         raise UsageError("an item that marks messages as imported cannot be added: only an import does that")
     view.opened.ingest_edits()
-    add_items(view, session, given)
-    return SessionAdded(session=session, added=len(given))
+    add_items(view, session, messages)
+    return SessionAdded(session=session, added=len(messages))

@@ -49,11 +49,11 @@ def approve(
     from ipfsmem.memories.candidates import promote_session
 
     view.opened.scan()
-    found = promote_session(memories_of(view), session, seen)
-    if not found:
+    approved = promote_session(memories_of(view), session, seen)
+    if not approved:
         raise NotFoundError(
             f"no pending messages in a session {session[:60]!a}",
             hint="List pending texts: ipfsmem approve --list",
         )
     view.opened.changed()
-    return SessionApproved(session=session, messages=sum(one.messages for one in found))
+    return SessionApproved(session=session, messages=sum(one.messages for one in approved))

@@ -106,9 +106,9 @@ def compact(
     for name in names:
         try:
             with opened.lock:
-                found = told_if_there(sessions, name)
-            if found is not None:
-                number = _compact(view, name, found, limits, now, summarise, by)
+                transcript = told_if_there(sessions, name)
+            if transcript is not None:
+                number = _compact(view, name, transcript, limits, now, summarise, by)
                 compacted.append(SessionCompacted(session=name, covered=number))
         except StorageError as error:
             if session is not None:
@@ -124,26 +124,26 @@ def compact(
 def _compact(
     view: View,
     session: str,
-    found: SessionTranscript,
+    transcript: SessionTranscript,
     limits: SessionSettings,
     now: bool,
     summarise: Summariser | None,
     by: str,
 ) -> int:
     """Add a summary that covers more messages, and return how many more."""
-    number = to_cover(found, limits, now=now)
+    number = to_cover(transcript, limits, now=now)
     if not number:
         return 0
     try:
         if summarise is None:
-            made = summarised(found, number, extract, _BY_SENTENCES, limits.summary)
+            summary = summarised(transcript, number, extract, _BY_SENTENCES, limits.summary)
         else:
-            made = summarised(found, number, summarise, by, limits.summary)
+            summary = summarised(transcript, number, summarise, by, limits.summary)
     finally:
         _note_use(view, summarise)
     with view.opened.lock:
         view.opened.refuse_closed("compact")
-        add_items(view, session, [summary_mark(made)])
+        add_items(view, session, [summary_mark(summary)])
     return number
 
 
@@ -153,7 +153,7 @@ def _note_use(view: View, summarise: Summariser | None) -> None:
     from ipfsmem.parts.usage import note_model_use
 
     if isinstance(summarise, ModelSummariser) and summarise.given + summarise.said:
-        given, said = summarise.given, summarise.said
+        tokens_in, tokens_out = summarise.given, summarise.said
         summarise.given = summarise.said = 0
         with view.opened.lock:
-            note_model_use(view.opened, view.target, "compact", summarise.name, given, said)
+            note_model_use(view.opened, view.target, "compact", summarise.name, tokens_in, tokens_out)

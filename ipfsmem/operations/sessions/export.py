@@ -57,14 +57,14 @@ def export(
     from ipfsmem.sessions.transcript import as_markdown
     from ipfsmem.wording import local_moment, moment, zone_of
 
-    said = local_moment if tz is None else functools.partial(moment, zone=zone_of(tz))
+    show_time = local_moment if tz is None else functools.partial(moment, zone=zone_of(tz))
     view.opened.ingest_edits()
-    found = told_if_there(sessions_of(view), session)
-    if found is None:
+    transcript = told_if_there(sessions_of(view), session)
+    if transcript is None:
         return None
     if format == "json":
-        text = msgspec.json.encode(marked(found)).decode()
+        text = msgspec.json.encode(marked(transcript)).decode()
     else:
-        text = as_markdown(found, said)
+        text = as_markdown(transcript, show_time)
         text = text.encode("utf-8", "replace").decode()
     return SessionExport(session=session, format=format, text=text)

@@ -62,10 +62,10 @@ def forget(
     opened.ingest_edits()
     messages: int | None = None
     with contextlib.suppress(StorageError):  # one that is damaged can be forgotten too
-        found = told_if_there(sessions, session)
-        if found is None:
+        transcript = told_if_there(sessions, session)
+        if transcript is None:
             return SessionForgotten(session=session, messages=0, forgotten=False)
-        messages = len(found.messages)
+        messages = len(transcript.messages)
     gone = sessions.forget(session, reason, seen)
     for part in gone.parts:
         if opened.files is not None:

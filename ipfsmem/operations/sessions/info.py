@@ -41,27 +41,27 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, session: str, found: SessionTranscript, due: int = 0, *, here: bool = False, seen: str = ""
+        cls, session: str, transcript: SessionTranscript, due: int = 0, *, here: bool = False, seen: str = ""
     ) -> SessionInfo:
         """The facts of a session."""
         from ipfsmem.memories.context import tokens_of
 
-        places = [entry.place for entry in found.messages]
+        places = [entry.place for entry in transcript.messages]
         return cls(
             session=session,
-            title=title_of(found),
-            preview=preview_of(found),
+            title=title_of(transcript),
+            preview=preview_of(transcript),
             messages=len(places),
-            tokens=sum(tokens_of(read_message(entry.item).text) for entry in found.messages),
+            tokens=sum(tokens_of(read_message(entry.item).text) for entry in transcript.messages),
             devices=len({device for _, device, _ in places}),
             began=places[0][0] if places else None,
             changed=places[-1][0] if places else None,
-            covered=len(found.messages) - len(found.after),
+            covered=len(transcript.messages) - len(transcript.after),
             due=due,
-            summary=found.summary.text if found.summary is not None else "",
-            summary_by=found.summary.by if found.summary is not None else "",
-            own=not found.pending,
-            summary_own=not found.summary_pending,
+            summary=transcript.summary.text if transcript.summary is not None else "",
+            summary_by=transcript.summary.by if transcript.summary is not None else "",
+            own=not transcript.pending,
+            summary_own=not transcript.summary_pending,
             here=here,
             seen=seen,
         )
@@ -93,13 +93,13 @@ def info_of(sessions: AllSessions, session: str) -> SessionInfo | None:
     from ipfsmem.config import settings
 
     seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
-    found = told_if_there(sessions, session)
-    if found is None:
+    transcript = told_if_there(sessions, session)
+    if transcript is None:
         return None
     return SessionInfo.of(
         session,
-        found,
-        to_cover(found, settings().sessions, now=False),
+        transcript,
+        to_cover(transcript, settings().sessions, now=False),
         here=sessions.is_here(session),
         seen=seen,
     )

@@ -50,7 +50,7 @@ def items(view: View, session: SessionName, *, last: Last = None) -> SessionItem
     view.opened.ingest_edits()
     sessions = sessions_of(view)
     seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
-    found = told_if_there(sessions, session)
-    if found is None:
+    transcript = told_if_there(sessions, session)
+    if transcript is None:
         return SessionItems(session=session, items=[], seen="")
-    return SessionItems(session=session, items=marked(found, last), seen=seen)
+    return SessionItems(session=session, items=marked(transcript, last), seen=seen)

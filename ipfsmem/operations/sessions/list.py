@@ -102,16 +102,16 @@ def list_(
     """
     view.opened.ingest_edits()
     sessions = sessions_of(view)
-    known = sessions.listing()
+    rows = sessions.listing()
     if limit is None and not all:
         from ipfsmem.config import settings
 
         limit = settings().sessions.shown
     lines, problems = [], []
-    for facts in known[:limit]:
+    for facts in rows[:limit]:
         try:
             lines.append(SessionLine.of(facts, told(sessions.entries(facts.session))))
         except StorageError as error:
             problems.append(SessionProblem.of(sessions, facts.session, error))
-    older = len(known) - len(lines) - len(problems)
+    older = len(rows) - len(lines) - len(problems)
     return SessionPage(sessions=tuple(lines), older=older, problems=tuple(problems))

@@ -82,15 +82,15 @@ def messages(
     view.opened.ingest_edits()
     sessions = sessions_of(view)
     seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
-    found = told_if_there(sessions, session)
-    if found is None:
+    transcript = told_if_there(sessions, session)
+    if transcript is None:
         return None
-    shown = tuple(SessionMessage.of(entry, found) for entry in found.messages[-last:])
+    shown = tuple(SessionMessage.of(entry, transcript) for entry in transcript.messages[-last:])
     return SessionMessages(
         session=session,
-        before=len(found.messages) - len(shown),
+        before=len(transcript.messages) - len(shown),
         messages=shown,
-        summary=found.summary.text if found.summary is not None else "",
-        summary_own=not found.summary_pending,
+        summary=transcript.summary.text if transcript.summary is not None else "",
+        summary_own=not transcript.summary_pending,
         seen=seen,
     )

@@ -50,8 +50,8 @@ def resume(
     if not name:
         return SessionItems(session="", items=[], seen="")
     seen = sessions.seen(name)  # before it is read: what comes between is not taken for shown
-    found = told_if_there(sessions, name)
-    if found is None:
+    transcript = told_if_there(sessions, name)
+    if transcript is None:
         return SessionItems(session=name, items=[], seen="")
-    given = resumed(found, settings().sessions.resume if last is None else last)
-    return SessionItems(session=name, items=given, seen=seen)
+    selection = resumed(transcript, settings().sessions.resume if last is None else last)
+    return SessionItems(session=name, items=selection, seen=seen)

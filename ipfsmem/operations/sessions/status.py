@@ -34,9 +34,9 @@ def status(view: View) -> SessionStatus:
     infos, problems = [], []
     for facts in sessions.listing():
         try:
-            found = info_of(sessions, facts.session)
+            info = info_of(sessions, facts.session)
         except StorageError as error:
             problems.append(SessionProblem.of(sessions, facts.session, error))
         else:
-            infos += [] if found is None else [found]
+            infos += [] if info is None else [info]
     return SessionStatus(sessions=tuple(infos), problems=tuple(problems))

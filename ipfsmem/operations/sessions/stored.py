@@ -52,13 +52,13 @@ def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> N
         view.opened.render_file(key, view.target)
 
 
-def to_cover(found: SessionTranscript, limits: SessionSettings, *, now: bool) -> int:
+def to_cover(transcript: SessionTranscript, limits: SessionSettings, *, now: bool) -> int:
     """How many messages a summary would cover: `now`, or automatically."""
     from ipfsmem.memories.context import tokens_of
     from ipfsmem.sessions.compaction import what_to_cover
 
     return what_to_cover(
-        found,
+        transcript,
         messages=limits.compact_keep if now else limits.compact_at,
         keep=limits.compact_keep,
         tokens=0 if now else limits.compact_tokens,
@@ -77,9 +77,9 @@ def check_conversation(session: str) -> None:
 
 def told_if_there(sessions: AllSessions, session: str) -> SessionTranscript | None:
     """All of a session; None if there is none. The earlier texts of a memory are no conversation."""
-    found = told(sessions.entries(session))
+    transcript = told(sessions.entries(session))
     if session.startswith(HISTORY):
         return None
-    if not found.messages and all(one.session != session for one in sessions.listing()):
+    if not transcript.messages and all(one.session != session for one in sessions.listing()):
         return None
-    return found
+    return transcript

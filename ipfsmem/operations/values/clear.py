@@ -46,10 +46,10 @@ def clear(
     """Delete the own values of some keys, of a prefix or of a level; combined filters must all match. `value restore` restores each."""
     if prefix is None and level is None and keys is None:
         raise UsageError("no values selected: give keys, a prefix or a level")
-    wanted = None if keys is None else {check_name(key) for key in keys}
+    names = None if keys is None else {check_name(key) for key in keys}
     view.opened.ingest_edits()
-    found = values_of(view).list(prefix or "", level)
-    gone, changed = delete_each(view, [one for one in found if wanted is None or one.key in wanted])
+    values = values_of(view).list(prefix or "", level)
+    gone, changed = delete_each(view, [one for one in values if names is None or one.key in names])
     if changed:
         raise ChangedError(
             f"{count(len(changed), 'value')} changed meanwhile and stay: {', '.join(name[:80] for name in changed[:5])}; "
@@ -58,10 +58,10 @@ def clear(
     return ValueKeys(keys=gone)
 
 
-def delete_each(view: View, found: Iterable[KeyValue]) -> tuple[tuple[str, ...], list[str]]:
+def delete_each(view: View, values: Iterable[KeyValue]) -> tuple[tuple[str, ...], list[str]]:
     """Delete the own ones of some values; the keys of those that are gone, and of those that changed since they were read."""
     gone, changed = list[str](), list[str]()
-    for one in found:
+    for one in values:
         if not one.own:
             continue
         try:

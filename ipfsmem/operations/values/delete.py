@@ -21,8 +21,8 @@ from ipfsmem.operations.values.stored import SeenValue, ValueKey, delete_value, 
 def delete(view: View, key: ValueKey, *, seen: SeenValue = None) -> KeyValue:
     """Delete the value of a key, on every device. `value restore` restores it, unless it was pending."""
     view.opened.ingest_edits()
-    found = values_of(view).get(key)
-    if found is None:
+    value = values_of(view).get(key)
+    if value is None:
         raise no_value(key)
-    delete_value(view, found, seen)
-    return found
+    delete_value(view, value, seen)
+    return value

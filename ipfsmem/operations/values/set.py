@@ -51,9 +51,9 @@ def set_(
     if ttl is not None:
         fields["expires"] = _ends(view, ttl)
     view.opened.ingest_edits()
-    made = values_of(view).set(key, value, fields, seen)
-    view.opened.render_file(made.memory, view.target)
-    return made
+    entry = values_of(view).set(key, value, fields, seen)
+    view.opened.render_file(entry.memory, view.target)
+    return entry
 
 
 def _ends(view: View, ttl: float) -> str:
